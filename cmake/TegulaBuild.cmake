@@ -1,0 +1,120 @@
+# Toolchain settings and the helpers that every folder uses:
+#   tegula_library(NAME SOURCES... [TABLEGEN TARGET...] [LINK LIB...] [EXCEPTIONS])
+#   tegula_executable(NAME SOURCES... [LINK LIB...])
+#   tegula_tablegen(TARGET FILE.td (OUTPUT ARGS...)...)
+# LLVM and MLIR are linked statically, so that `tegula` is one file.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Dev CACHE STRING "Dev, Release or Debug" FORCE)
+endif()
+# Dev: what daily work needs. -O1 halves compile time against -O2; assertions stay on.
+set(CMAKE_CXX_FLAGS_DEV "-O1" CACHE STRING "")
+set(CMAKE_C_FLAGS_DEV "-O1" CACHE STRING "")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "" FORCE)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+endif()
+
+find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+find_package(fmt REQUIRED)
+find_package(Threads REQUIRED)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+separate_arguments(llvm_definitions NATIVE_COMMAND ${LLVM_DEFINITIONS})
+
+# The exported MLIR targets name the shared LLVM and MLIR libraries; linking those beside the
+# static ones would duplicate type ids, so they are taken out of every link interface.
+function(tegula_make_static target)
+  if(NOT TARGET ${target})
+    return()
+  endif()
+  get_property(done GLOBAL PROPERTY TEGULA_STATIC_${target})
+  if(done)
+    return()
+  endif()
+  set_property(GLOBAL PROPERTY TEGULA_STATIC_${target} TRUE)
+  get_target_property(links ${target} INTERFACE_LINK_LIBRARIES)
+  if(links)
+    set(kept)
+    foreach(link IN LISTS links)
+      if(link STREQUAL "LLVM" OR link STREQUAL "MLIR")
+        continue()
+      endif()
+      list(APPEND kept ${link})
+      tegula_make_static(${link})
+    endforeach()
+    set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${kept}")
+  endif()
+endfunction()
+
+add_library(tegula_flags INTERFACE)
+target_include_directories(tegula_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_include_directories(tegula_flags SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_compile_definitions(tegula_flags INTERFACE ${llvm_definitions})
+target_compile_options(tegula_flags INTERFACE
+  -Wall -Wextra -Wno-unused-parameter -ffunction-sections -fdata-sections
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Xclang -fno-pch-timestamp>)
+target_link_options(tegula_flags INTERFACE
+  -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed -static-libstdc++ -static-libgcc)
+if(TEGULA_SANITIZE)
+  target_compile_options(tegula_flags INTERFACE -fsanitize=${TEGULA_SANITIZE} -fno-omit-frame-pointer -g1)
+  target_link_options(tegula_flags INTERFACE -fsanitize=${TEGULA_SANITIZE})
+endif()
+
+# One precompiled header of MLIR's headers (never ours: they change) serves every target.
+file(WRITE ${CMAKE_BINARY_DIR}/TegulaPch.cpp "")
+add_library(tegula_pch OBJECT ${CMAKE_BINARY_DIR}/TegulaPch.cpp)
+target_link_libraries(tegula_pch PRIVATE tegula_flags)
+target_compile_options(tegula_pch PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
+target_precompile_headers(tegula_pch PRIVATE
+  "<mlir/IR/Builders.h>" "<mlir/IR/BuiltinOps.h>" "<mlir/IR/BuiltinTypes.h>" "<mlir/IR/Dialect.h>"
+  "<mlir/IR/OpImplementation.h>" "<mlir/IR/PatternMatch.h>" "<mlir/IR/AffineExpr.h>"
+  "<mlir/Interfaces/SideEffectInterfaces.h>" "<mlir/Pass/Pass.h>" "<mlir/Pass/PassManager.h>"
+  "<mlir/Dialect/Arith/IR/Arith.h>" "<mlir/Dialect/Math/IR/Math.h>"
+  "<llvm/ADT/StringMap.h>" "<llvm/Support/raw_ostream.h>" "<map>" "<memory>" "<optional>"
+  "<string>" "<vector>" "<functional>")
+
+function(tegula_library name)
+  cmake_parse_arguments(arg "EXCEPTIONS" "" "TABLEGEN;LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC tegula_flags ${arg_LINK})
+  if(arg_EXCEPTIONS)
+    target_compile_options(${name} PRIVATE -fexceptions)
+  else()
+    target_compile_options(${name} PRIVATE -fno-exceptions)
+    target_precompile_headers(${name} REUSE_FROM tegula_pch)
+  endif()
+  if(arg_TABLEGEN)
+    add_dependencies(${name} ${arg_TABLEGEN})
+  endif()
+  foreach(link IN LISTS arg_LINK)
+    tegula_make_static(${link})
+  endforeach()
+endfunction()
+
+function(tegula_executable name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE tegula_flags ${arg_LINK})
+  target_compile_options(${name} PRIVATE -fno-exceptions)
+  target_precompile_headers(${name} REUSE_FROM tegula_pch)
+  foreach(link IN LISTS arg_LINK)
+    tegula_make_static(${link})
+  endforeach()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endfunction()

@@ -1,0 +1,251 @@
+//===- Checked.h - A checked kernel instance ---------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the checker makes of one kernel at given type arguments, constants and rank of `...`: every
+// name resolved, every size an IndexExpr over the *entry kernel's* size symbols (a called kernel is
+// checked anew at each call, in terms of its caller's sizes), every value typed and annotated with
+// the axes it varies along, `fn`s expanded. Emission (EmitIR.cpp) turns this into tgl IR one to one.
+//
+// In the IndexExprs of this tree a dim `d<n>` is the index variable `Program::vars[n]`.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_FRONTEND_CHECKED_H
+#define TEGULA_FRONTEND_CHECKED_H
+
+#include "frontend/AST.h"
+#include "ir/IndexExpr.h"
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tegula::checked {
+
+enum class DType { F64, F32, F16, BF16, F8E4M3, F8E5M2, I64, I32, I16, I8, U8, I4, U4, Bool };
+bool isFloat(DType type);
+/// What reading an element gives: F32 for the small floats, I32 for the small integers.
+DType computeType(DType type);
+llvm::StringRef toString(DType type);
+std::optional<DType> parseDType(llvm::StringRef name);
+
+struct Expr;
+
+/// An integer that varies: an axis of an equation, reduction, scan or parallel block, a loop
+/// variable, or an integer computed from data (`Data`), whose value is `data`.
+struct Var {
+  enum Kind { Axis, Tile, Loop, Data } kind = Axis;
+  unsigned id = 0; // position in Program::vars
+  std::string name;
+  IndexExpr lo, hi; // Axis, Tile, Loop: lo <= value < hi; may use earlier vars
+  bool reverse = false; // Loop: walks from hi-1 down
+  const Expr *data = nullptr;
+  Span span;
+};
+
+struct Tensor {
+  enum Kind { In, Inout, Out, Temp, State } kind = In;
+  std::string name;
+  DType type = DType::F32;
+  std::vector<IndexExpr> dims; // sizes
+  /// An optional input that was left out reads as this everywhere (and is not an argument).
+  std::optional<double> constantValue;
+  Span span;
+};
+
+/// A run-time scalar parameter `s: f32`.
+struct ScalarParam {
+  std::string name;
+  DType type = DType::F32;
+  Span span;
+};
+
+enum class Unary { Neg, Not, Abs, Sign, Floor, Ceil, Round, Trunc, Exp, Exp2, Expm1, Log, Log2,
+                   Log1p, Sqrt, Rsqrt, Sin, Cos, Tan, Tanh, Erf, IsNan, IsInf };
+enum class Binary { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Max, Min, And, Or,
+                    LT, LE, GT, GE, EQ, NE };
+enum class Reduction { Sum, Prod, Max, Min, Mean, Var, Any, All, Count, ArgMax, ArgMin, LogSumExp };
+enum class Scan { CumSum, CumProd, CumMax, CumMin, Softmax, LogSoftmax, Sort, ArgSort, TopKValue,
+                  TopKIndex, Recurrence };
+
+/// A scalar value at one point of its axes. Shared subtrees are allowed (a `let` is a node that is
+/// referred to twice); nodes are owned by the Program and never change after checking.
+struct Expr {
+  enum Kind {
+    Constant,   // constant (Bool, I32, I64: intValue; floats: floatValue)
+    Index,      // index: an integer expression of sizes and vars; type I64
+    Scalar,     // scalar
+    Let,        // let: a value named in a parallel block or at top level
+    State,      // state: the current value of a scalar state
+    Read,       // tensor, subscripts, fill, exact, guard, dataDependent
+    Unary, Binary,
+    Where,      // operands: condition, yes, no
+    Convert,    // operands[0] to `target`: rounds (floats) or truncates and saturates (integers);
+                // the result's type is computeType(target), its value representable in `target`
+    Quantize,   // as Convert, integers rounded to nearest even first
+    Widen,      // operands[0] to `type` exactly (bool -> i32 -> i64 -> f32 -> f64, int to float)
+    Reduce,     // reduction, vars, filter, operands[0]; unbiased
+    Scan,       // scan, vars (the scanned), position, operands; reverse, exclusive
+    Random,     // normal, operands: the keys, i64
+  } kind = Constant;
+  DType type = DType::F32; // a compute type: Bool I32 I64 F32 F64
+  Span span;
+  /// Vars that the value depends on, by id, sorted; `Data` vars are replaced by what they depend on.
+  std::vector<unsigned> axes;
+
+  int64_t intValue = 0;
+  double floatValue = 0;
+  IndexExpr index;
+  const ScalarParam *scalar = nullptr;
+  const struct Let *let = nullptr;
+  const struct StateDef *state = nullptr;
+
+  const Tensor *tensor = nullptr;
+  std::vector<IndexExpr> subscripts;
+  const Expr *fill = nullptr;      // value outside the tensor
+  /// `(numerator, denominator)`: where a division is not exact the read gives the fill (or, with
+  /// none, cannot happen: proved or guarded). The subscript holds the floored quotient.
+  std::vector<std::pair<IndexExpr, IndexExpr>> exact;
+  const Expr *guard = nullptr;     // boolean: where false the read does not happen and gives 0
+  bool dataDependent = false;      // checked while running: outside, 0 and an error report
+
+  Unary unary = Unary::Neg;
+  Binary binary = Binary::Add;
+  DType target = DType::F32;
+  std::vector<const Expr *> operands;
+  Reduction reduction = Reduction::Sum;
+  bool unbiased = false;
+  std::vector<const Var *> vars;   // Reduce, Scan: bound here, in order
+  const Expr *filter = nullptr;    // Reduce, boolean
+  tegula::checked::Scan scan = tegula::checked::Scan::CumSum;
+  /// Scan: which position of the sequence is wanted, an index expression (for cumulative ones the
+  /// equation's own axis, for sort and topk the rank).
+  IndexExpr position;
+  bool reverse = false, exclusive = false, descending = false;
+  bool normal = false;
+};
+
+struct Let {
+  std::string name;
+  const Expr *value = nullptr;
+  Span span;
+};
+
+/// `state m = v` in a parallel block: a scalar for each point of `axes`.
+struct StateDef {
+  std::string name;
+  DType type = DType::F32;
+  std::optional<DType> storage; // rounding at each update
+  std::vector<unsigned> axes;   // parallel vars, by id, sorted
+  const Expr *init = nullptr;
+  Span span;
+};
+
+struct Stmt {
+  enum Kind {
+    Equation,   // tensor[subscripts] = value (or += value) for all points of `vars`
+    Define,     // let
+    Update,     // state = value
+    StateInit,  // stateDef begins its life here
+    TensorDef,  // tensor (a Temp or State) begins its life here
+    Parallel,   // vars, body
+    Tiles,      // vars[0] (Tile), body
+    For,        // vars[0] (Loop), body
+    Call,       // callee
+  } kind = Equation;
+  Span span;
+  const Tensor *tensor = nullptr;
+  std::vector<const Var *> vars;
+  std::vector<IndexExpr> subscripts;
+  bool accumulate = false;
+  bool dataDependent = false;    // a subscript holds data: checked while running, dropped if bad
+  const Expr *guard = nullptr;   // boolean: nothing is written where false
+  const Expr *value = nullptr;
+  /// Two points of the right side that read `tensor` itself: the old values are copied first.
+  bool readsTarget = false;
+  const Let *let = nullptr;
+  const StateDef *state = nullptr;
+  std::vector<Stmt *> body;
+  std::unique_ptr<struct Callee> callee;
+};
+
+/// A called kernel, checked at this call. Its tensors are its own; arguments are tensors of the
+/// caller in the order of `params`.
+struct Callee {
+  std::string name;
+  std::vector<std::pair<const Tensor *, const Tensor *>> arguments; // parameter, argument
+  std::vector<std::pair<const Tensor *, const Tensor *>> results;   // output, where it goes
+  std::vector<std::pair<const ScalarParam *, const Expr *>> scalars;
+  std::vector<Stmt *> body;
+  std::vector<const Tensor *> tensors; // parameters and outputs in order
+  std::optional<std::string> precision;
+};
+
+/// What must hold for the sizes of a launch.
+struct Guard {
+  enum Kind {
+    NonNegative, // lhs >= 0
+    Zero,        // lhs == 0
+    NonZero,     // lhs != 0
+    Divides,     // lhs % rhs == 0, rhs != 0
+    /// For all points of `vars` where every `conditions` expr is >= 0: 0 <= lhs < rhs.
+    InBounds,
+  } kind = NonNegative;
+  IndexExpr lhs, rhs;
+  std::vector<const Var *> vars;
+  std::vector<IndexExpr> conditions;
+  std::string message; // `x[i + 2] leaves x: needs M >= N + 2`
+  Span span;
+};
+
+/// A size symbol of the entry kernel: bound by a dim of an argument, or derived.
+struct Size {
+  std::string name;
+  std::optional<std::pair<unsigned, unsigned>> boundBy; // index into inputs, dim
+  IndexExpr definition; // derived: in earlier sizes. Not an expression where bound
+};
+
+struct Constant { // a compile-time constant and the value it was checked at
+  std::string name;
+  std::variant<int64_t, double, bool, std::vector<int64_t>> value;
+};
+
+struct ScheduleSetting {
+  std::string keyword, axis; // axis empty where the setting has none
+  std::optional<int64_t> value;
+  Span span;
+};
+
+struct Program {
+  std::string name;
+  std::deque<Var> vars;
+  std::deque<Tensor> tensors;
+  std::deque<ScalarParam> scalarParams;
+  std::deque<Expr> exprs;
+  std::deque<Let> lets;
+  std::deque<StateDef> states;
+  std::deque<Stmt> stmts;
+
+  std::vector<Size> sizes;
+  std::vector<Constant> constants;
+  /// Entry parameters that are arguments of a launch (left-out optional tensors are not), then
+  /// outputs. An inout is in `inputs` only.
+  std::vector<const Tensor *> inputs, outputs;
+  std::vector<const ScalarParam *> scalars;
+  std::vector<Guard> guards;
+  std::optional<std::string> precision; // tf32, bf16
+  std::vector<ScheduleSetting> schedule;
+  bool deterministic = false;
+  std::vector<Stmt *> body;
+  Span span;
+};
+
+} // namespace tegula::checked
+
+#endif // TEGULA_FRONTEND_CHECKED_H
