@@ -28,7 +28,7 @@ if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()
 
-find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+find_package(MLIR REQUIRED CONFIG PATHS /usr/lib/llvm-22/lib/cmake/mlir NO_DEFAULT_PATH)
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
