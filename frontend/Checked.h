@@ -90,8 +90,10 @@ struct Expr {
                 // the result's type is computeType(target), its value representable in `target`
     Quantize,   // as Convert, integers rounded to nearest even first
     Widen,      // operands[0] to `type` exactly (bool -> i32 -> i64 -> f32 -> f64, int to float)
-    Reduce,     // reduction, vars, filter, operands[0]; unbiased
-    Scan,       // scan, vars (the scanned), position, operands; reverse, exclusive
+    Reduce,     // reduction, vars, filter, operands[0]; unbiased. `max(s for j)` over the current
+                // tile: `vars` holds the Tile var itself
+    Scan,       // scan, vars (the scanned: new ones), positions, operands; reverse, exclusive.
+                // Recurrence: a, b and, where written, init (which does not vary along `vars`)
     Random,     // normal, operands: the keys, i64
   } kind = Constant;
   DType type = DType::F32; // a compute type: Bool I32 I64 F32 F64
@@ -124,9 +126,9 @@ struct Expr {
   std::vector<const Var *> vars;   // Reduce, Scan: bound here, in order
   const Expr *filter = nullptr;    // Reduce, boolean
   tegula::checked::Scan scan = tegula::checked::Scan::CumSum;
-  /// Scan: which position of the sequence is wanted, an index expression (for cumulative ones the
-  /// equation's own axis, for sort and topk the rank).
-  IndexExpr position;
+  /// Scan: which position of the sequence is wanted, one index expression for each of `vars` (for
+  /// cumulative ones and softmax the equation's own axes, for sort and topk the rank).
+  std::vector<IndexExpr> positions;
   bool reverse = false, exclusive = false, descending = false;
   bool normal = false;
 };
@@ -149,7 +151,9 @@ struct StateDef {
 
 struct Stmt {
   enum Kind {
-    Equation,   // tensor[subscripts] = value (or += value) for all points of `vars`
+    Equation,   // tensor[subscripts] = value (or += value) for all points of `vars`; in a parallel
+                // block `vars` are its own new indices, and it also runs along the block's axes and
+                // the tile axes that it varies along (`+=`: along all axes of the block)
     Define,     // let
     Update,     // state = value
     StateInit,  // stateDef begins its life here
