@@ -1,0 +1,250 @@
+//===- Assemble.cpp - PTX to cubin ------------------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Assemble.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace llvm;
+using namespace tegula;
+
+char MissingToolError::ID = 0;
+
+static Error fail(const Twine &message) {
+  return createStringError(inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// nvJitLink
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The part of nvJitLink's C interface that is used (nvJitLink.h of CUDA 12 and 13): every function
+/// returns 0 on success.
+struct NvJitLink {
+  using Handle = void *;
+  int (*create)(Handle *, uint32_t numOptions, const char **options);
+  int (*destroy)(Handle *);
+  int (*addData)(Handle, int inputType, const void *data, size_t bytes, const char *name);
+  int (*complete)(Handle);
+  int (*cubinSize)(Handle, size_t *);
+  int (*cubin)(Handle, void *);
+  int (*errorLogSize)(Handle, size_t *);
+  int (*errorLog)(Handle, char *);
+  int (*infoLogSize)(Handle, size_t *);
+  int (*infoLog)(Handle, char *);
+  int (*version)(unsigned *, unsigned *);
+
+  static constexpr int inputPtx = 2; // NVJITLINK_INPUT_PTX
+  bool loaded = false;
+
+  NvJitLink() {
+    void *library = open();
+    if (!library)
+      return;
+    loaded = true;
+    bind(library, create, "nvJitLinkCreate");
+    bind(library, destroy, "nvJitLinkDestroy");
+    bind(library, addData, "nvJitLinkAddData");
+    bind(library, complete, "nvJitLinkComplete");
+    bind(library, cubinSize, "nvJitLinkGetLinkedCubinSize");
+    bind(library, cubin, "nvJitLinkGetLinkedCubin");
+    bind(library, errorLogSize, "nvJitLinkGetErrorLogSize");
+    bind(library, errorLog, "nvJitLinkGetErrorLog");
+    bind(library, infoLogSize, "nvJitLinkGetInfoLogSize");
+    bind(library, infoLog, "nvJitLinkGetInfoLog");
+    bind(library, version, "nvJitLinkVersion");
+  }
+
+private:
+  static void *open() {
+    SmallVector<std::string> candidates;
+    if (std::optional<std::string> path = sys::Process::GetEnv("TEGULA_NVJITLINK"))
+      candidates.push_back(*path);
+    SmallVector<std::string> folders = {""};
+    if (std::optional<std::string> home = sys::Process::GetEnv("CUDA_HOME"))
+      folders.append({*home + "/lib64/", *home + "/lib/"});
+    folders.append({"/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"});
+    for (StringRef folder : folders)
+      for (StringRef name : {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"})
+        candidates.push_back((folder + name).str());
+    for (const std::string &candidate : candidates)
+      if (void *library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL))
+        return library;
+    return nullptr;
+  }
+
+  template <typename Function> void bind(void *library, Function &function, const char *name) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    loaded &= function != nullptr;
+  }
+};
+} // namespace
+
+static std::string readLog(NvJitLink::Handle handle, int (*size)(NvJitLink::Handle, size_t *),
+                           int (*read)(NvJitLink::Handle, char *)) {
+  size_t bytes = 0;
+  if (size(handle, &bytes) || bytes <= 1)
+    return {};
+  std::string log(bytes, '\0');
+  if (read(handle, log.data()))
+    return {};
+  log.resize(strlen(log.c_str())); // the size counts the closing NUL
+  return log;
+}
+
+static Expected<Cubin> assembleInProcess(StringRef ptx, StringRef arch) {
+  static const NvJitLink library; // loaded once, thread-safe, never unloaded
+  if (!library.loaded)
+    return make_error<MissingToolError>(
+        "libnvJitLink was not found; set TEGULA_NVJITLINK or install CUDA 12 or 13");
+  std::string archOption = ("-arch=" + arch).str();
+  const char *options[] = {archOption.c_str(), "-O3", "-verbose"};
+  NvJitLink::Handle handle = nullptr;
+  if (int code = library.create(&handle, 3, options))
+    return fail("nvJitLink refused the target " + arch + " (result " + Twine(code) + ")");
+  llvm::scope_exit cleanup([&] { library.destroy(&handle); });
+  std::string text = ptx.str(); // the terminating NUL counts as part of PTX
+  int code = library.addData(handle, NvJitLink::inputPtx, text.c_str(), text.size() + 1, "tegula");
+  if (!code)
+    code = library.complete(handle);
+  if (code)
+    return fail("nvJitLink (result " + Twine(code) +
+                "): " + readLog(handle, library.errorLogSize, library.errorLog));
+  Cubin result;
+  size_t bytes = 0;
+  if (library.cubinSize(handle, &bytes))
+    return fail("nvJitLink gave no cubin");
+  result.image.resize(bytes);
+  if (library.cubin(handle, result.image.data()))
+    return fail("nvJitLink gave no cubin");
+  result.log = readLog(handle, library.infoLogSize, library.infoLog);
+  unsigned major = 0, minor = 0;
+  library.version(&major, &minor);
+  result.assembler = ("nvjitlink " + Twine(major) + "." + Twine(minor)).str();
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// ptxas
+//===----------------------------------------------------------------------===//
+
+static std::string findPtxas() {
+  if (std::optional<std::string> path = sys::Process::GetEnv("TEGULA_PTXAS"))
+    return *path;
+  SmallVector<std::string> folders;
+  if (std::optional<std::string> home = sys::Process::GetEnv("CUDA_HOME"))
+    folders.push_back(*home + "/bin");
+  for (StringRef folder : folders)
+    if (std::string path = (folder + "/ptxas").str(); sys::fs::can_execute(path))
+      return path;
+  if (ErrorOr<std::string> path = sys::findProgramByName("ptxas"))
+    return *path;
+  if (sys::fs::can_execute("/usr/local/cuda/bin/ptxas"))
+    return "/usr/local/cuda/bin/ptxas";
+  return {};
+}
+
+static std::string readAll(StringRef path) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
+  return buffer ? (*buffer)->getBuffer().str() : std::string();
+}
+
+/// `Cuda compilation tools, release 13.0, V13.0.88` → `V13.0.88`; asked once per process.
+static std::string ptxasVersion(StringRef ptxas) {
+  static std::once_flag once;
+  static std::string version = "unknown";
+  std::call_once(once, [&] {
+    SmallString<128> out;
+    if (sys::fs::createTemporaryFile("tegula-ptxas", "txt", out))
+      return;
+    FileRemover remover(out);
+    std::optional<StringRef> redirects[] = {StringRef(), StringRef(out), StringRef()};
+    if (sys::ExecuteAndWait(ptxas, {ptxas, "--version"}, std::nullopt, redirects, 10))
+      return;
+    std::string text = readAll(out);
+    size_t begin = StringRef(text).find(", V");
+    if (begin != StringRef::npos)
+      version = StringRef(text).substr(begin + 2).take_until(isSpace).str();
+  });
+  return version;
+}
+
+static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
+  std::string ptxas = findPtxas();
+  if (ptxas.empty())
+    return make_error<MissingToolError>(
+        "ptxas was not found; set TEGULA_PTXAS or CUDA_HOME, or put ptxas on the path");
+  SmallString<128> input, output, log;
+  int descriptor;
+  if (std::error_code error = sys::fs::createTemporaryFile("tegula", "ptx", descriptor, input))
+    return fail("cannot create a temporary file: " + error.message());
+  FileRemover removeInput(input);
+  {
+    raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+    stream << ptx;
+    stream.flush();
+    if (stream.has_error()) {
+      std::error_code error = stream.error();
+      stream.clear_error();
+      return fail("cannot write " + input + ": " + error.message());
+    }
+  }
+  if (std::error_code error = sys::fs::createTemporaryFile("tegula", "cubin", output))
+    return fail("cannot create a temporary file: " + error.message());
+  FileRemover removeOutput(output);
+  if (std::error_code error = sys::fs::createTemporaryFile("tegula", "log", log))
+    return fail("cannot create a temporary file: " + error.message());
+  FileRemover removeLog(log);
+
+  std::string archOption = ("-arch=" + arch).str();
+  StringRef arguments[] = {ptxas, archOption, "-O3", "-v", input, "-o", output};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
+  std::string message;
+  int code = sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, /*SecondsToWait=*/300,
+                                 /*MemoryLimit=*/0, &message);
+  if (code)
+    return fail("ptxas (exit code " + Twine(code) + "): " + message + readAll(log));
+  std::string image = readAll(output);
+  if (image.empty())
+    return fail("ptxas wrote no cubin: " + readAll(log));
+  Cubin result;
+  result.image.assign(image.begin(), image.end());
+  result.log = readAll(log);
+  result.assembler = "ptxas " + ptxasVersion(ptxas);
+  return result;
+}
+
+Expected<Cubin> tegula::assemble(StringRef ptx, StringRef arch, Assembler which) {
+  switch (which) {
+  case Assembler::NvJitLink:
+    return assembleInProcess(ptx, arch);
+  case Assembler::Ptxas:
+    return assembleByCommand(ptx, arch);
+  case Assembler::Any:
+    break;
+  }
+  if (!findPtxas().empty())
+    return assembleByCommand(ptx, arch);
+  Expected<Cubin> result = assembleInProcess(ptx, arch);
+  if (result || !result.errorIsA<MissingToolError>())
+    return result;
+  consumeError(result.takeError());
+  return make_error<MissingToolError>("no assembler was found: neither ptxas (TEGULA_PTXAS, "
+                                      "CUDA_HOME, PATH) nor libnvJitLink (TEGULA_NVJITLINK)");
+}

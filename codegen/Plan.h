@@ -1,0 +1,69 @@
+//===- Plan.h - What the host does to run a kernel on a device ---------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel for a GPU is a module of device functions and a plan: a list of launches, some inside
+// sequential loops. Sizes in it are IndexExprs over the kernel's size symbols, in which the dim `d<n>`
+// is the variable of the n-th enclosing loop, outermost first.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_PLAN_H
+#define TEGULA_CODEGEN_PLAN_H
+
+#include "ir/IndexExpr.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tegula {
+
+/// A device buffer: an argument tensor of the launch, or a temporary that the runtime allocates.
+struct PlanBuffer {
+  std::string name;
+  /// Position among the kernel's tensor arguments (inputs, inouts, outputs in order); -1: a temporary.
+  int argument = -1;
+  IndexExpr bytes; // temporaries
+};
+
+struct PlanArgument {
+  enum Kind {
+    Buffer,   // device address of buffers[index]
+    Size,     // 64-bit value of `size`
+    Scalar,   // the index-th run-time scalar, in its own type
+    Errors,   // device address of the run's error record
+    Workspace // device address of blocks * workspaceBytes bytes
+  } kind = Buffer;
+  unsigned index = 0;
+  IndexExpr size;
+};
+
+struct PlanStep {
+  enum Kind { Launch, Loop, Zero } kind = Launch;
+  // Launch
+  std::string function;
+  /// Blocks: min(points, what the device holds); each block walks the points with a stride.
+  IndexExpr points;
+  unsigned threads = 0;          // per block
+  unsigned sharedBytes = 0;      // static, for the record
+  IndexExpr workspaceBytes;      // per block
+  std::vector<PlanArgument> arguments;
+  // Loop: variable d<depth> from low to high
+  IndexExpr low, high;
+  bool reverse = false;
+  std::vector<PlanStep> body;
+  // Zero: fills buffers[buffer] with zero bytes
+  unsigned buffer = 0;
+};
+
+struct Plan {
+  std::vector<PlanBuffer> buffers;
+  std::vector<PlanStep> steps;
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_PLAN_H

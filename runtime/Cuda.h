@@ -1,0 +1,125 @@
+//===- Cuda.h - Devices, memory and launches through the CUDA driver ---*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A thin layer over libcuda.so.1, loaded when first asked for: a machine without a driver gets a
+// MissingDeviceError and everything else of Tegula works. Nothing here needs the CUDA toolkit.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_RUNTIME_CUDA_H
+#define TEGULA_RUNTIME_CUDA_H
+
+#include "codegen/Plan.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tegula {
+
+/// No driver, no device, or none that runs the wanted code.
+class MissingDeviceError : public llvm::ErrorInfo<MissingDeviceError> {
+public:
+  static char ID;
+  explicit MissingDeviceError(std::string message) : message(std::move(message)) {}
+  void log(llvm::raw_ostream &os) const override { os << message; }
+  std::error_code convertToErrorCode() const override {
+    return std::make_error_code(std::errc::no_such_device);
+  }
+
+private:
+  std::string message;
+};
+
+/// An address in device memory. Plain numbers, as in the driver's interface.
+using DeviceAddress = uint64_t;
+
+struct CudaDeviceInfo {
+  std::string name;
+  int major = 0, minor = 0;      // compute capability
+  int multiprocessors = 0;
+  int maxThreadsPerMultiprocessor = 0;
+  int driverVersion = 0;         // 13000: CUDA 13.0
+  uint64_t memoryBytes = 0;
+  int l2Bytes = 0;
+};
+
+class CudaModule;
+
+/// One device with its primary context (the one PyTorch uses too). Not thread-safe by itself; calls
+/// make the context current on the calling thread.
+class CudaDevice {
+public:
+  static llvm::Expected<std::shared_ptr<CudaDevice>> open(int ordinal = 0);
+  ~CudaDevice();
+  const CudaDeviceInfo &info() const { return deviceInfo; }
+
+  /// Plain allocations, at least 256-byte aligned. Zero bytes give address 0.
+  llvm::Expected<DeviceAddress> allocate(uint64_t bytes);
+  void free(DeviceAddress address);
+  llvm::Error copyToDevice(DeviceAddress to, const void *from, uint64_t bytes);
+  llvm::Error copyToHost(void *to, DeviceAddress from, uint64_t bytes);
+  llvm::Error fill(DeviceAddress address, uint8_t value, uint64_t bytes, void *stream = nullptr);
+  llvm::Error synchronize(void *stream = nullptr);
+  llvm::Expected<std::shared_ptr<CudaModule>> load(llvm::ArrayRef<char> image);
+
+  /// Microseconds of device time between two events around `work` on `stream`.
+  llvm::Expected<double> time(llvm::function_ref<llvm::Error()> work, void *stream = nullptr);
+
+private:
+  friend class CudaModule;
+  CudaDevice() = default;
+  llvm::Error enter() const;
+  int device = 0;
+  void *context = nullptr;
+  CudaDeviceInfo deviceInfo;
+};
+
+/// Code on a device: a cubin, or PTX that the driver assembles.
+class CudaModule {
+public:
+  ~CudaModule();
+
+  /// Starts `function`. `arguments` are addresses of the values, in order.
+  llvm::Error launch(const std::string &function, uint64_t blocks, unsigned threads,
+                     llvm::ArrayRef<void *> arguments, void *stream = nullptr);
+  /// Blocks of `threads` threads that are resident on the whole device at once.
+  llvm::Expected<unsigned> residentBlocks(const std::string &function, unsigned threads);
+
+private:
+  friend class CudaDevice;
+  CudaModule(std::shared_ptr<CudaDevice> owner, void *handle)
+      : owner(std::move(owner)), handle(handle) {}
+  llvm::Expected<void *> find(const std::string &function);
+  std::shared_ptr<CudaDevice> owner;
+  void *handle;
+  std::map<std::string, void *> functions;
+  std::map<std::pair<std::string, unsigned>, unsigned> resident;
+};
+
+/// What a plan runs on. Buffers are device addresses of the kernel's tensor arguments in order.
+struct PlanInputs {
+  llvm::ArrayRef<DeviceAddress> arguments;
+  llvm::ArrayRef<const void *> scalars; // addresses of the values, each in its own type
+  std::function<std::optional<int64_t>(llvm::StringRef)> size;
+  DeviceAddress errors = 0;
+  void *stream = nullptr;
+};
+
+/// Runs a plan: allocates its temporaries and workspaces, launches, frees when the stream is done.
+llvm::Error runPlan(CudaDevice &device, CudaModule &module, const Plan &plan,
+                    const PlanInputs &inputs);
+
+} // namespace tegula
+
+#endif // TEGULA_RUNTIME_CUDA_H
