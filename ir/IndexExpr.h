@@ -82,8 +82,9 @@ public:
   bool operator<(const IndexExpr &other) const;
   friend llvm::hash_code hash_value(const IndexExpr &expr);
 
-  /// A coefficient left the 64-bit range while the expression was built. Such an expression is
-  /// equal only to itself, evaluates to nothing and prints as `overflow`; users report it.
+  /// A coefficient left the 64-bit range, or the number of terms a bound of some thousands, while
+  /// the expression was built. Such an expression is equal only to another of its kind, evaluates
+  /// to nothing and prints as `overflow`; users report it.
   bool isOverflow() const;
   std::optional<int64_t> asConstant() const;
   /// The variable when the expression is exactly one variable.
@@ -111,14 +112,19 @@ public:
   llvm::ArrayRef<Term> terms() const;
   enum class AtomKind { Variable, FloorDiv, Min, Max, Select };
 
-  /// Tegula's own syntax: `3*C`, `(H + 2*pad - KH)//2 + 1`, `d0 + 4*d1 - 1`,
-  /// `min(a, b)`, `where(a <= b, c, d)`. parse(print(e)) == e.
+  /// Tegula's own syntax: `3*C`, `pad + (H - KH)//2 + 1`, `d0 + 4*d1 - 1`,
+  /// `min(a, b)`, `where(a <= b, c, d)`. A symbol whose name could be taken for something else
+  /// (`d0`, `min`) is quoted. parse(print(e)) == e.
   void print(llvm::raw_ostream &os) const;
+  /// `//` starts a comment in textual IR, where floor division is spelled `floordiv`.
+  enum class Syntax { Tegula, IR };
   /// As above, dims spelled by the callback (the operand's SSA name or the user's index name).
   void print(llvm::raw_ostream &os,
-             llvm::function_ref<void(llvm::raw_ostream &, unsigned position)> printDim) const;
+             llvm::function_ref<void(llvm::raw_ostream &, unsigned position)> printDim,
+             Syntax syntax = Syntax::Tegula) const;
   std::string str() const;
-  /// Identifiers `d<number>` are dims, all others symbols. Nothing on a syntax error.
+  /// Identifiers `d<number>` are dims, all others symbols; both spellings of floor division, and
+  /// `%` (in textual IR `mod`). Nothing on a syntax error or where nesting exceeds a few hundred.
   static std::optional<IndexExpr> parse(llvm::StringRef text);
 
 private:
@@ -133,7 +139,8 @@ struct IndexExpr::Atom {
   AtomKind kind;
   IndexVar var = IndexVar::dim(0);         // Variable
   Cmp cmp = Cmp::EQ;                       // Select
-  /// FloorDiv: numerator, denominator. Min, Max: operands. Select: lhs, rhs, yes, no.
+  /// FloorDiv: numerator, denominator. Min, Max: two or more, distinct and sorted. Select: lhs, rhs,
+  /// yes, no; its cmp is EQ or LE, lhs and rhs without common terms.
   llvm::SmallVector<IndexExpr, 2> operands;
 };
 

@@ -1,0 +1,38 @@
+# How lit runs the tests below this folder.
+import os
+import shutil
+
+import lit.formats
+
+config.name = "tegula"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".tgl", ".test"]
+config.excludes = ["Inputs", "unit", "fuzz"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.build_root, "test")
+
+path = [config.tools_dir, os.path.dirname(config.filecheck), config.llvm_tools_dir]
+config.environment["PATH"] = os.pathsep.join(path + [config.environment.get("PATH", os.environ["PATH"])])
+for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+config.substitutions.append(("%std", os.path.join(config.source_root, "dsl", "std")))
+config.substitutions.append(("%kernels", os.path.join(config.source_root, "dsl", "kernels")))
+config.substitutions.append((r"\bFileCheck\b", config.filecheck))
+
+# What a test may demand with REQUIRES.
+for tool in ("tegula-opt", "tegula", "tegula-lsp"):
+    if os.path.exists(os.path.join(config.tools_dir, tool)):
+        config.available_features.add(tool)
+if shutil.which("nvidia-smi"):
+    config.available_features.add("gpu")
+if shutil.which("ptxas"):
+    config.available_features.add("ptxas")
+
+# Tests of a tool that this build lacks cannot run: a folder's tool is its stage's.
+needs = {"ir": "tegula-opt", "passes": "tegula-opt", "rejected": "tegula", "e2e": "tegula"}
+for folder, tool in needs.items():
+    if tool not in config.available_features:
+        config.excludes.append(folder)
+        lit_config.note(f"test/{folder} is left out: {tool} is not built")
