@@ -188,6 +188,7 @@ struct Kernel {
 struct Fn {
   Ident name;
   std::vector<Ident> params;
+  std::vector<ExprPtr> defaults; // of the params, in their order; null where there is none
   std::vector<std::pair<Ident, ExprPtr>> lets;
   ExprPtr result;
   Span span;

@@ -43,7 +43,8 @@ struct Var {
   enum Kind { Axis, Tile, Loop, Data } kind = Axis;
   unsigned id = 0; // position in Program::vars
   std::string name;
-  IndexExpr lo, hi; // Axis, Tile, Loop: lo <= value < hi; may use earlier vars
+  IndexExpr lo, hi; // Axis, Tile, Loop: lo <= value < hi; may use earlier vars (Data ones too)
+  bool hasRange = true; // Data: whether lo and hi are known to hold
   bool reverse = false; // Loop: walks from hi-1 down
   const Expr *data = nullptr;
   Span span;
@@ -213,6 +214,8 @@ struct Size {
   std::string name;
   std::optional<std::pair<unsigned, unsigned>> boundBy; // index into inputs, dim
   IndexExpr definition; // derived: in earlier sizes. Not an expression where bound
+  /// A compile-time integer that was given no value: such a program can be checked, not compiled.
+  bool isOpen = false;
 };
 
 struct Constant { // a compile-time constant and the value it was checked at
