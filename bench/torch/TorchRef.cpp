@@ -1,0 +1,366 @@
+//===- TorchRef.cpp - References run by libtorch ------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The only file that includes libtorch's headers. It is linked to libtorch_cpu and libc10 alone;
+// libtorch_cuda, which needs CUDA's libraries, is opened when a CUDA device is first asked for.
+// libtorch reports errors by exceptions: none leaves this file.
+//
+//===----------------------------------------------------------------------===//
+#include "bench/TorchRef.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/interned_strings.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/core/Event.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/jit/api/compilation_unit.h>
+#include <torch/csrc/jit/frontend/resolver.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+#include <torch/jit.h>
+#include <torch/version.h>
+
+#include <chrono>
+#include <cstring>
+#include <dlfcn.h>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+using c10::IValue;
+
+struct TegulaTorchProgram {
+  std::shared_ptr<torch::jit::CompilationUnit> unit; // of text
+  std::optional<torch::jit::Module> module;          // of a .pt file
+  std::map<std::string, std::vector<std::pair<std::string, std::string>>> parameters;
+
+  torch::jit::Function *find(const std::string &name) {
+    if (unit)
+      return unit->find_function(c10::QualifiedName(name));
+    std::optional<torch::jit::Method> method = module->find_method(name);
+    return method ? &method->function() : nullptr;
+  }
+};
+
+struct TegulaTorchCall {
+  std::vector<at::Tensor> outputs;
+};
+
+namespace {
+
+char *copyString(const std::string &text) {
+  char *copy = static_cast<char *>(std::malloc(text.size() + 1));
+  if (copy)
+    std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+/// Runs `body`; where it throws, stores what it says in `error` and returns `failed`.
+template <typename Result, typename Body>
+Result guarded(char **error, Result failed, const Body &body) {
+  try {
+    return body();
+  } catch (const c10::Error &e) {
+    *error = copyString(e.what_without_backtrace());
+  } catch (const std::exception &e) {
+    *error = copyString(e.what());
+  }
+  return failed;
+}
+
+/// What Python's eager mode does: operators one by one, no gradients, no graph rewriting.
+struct EagerMode {
+  c10::InferenceMode inference;
+  torch::jit::GraphOptimizerEnabledGuard optimizer{false};
+  bool executor = torch::jit::getExecutorMode().exchange(false);
+  bool profiling = torch::jit::getProfilingMode().exchange(false);
+  ~EagerMode() {
+    torch::jit::getExecutorMode() = executor;
+    torch::jit::getProfilingMode() = profiling;
+  }
+};
+
+/// New tensors of unnamed type are float64 while a float64 reference runs.
+struct DefaultDType {
+  caffe2::TypeMeta before = c10::get_default_dtype();
+  explicit DefaultDType(bool wide) {
+    if (wide)
+      c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  }
+  ~DefaultDType() { c10::set_default_dtype(before); }
+};
+
+constexpr std::pair<TegulaTorchDType, at::ScalarType> dtypes[] = {
+    {TEGULA_TORCH_F64, at::kDouble},          {TEGULA_TORCH_F32, at::kFloat},
+    {TEGULA_TORCH_F16, at::kHalf},            {TEGULA_TORCH_BF16, at::kBFloat16},
+    {TEGULA_TORCH_F8E4M3, at::kFloat8_e4m3fn}, {TEGULA_TORCH_F8E5M2, at::kFloat8_e5m2},
+    {TEGULA_TORCH_I64, at::kLong},            {TEGULA_TORCH_I32, at::kInt},
+    {TEGULA_TORCH_I16, at::kShort},           {TEGULA_TORCH_I8, at::kChar},
+    {TEGULA_TORCH_U8, at::kByte},             {TEGULA_TORCH_BOOL, at::kBool}};
+
+at::ScalarType toTorch(TegulaTorchDType type) {
+  for (auto [ours, torchs] : dtypes)
+    if (ours == type)
+      return torchs;
+  TORCH_CHECK(false, "unknown dtype ", static_cast<int>(type));
+}
+
+TegulaTorchDType fromTorch(at::ScalarType type) {
+  for (auto [ours, torchs] : dtypes)
+    if (torchs == type)
+      return ours;
+  TORCH_CHECK(false, "an output has dtype ", type, ", which Tegula does not have");
+}
+
+int32_t cudaDevices() {
+  static const bool loaded = [] {
+    // Registers the CUDA operators; beside libtorch_cpu, so found by this library's own search path.
+    return dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr;
+  }();
+  if (!loaded)
+    return 0;
+  try {
+    return at::detail::getCUDAHooks().deviceCount();
+  } catch (const std::exception &) {
+    return 0; // a driver too old, or none
+  }
+}
+
+at::Tensor toTensor(const TegulaTorchTensor &tensor) {
+  TORCH_CHECK(tensor.device < cudaDevices() || tensor.device < 0, "libtorch finds no CUDA device ",
+              tensor.device);
+  at::IntArrayRef sizes(tensor.sizes, tensor.rank);
+  auto options = at::TensorOptions(toTorch(tensor.dtype))
+                     .device(tensor.device < 0 ? at::Device(at::kCPU)
+                                               : at::Device(at::kCUDA, tensor.device));
+  // An empty tensor may have no memory.
+  for (int64_t size : sizes)
+    if (size == 0)
+      return at::empty(sizes, options);
+  if (!tensor.strides)
+    return at::from_blob(tensor.data, sizes, options);
+  return at::from_blob(tensor.data, sizes, at::IntArrayRef(tensor.strides, tensor.rank), options);
+}
+
+IValue toValue(const TegulaTorchValue &value, uint32_t flags) {
+  switch (value.kind) {
+  case TEGULA_TORCH_TENSOR: {
+    at::Tensor tensor = toTensor(value.tensor);
+    if ((flags & TEGULA_TORCH_FLOAT64) && tensor.is_floating_point())
+      tensor = tensor.to(at::kDouble);
+    return tensor;
+  }
+  case TEGULA_TORCH_INT:
+    return value.integer;
+  case TEGULA_TORCH_FLOAT:
+    return value.real;
+  case TEGULA_TORCH_BOOLEAN:
+    return value.integer != 0;
+  case TEGULA_TORCH_INTS:
+    return std::vector<int64_t>(value.integers, value.integers + value.integer);
+  case TEGULA_TORCH_NONE:
+    return IValue();
+  }
+  TORCH_CHECK(false, "unknown kind of value ", static_cast<int>(value.kind));
+}
+
+/// A function and the arguments of one call.
+struct Bound {
+  torch::jit::Function *function;
+  std::vector<IValue> arguments;
+
+  IValue run() const {
+    std::vector<IValue> stack = arguments;
+    function->run(stack);
+    TORCH_CHECK(stack.size() == 1, "the reference returns nothing");
+    return std::move(stack.front());
+  }
+};
+
+Bound bind(TegulaTorchProgram *program, const char *name, const TegulaTorchValue *arguments,
+           int32_t count, uint32_t flags) {
+  Bound bound;
+  bound.function = program->find(name);
+  TORCH_CHECK(bound.function, "the reference has no function ", name);
+  if (program->module)
+    bound.arguments.push_back(program->module->_ivalue());
+  for (int32_t i = 0; i < count; ++i)
+    bound.arguments.push_back(toValue(arguments[i], flags));
+  size_t wanted = bound.function->getSchema().arguments().size();
+  TORCH_CHECK(bound.arguments.size() == wanted, name, " takes ", wanted, " arguments, ",
+              bound.arguments.size(), " given");
+  return bound;
+}
+
+void flatten(const IValue &value, std::vector<at::Tensor> &outputs) {
+  if (value.isTensor()) {
+    outputs.push_back(value.toTensor().detach());
+  } else if (value.isTuple()) {
+    for (const IValue &element : value.toTupleRef().elements())
+      flatten(element, outputs);
+  } else if (value.isTensorList()) {
+    for (const at::Tensor &element : value.toTensorVector())
+      outputs.push_back(element.detach());
+  } else if (value.isDouble()) {
+    outputs.push_back(at::scalar_tensor(value.toDouble(), at::kDouble));
+  } else if (value.isInt()) {
+    outputs.push_back(at::scalar_tensor(value.toInt(), at::kLong));
+  } else if (value.isBool()) {
+    outputs.push_back(at::scalar_tensor(value.toBool(), at::kBool));
+  } else {
+    TORCH_CHECK(false, "the reference returns a ", value.tagKind(), ", not tensors");
+  }
+}
+
+const std::vector<std::pair<std::string, std::string>> *parameters(TegulaTorchProgram *program,
+                                                                   const char *name) {
+  auto known = program->parameters.find(name);
+  if (known != program->parameters.end())
+    return &known->second;
+  torch::jit::Function *function = program->find(name);
+  if (!function)
+    return nullptr;
+  auto &list = program->parameters[name];
+  for (const c10::Argument &argument : function->getSchema().arguments())
+    if (!(program->module && list.empty() && argument.name() == "self"))
+      list.emplace_back(argument.name(), argument.type()->annotation_str());
+  return &list;
+}
+
+TegulaTorchProgram *compile(const char *source, char **error) {
+  return guarded<TegulaTorchProgram *>(error, nullptr, [&] {
+    auto program = std::make_unique<TegulaTorchProgram>();
+    program->unit = torch::jit::compile(source);
+    return program.release();
+  });
+}
+
+TegulaTorchProgram *load(const char *path, char **error) {
+  return guarded<TegulaTorchProgram *>(error, nullptr, [&] {
+    auto program = std::make_unique<TegulaTorchProgram>();
+    program->module = torch::jit::load(path);
+    program->module->eval();
+    return program.release();
+  });
+}
+
+TegulaTorchCall *call(TegulaTorchProgram *program, const char *function,
+                      const TegulaTorchValue *arguments, int32_t count, uint32_t flags,
+                      char **error) {
+  return guarded<TegulaTorchCall *>(error, nullptr, [&] {
+    EagerMode eager;
+    DefaultDType wide(flags & TEGULA_TORCH_FLOAT64);
+    auto result = std::make_unique<TegulaTorchCall>();
+    flatten(bind(program, function, arguments, count, flags).run(), result->outputs);
+    for (const at::Tensor &output : result->outputs)
+      fromTorch(output.scalar_type()); // refuses what we do not have
+    return result.release();
+  });
+}
+
+int32_t output(const TegulaTorchCall *call, int32_t index, TegulaTorchTensor *tensor) {
+  if (index < 0 || static_cast<size_t>(index) >= call->outputs.size())
+    return -1;
+  const at::Tensor &from = call->outputs[index];
+  tensor->data = from.numel() ? from.data_ptr() : nullptr;
+  tensor->dtype = fromTorch(from.scalar_type());
+  tensor->device = from.is_cuda() ? from.get_device() : -1;
+  tensor->rank = static_cast<int32_t>(from.dim());
+  tensor->sizes = from.sizes().data();
+  tensor->strides = from.strides().data();
+  return 0;
+}
+
+int32_t readOutput(const TegulaTorchCall *call, int32_t index, void *to, size_t bytes,
+                   char **error) {
+  return guarded(error, -1, [&] {
+    c10::InferenceMode inference;
+    at::Tensor from = call->outputs.at(index).to(at::kCPU).contiguous();
+    TORCH_CHECK(from.nbytes() == bytes, "output ", index, " has ", from.nbytes(), " bytes, not ",
+                bytes);
+    if (bytes)
+      std::memcpy(to, from.data_ptr(), bytes);
+    return 0;
+  });
+}
+
+int32_t timeCalls(TegulaTorchProgram *program, const char *function,
+                  const TegulaTorchValue *arguments, int32_t count, int32_t sets, int32_t calls,
+                  double *seconds, char **error) {
+  return guarded(error, -1, [&] {
+    EagerMode eager;
+    std::vector<Bound> bound;
+    int32_t device = -1;
+    for (int32_t set = 0; set < sets; ++set)
+      bound.push_back(bind(program, function, arguments + set * count, count, 0));
+    for (int32_t i = 0; i < count; ++i)
+      if (arguments[i].kind == TEGULA_TORCH_TENSOR)
+        device = std::max(device, arguments[i].tensor.device);
+
+    for (int32_t i = 0; i < calls; ++i) {
+      const Bound &current = bound[i % sets];
+      if (device < 0) {
+        auto start = std::chrono::steady_clock::now();
+        IValue result = current.run();
+        seconds[i] =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        continue;
+      }
+      c10::impl::VirtualGuardImpl guard(at::kCUDA);
+      c10::Stream stream = guard.getStream(at::Device(at::kCUDA, device));
+      c10::Event begin(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+      c10::Event end(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+      begin.record(stream);
+      IValue result = current.run();
+      end.record(stream);
+      end.synchronize();
+      seconds[i] = begin.elapsedTime(end) * 1e-3;
+    }
+    return 0;
+  });
+}
+
+const TegulaTorchApi api = {
+    TEGULA_TORCH_ABI,
+    [] { return TORCH_VERSION; },
+    cudaDevices,
+    [] { return static_cast<int32_t>(at::get_num_threads()); },
+    [](int32_t threads) { at::set_num_threads(threads); },
+    [](char *string) { std::free(string); },
+    compile,
+    load,
+    [](TegulaTorchProgram *program) { delete program; },
+    [](TegulaTorchProgram *program, const char *function) {
+      auto *list = parameters(program, function);
+      return list ? static_cast<int32_t>(list->size()) : -1;
+    },
+    [](TegulaTorchProgram *program, const char *function, int32_t index) {
+      return (*parameters(program, function))[index].first.c_str();
+    },
+    [](TegulaTorchProgram *program, const char *function, int32_t index) {
+      return (*parameters(program, function))[index].second.c_str();
+    },
+    call,
+    [](const TegulaTorchCall *call) { return static_cast<int32_t>(call->outputs.size()); },
+    output,
+    readOutput,
+    [](TegulaTorchCall *call) { delete call; },
+    timeCalls};
+
+} // namespace
+
+const TegulaTorchApi *tegula_torch_api(void) { return &api; }
