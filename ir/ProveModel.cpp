@@ -1,0 +1,542 @@
+//===- ProveModel.cpp - From integer expressions to hypotheses and goals --------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/ProveSearch.h"
+#include "llvm/ADT/STLExtras.h"
+#include <climits>
+
+using namespace tegula;
+
+namespace {
+constexpr unsigned maxVariables = 250;
+
+/// A value wherever its variables have one: no division by something that could be 0.
+bool isTotal(const IndexExpr &expr) {
+  for (const IndexExpr::Term &term : expr.terms())
+    for (const auto &[atom, power] : term.factors) {
+      if (atom->kind == IndexExpr::AtomKind::FloorDiv &&
+          atom->operands[1].asConstant().value_or(0) == 0)
+        return false;
+      if (!llvm::all_of(atom->operands, isTotal))
+        return false;
+    }
+  return !expr.isOverflow();
+}
+
+IndexExpr rebuild(const IndexExpr::Atom &atom) {
+  llvm::ArrayRef<IndexExpr> o = atom.operands;
+  switch (atom.kind) {
+  case IndexExpr::AtomKind::Variable: return IndexExpr::variable(atom.var);
+  case IndexExpr::AtomKind::FloorDiv: return IndexExpr::floorDiv(o[0], o[1]);
+  case IndexExpr::AtomKind::Min: return IndexExpr::min(o[0], o[1]);
+  case IndexExpr::AtomKind::Max: return IndexExpr::max(o[0], o[1]);
+  case IndexExpr::AtomKind::Select: return IndexExpr::select(atom.cmp, o[0], o[1], o[2], o[3]);
+  }
+  llvm_unreachable("an atom of no kind");
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Variables
+//===----------------------------------------------------------------------===//
+
+unsigned Search::newVariable(IndexExpr expr, bool varies) {
+  if (variables.size() >= maxVariables)
+    return 0;
+  variables.emplace_back();
+  variables.back().expr = std::move(expr);
+  variables.back().varies = varies;
+  return variables.size() - 1;
+}
+
+unsigned Search::variableOf(const IndexVar &var) {
+  auto [entry, isNew] = numberOf.try_emplace(var, 0);
+  if (!isNew)
+    return entry->second;
+  unsigned number = entry->second = newVariable(IndexExpr::variable(var), !var.isSymbol());
+  if (number && var.isSymbol() && !llvm::is_contained(signedSymbols, var.name()))
+    variables[number].low = 0;
+  return number;
+}
+
+void Search::setSigned(llvm::StringRef symbol) { signedSymbols.push_back(symbol.str()); }
+
+void Search::define(llvm::StringRef symbol, const IndexExpr &definition) {
+  assert(!numberOf.count(IndexVar::symbol(symbol)) && "defined after its first use");
+  signedSymbols.push_back(symbol.str());
+  if (unsigned var = variableOf(IndexVar::symbol(symbol)))
+    variables[var].definition = std::make_shared<IndexExpr>(definition);
+  ++epoch;
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+Poly Search::poly(const IndexExpr &expr) {
+  if (expr.isOverflow())
+    return Poly::bad();
+  Poly result;
+  for (const IndexExpr::Term &term : expr.terms()) {
+    Poly product(term.coefficient);
+    for (const auto &[factor, power] : term.factors) {
+      Poly value = atom(factor);
+      for (unsigned i = 0; i < power; ++i)
+        product = product * value;
+    }
+    result = result + product;
+  }
+  return result;
+}
+
+Poly Search::atom(const std::shared_ptr<const IndexExpr::Atom> &atom) {
+  if (atom->kind == IndexExpr::AtomKind::Variable) {
+    unsigned var = variableOf(atom->var);
+    return var ? Poly::variable(var) : Poly::bad();
+  }
+  Poly a = poly(atom->operands[0]), b = poly(atom->operands[1]);
+  if (a.badResult() || b.badResult())
+    return Poly::bad();
+  if (atom->kind == IndexExpr::AtomKind::FloorDiv)
+    return quotient(a, b);
+
+  bool isMin = atom->kind == IndexExpr::AtomKind::Min;
+  bool isMax = atom->kind == IndexExpr::AtomKind::Max;
+  Poly difference = b - a;
+  auto known = [&](const Poly &p) { return prove(p, Quick); };
+  if (isMin || isMax) {
+    if (known(difference))
+      return isMin ? a : b;
+    if (known(-difference))
+      return isMin ? b : a;
+  } else {
+    bool yes = false, no = false;
+    switch (atom->cmp) {
+    case IndexExpr::Cmp::LT:
+      yes = known(difference - Poly(1)), no = !yes && known(-difference);
+      break;
+    case IndexExpr::Cmp::LE:
+      yes = known(difference), no = !yes && known(-difference - Poly(1));
+      break;
+    case IndexExpr::Cmp::EQ:
+    case IndexExpr::Cmp::NE:
+      yes = known(difference) && known(-difference);
+      no = !yes && (known(difference - Poly(1)) || known(-difference - Poly(1)));
+      if (atom->cmp == IndexExpr::Cmp::NE)
+        std::swap(yes, no);
+      break;
+    }
+    if (yes || no)
+      return poly(atom->operands[yes ? 2 : 3]);
+  }
+
+  IndexExpr whole = rebuild(*atom);
+  if (auto found = distinctions.find(whole); found != distinctions.end())
+    return Poly::variable(found->second);
+  // Branches of a conditional hold denominators that are 0 only where they are not taken.
+  Poly first = a, second = b;
+  bool haveBoth = isMin || isMax || (isTotal(atom->operands[2]) && isTotal(atom->operands[3]));
+  if (!isMin && !isMax && haveBoth) {
+    first = poly(atom->operands[2]);
+    second = poly(atom->operands[3]);
+  }
+  bool dependsOnDims = llvm::any_of(whole.variables(), [](const IndexVar &v) { return !v.isSymbol(); });
+  unsigned var = newVariable(whole, dependsOnDims);
+  if (!var)
+    return Poly::bad();
+  distinctions[whole] = var;
+  variables[var].distinction = atom;
+  if (!haveBoth)
+    return Poly::variable(var);
+  first = expand(first);
+  second = expand(second);
+  auto add = [&](bool isUpper, Poly value) {
+    Variable &v = variables[var];
+    (isUpper ? v.uppers : v.lowers).push_back({Poly(1), std::move(value)});
+  };
+  if (isMin || isMax) {
+    add(isMin, first);
+    add(isMin, second);
+  } else if (std::optional<int64_t> c = (first - second).asConstant()) {
+    add(false, second + Poly(std::min<int64_t>(*c, 0)));
+    add(true, second + Poly(std::max<int64_t>(*c, 0)));
+  } else {
+    if (known(second - first))
+      add(false, first), add(true, second);
+    else if (known(first - second))
+      add(false, second), add(true, first);
+  }
+  if (known(first) && known(second))
+    raiseLow(var, 0);
+  return Poly::variable(var);
+}
+
+Poly Search::quotient(const Poly &num, const Poly &den) {
+  if (num.badResult() || den.badResult() || den.isZero())
+    return Poly::bad();
+  if (std::optional<int64_t> c = den.asConstant(); c && *c < 0)
+    return quotient(-num, -den);
+  auto known = [&](const Poly &p) {
+    Poly expanded = expand(p);
+    return !expanded.badResult() && go(expanded, 4);
+  };
+  bool positive = den.asConstant() || known(den - Poly(1));
+  if (!positive && known(den)) {
+    addHypothesis(den - Poly(1));
+    positive = true;
+  }
+  if (!positive && known(-den))
+    return quotient(-num, -den);
+
+  // num//den = part + rest//den, whatever the values.
+  auto [part, rest] = num.divide(den);
+  if (part.badResult() || rest.badResult())
+    return Poly::bad();
+  if (rest.isZero())
+    return part;
+  if (positive) {
+    if (known(rest) && known(den - Poly(1) - rest))
+      return part;
+    if (known(-rest - Poly(1)) && known(rest + den))
+      return part - Poly(1);
+    // (x//a)//b is x//(a*b) for positive a, b.
+    if (rest.terms.size() == 1 && rest.terms[0].second == 1 &&
+        monomial::degree(rest.terms[0].first) == 1)
+      if (const auto &inner = variables[rest.topVariable()].ratio)
+        if (Poly innerDen = inner->second; innerDen.asConstant() || known(innerDen - Poly(1)))
+          return part + quotient(Poly(inner->first), innerDen * den);
+  }
+  for (unsigned var : quotients)
+    if (variables[var].ratio->first == rest && variables[var].ratio->second == den)
+      return part + Poly::variable(var);
+
+  unsigned var = newVariable(IndexExpr::floorDiv(expr(rest), expr(den)), varies(rest) || varies(den));
+  if (!var)
+    return Poly::bad();
+  quotients.push_back(var);
+  variables[var].ratio = {rest, den};
+  if (positive) {
+    Poly n = expand(rest), d = expand(den);
+    if (!n.badResult() && !d.badResult()) {
+      Variable &v = variables[var];
+      v.lowers.push_back({d, n - d + Poly(1)});
+      v.uppers.push_back({d, n});
+      hypotheses.push_back(n - d * Poly::variable(var));
+      hypotheses.push_back(d * Poly::variable(var) + d - Poly(1) - n);
+    }
+  }
+  return part + Poly::variable(var);
+}
+
+Poly Search::expand(const Poly &given) {
+  Poly p = given;
+  for (unsigned round = 0; round < 64; ++round) {
+    if (p.badResult())
+      return p;
+    unsigned var = 0;
+    Poly value;
+    for (auto [m, coefficient] : p.terms) {
+      for (; m && !var; m <<= 8) {
+        unsigned candidate = monomial::top(m);
+        Variable &v = variables[candidate];
+        if (v.value) {
+          value = *v.value;
+          var = candidate;
+        } else if (v.definition) {
+          std::shared_ptr<const IndexExpr> definition = v.definition;
+          value = poly(*definition);
+          var = candidate;
+        } else if (v.ratio && v.expandedAt < epoch) {
+          auto [num, den] = *v.ratio;
+          v.expandedAt = epoch;
+          Poly n = expand(num), d = expand(den);
+          if (n != num || d != den) {
+            value = quotient(n, d);
+            // Known multiples come back to themselves: C is G*(C//G).
+            if (!value.uses(candidate)) {
+              variables[candidate].value = value;
+              var = candidate;
+            }
+          }
+        }
+      }
+      if (var)
+        break;
+    }
+    if (!var)
+      return p;
+    p = p.substitute(var, value);
+  }
+  return Poly::bad();
+}
+
+IndexExpr Search::expr(const Poly &p) const {
+  IndexExpr result;
+  for (auto [m, coefficient] : p.terms) {
+    IndexExpr product(coefficient);
+    for (; m; m <<= 8)
+      product = product * variables[monomial::top(m)].expr;
+    result = result + product;
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Hypotheses
+//===----------------------------------------------------------------------===//
+
+void Search::raiseLow(unsigned var, int64_t low) {
+  std::optional<int64_t> &known = variables[var].low;
+  if (!known || *known < low)
+    known = low;
+}
+
+void Search::addHypothesis(const Poly &given) {
+  Poly h = expand(given);
+  if (h.badResult())
+    return; // knowing less is always right
+  if (int64_t content = h.content(); content > 1)
+    h = h.dividedBy(content);
+  if (std::optional<int64_t> c = h.asConstant()) {
+    contradiction |= *c < 0;
+    return;
+  }
+  if (llvm::is_contained(hypotheses, h))
+    return;
+  hypotheses.push_back(h);
+  failed.clear();
+
+  unsigned var = h.topVariable();
+  if (h.degreeIn(var) == 1) {
+    llvm::SmallVector<Poly, 3> parts = h.coefficients(var);
+    const Poly &a = parts[1], &b = parts[0];
+    std::optional<int64_t> c = a.asConstant(), rest = b.asConstant();
+    Variable &v = variables[var];
+    if (c && *c > 0) {
+      // The content is 1, so c is 1 where the rest is a constant.
+      if (rest)
+        raiseLow(var, -*rest);
+      else
+        v.lowers.push_back({a, -b});
+    } else if (c) {
+      v.uppers.push_back({-a, b});
+    } else if (isPositive(a)) {
+      v.lowers.push_back({a, -b});
+    } else if (isPositive(-a)) {
+      v.uppers.push_back({-a, b});
+    }
+  }
+
+  // A product that is positive, of factors that are not negative: all are at least 1. And a product
+  // that is not negative, of factors of which all but one are positive.
+  Monomial product = h.terms.back().first;
+  bool isProduct = monomial::degree(product) > 1 && h.terms.back().second > 0 &&
+                   (h.terms.size() == 1 || (h.terms.size() == 2 && !h.terms[0].first));
+  if (!isProduct || h.constantTerm() > 0)
+    return;
+  auto lowOf = [&](unsigned place) {
+    return variables[monomial::factor(product, place)].low.value_or(INT64_MIN);
+  };
+  unsigned notPositive = 0, notKnown = 0, last = 0;
+  for (unsigned place = 0; place < monomial::degree(product); ++place) {
+    notKnown += lowOf(place) < 0;
+    if (lowOf(place) < 1) {
+      ++notPositive;
+      last = monomial::factor(product, place);
+    }
+  }
+  if (h.constantTerm() < 0 && !notKnown)
+    for (Monomial m = product; m; m <<= 8)
+      raiseLow(monomial::top(m), 1);
+  else if (notPositive == 1)
+    raiseLow(last, h.constantTerm() < 0 ? 1 : 0);
+}
+
+void Search::replace(unsigned var, const Poly &value) {
+  if (value.badResult() || value.uses(var))
+    return;
+  Variable old = variables[var];
+  variables[var].value = value;
+  ++epoch;
+  failed.clear();
+  for (unsigned other = 1; other < variables.size(); ++other)
+    if (other != var && variables[other].value && variables[other].value->uses(var))
+      variables[other].value = variables[other].value->substitute(var, value);
+  // What was known of the variable is now known of its value.
+  if (old.low)
+    addHypothesis(value - Poly(*old.low));
+  for (const Bound &bound : old.lowers)
+    addHypothesis(bound.scale * value - bound.value);
+  for (const Bound &bound : old.uppers)
+    addHypothesis(bound.value - bound.scale * value);
+}
+
+void Search::addEquality(const Poly &given) {
+  Poly p = expand(given);
+  if (p.badResult() || p.isZero())
+    return;
+  if (int64_t content = p.content(); content > 1) {
+    contradiction |= p.constantTerm() % content != 0;
+    p = p.dividedBy(content);
+  }
+  if (std::optional<int64_t> c = p.asConstant()) {
+    contradiction |= *c != 0;
+    return;
+  }
+  // Solve for the highest variable that stands alone with coefficient 1 or -1.
+  for (auto [m, coefficient] : llvm::reverse(p.terms)) {
+    if (monomial::degree(m) != 1 || (coefficient != 1 && coefficient != -1))
+      continue;
+    unsigned var = monomial::top(m);
+    if (variables[var].ratio || p.degreeIn(var) != 1 || p.coefficients(var)[1].terms.size() != 1)
+      continue;
+    Poly rest = p.coefficients(var)[0];
+    replace(var, coefficient == 1 ? -rest : rest);
+    return;
+  }
+  addHypothesis(p);
+  addHypothesis(-p);
+}
+
+void Search::assume(const Condition &condition) {
+  Poly lhs = poly(condition.lhs);
+  switch (condition.kind) {
+  case Condition::NonNegative:
+    addHypothesis(lhs);
+    break;
+  case Condition::Zero:
+    addEquality(lhs);
+    break;
+  case Condition::NonZero:
+    if (prove(lhs, Quick))
+      addHypothesis(lhs - Poly(1));
+    else if (prove(-lhs, Quick))
+      addHypothesis(-lhs - Poly(1));
+    break;
+  case Condition::Divides: {
+    Poly multiple = expand(lhs), divisor = expand(poly(condition.rhs));
+    Poly ratio = quotient(multiple, divisor);
+    if (ratio.badResult())
+      break;
+    bool notNegative = prove(multiple, Quick) && prove(divisor, Quick);
+    addEquality(multiple - divisor * ratio);
+    // The quotient is exact: its bounds say less than the equality.
+    for (unsigned var : quotients)
+      if (ratio == Poly::variable(var))
+        variables[var].lowers.clear(), variables[var].uppers.clear();
+    if (notNegative)
+      addHypothesis(ratio);
+    break;
+  }
+  }
+}
+
+void Search::addBound(unsigned var, const IndexExpr &bound, bool isUpper) {
+  // Below a minimum is below both, and likewise above a maximum.
+  IndexExpr::AtomKind wanted = isUpper ? IndexExpr::AtomKind::Min : IndexExpr::AtomKind::Max;
+  for (const IndexExpr::Term &term : bound.terms())
+    if (term.coefficient == 1 && term.factors.size() == 1 && term.factors[0].second == 1 &&
+        term.factors[0].first->kind == wanted) {
+      const IndexExpr::Atom &atom = *term.factors[0].first;
+      IndexExpr rest = bound - rebuild(atom);
+      addBound(var, rest + atom.operands[0], isUpper);
+      addBound(var, rest + atom.operands[1], isUpper);
+      return;
+    }
+  Poly value = expand(poly(bound));
+  if (value.badResult())
+    return;
+  Variable &v = variables[var];
+  if (isUpper)
+    v.uppers.push_back({Poly(1), value - Poly(1)});
+  else if (std::optional<int64_t> c = value.asConstant())
+    raiseLow(var, *c);
+  else
+    v.lowers.push_back({Poly(1), value});
+}
+
+void Search::addVariable(const RangedVar &range) {
+  // The bounds' own variables come first: elimination goes from high to low numbers.
+  (void)poly(range.lo);
+  (void)poly(range.hi);
+  (void)expand(poly(range.hi) - poly(range.lo));
+  unsigned var = variableOf(IndexVar::dim(range.position));
+  if (!var)
+    return;
+  addBound(var, range.lo, false);
+  addBound(var, range.hi, true);
+  // Below, variables may come and go: copies.
+  Variable v = variables[var];
+  if (v.low)
+    v.lowers.push_back({Poly(1), Poly(*v.low)});
+  for (const Bound &lower : v.lowers)
+    hypotheses.push_back(Poly::variable(var) - lower.value);
+  for (const Bound &upper : v.uppers) {
+    hypotheses.push_back(upper.value - Poly::variable(var));
+    for (const Bound &lower : v.lowers)
+      addHypothesis(upper.value - lower.value);
+  }
+  failed.clear();
+}
+
+void Search::declare(const IndexExpr &expr) {
+  for (const IndexVar &var : expr.variables()) {
+    if (!var.isSymbol())
+      continue;
+    unsigned number = variableOf(var);
+    if (number && variables[number].definition) {
+      std::shared_ptr<const IndexExpr> definition = variables[number].definition;
+      declare(*definition);
+    }
+  }
+}
+
+void Search::addDomain(const Domain &domain) {
+  for (const RangedVar &var : domain.vars) {
+    declare(var.lo);
+    declare(var.hi);
+  }
+  for (const Condition &condition : domain.conditions) {
+    declare(condition.lhs);
+    declare(condition.rhs);
+  }
+  for (const RangedVar &var : domain.vars)
+    addVariable(var);
+  for (const Condition &condition : domain.conditions)
+    assume(condition);
+}
+
+void Search::addInnerBounds(unsigned var) {
+  if (variables[var].hasInnerBounds || !variables[var].ratio)
+    return;
+  variables[var].hasInnerBounds = true;
+  auto [num, den] = *variables[var].ratio;
+  num = expand(num);
+  den = expand(den);
+  if (num.badResult() || den.badResult() || !(den.asConstant() || isPositive(den)))
+    return;
+  if (go(num, 4))
+    raiseLow(var, 0);
+  if (varies(den))
+    return;
+  // Floor division grows with its numerator.
+  for (bool wantMax : {false, true}) {
+    std::optional<Poly> end = num;
+    for (unsigned i = 0; i < 6 && end && !end->badResult() && varies(*end); ++i) {
+      end = eliminateTop(*end, wantMax);
+      if (!end)
+        break;
+      Poly bound = expand(quotient(*end, den));
+      if (bound.badResult() || bound.uses(var))
+        continue;
+      Variable &v = variables[var];
+      (wantMax ? v.uppers : v.lowers).push_back({Poly(1), bound});
+      hypotheses.push_back(wantMax ? bound - Poly::variable(var) : Poly::variable(var) - bound);
+    }
+  }
+}

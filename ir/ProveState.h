@@ -1,0 +1,51 @@
+//===- ProveState.h - What a Prover keeps -------------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_IR_PROVESTATE_H
+#define TEGULA_IR_PROVESTATE_H
+
+#include "ir/Prove.h"
+#include "ir/ProveSample.h"
+#include "ir/ProveSearch.h"
+
+namespace tegula {
+
+/// What came of trying a statement at small sizes.
+struct Trial {
+  unsigned passing = 0, failing = 0; // sizes at which the domain has a point
+  bool exhaustive = false;           // all there is to try: constant sizes, every point
+  std::optional<Counterexample> counterexample;
+};
+
+struct Prover::State {
+  SizeFacts facts;
+
+  /// A search that knows the facts; copied for each question.
+  const Search &base();
+  void forget() { known.reset(); }
+  bool hasBase() const { return known.has_value(); }
+  Search &mutableBase() { return *known; }
+
+  /// A search that knows the facts and the domain, for goals made of these expressions.
+  Search searchIn(const Domain &domain, llvm::ArrayRef<IndexExpr> goals);
+  /// Tries `condition` at every point, for up to `sizesLimit` sizes.
+  Trial tryAt(const Condition &condition, const Domain &domain, unsigned sizesLimit);
+  /// Decides a statement that is not proved quickly. `goals`, each >= 0, are what it says (none
+  /// where it has no such form).
+  Outcome decide(Search &search, const Condition &condition, llvm::ArrayRef<IndexExpr> goals,
+                 const Domain &domain);
+  bool failsAlways(const Condition &condition, const Domain &domain, const Counterexample &example);
+  void fillConditions(Search &search, llvm::ArrayRef<IndexExpr> goals, const Domain &domain,
+                      Outcome &outcome);
+
+private:
+  std::optional<Search> known;
+};
+
+} // namespace tegula
+
+#endif // TEGULA_IR_PROVESTATE_H

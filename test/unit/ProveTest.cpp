@@ -1,0 +1,233 @@
+//===- ProveTest.cpp - What holds for all sizes ---------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProveTesting.h"
+#include <chrono>
+
+using namespace tegula;
+
+namespace {
+
+struct BoundsCase {
+  const char *facts, *domain, *expr, *size;
+  Verdict verdict;
+};
+
+constexpr Verdict P = Verdict::Proved, R = Verdict::Refuted, D = Verdict::Depends;
+
+const BoundsCase boundsCases[] = {
+    // Plain indices.
+    {"", "d0 in N", "d0", "N", P},
+    {"", "d0 in N", "d0 + 1", "N", R},
+    {"", "d0 in N", "d0 - 1", "N", R},
+    {"", "d0 in N", "d0", "M", D},
+    {"", "d0 in N", "d0 + 2", "M", D},
+    {"", "d0 in N", "N - 1 - d0", "N", P},
+    {"", "d0 in N", "N - d0", "N", R},
+    {"", "d0 in 0:N - 1", "d0 + 1", "N", P},
+    {"", "d0 in 1:N", "d0 - 1", "N", P},
+    {"", "d0 in 0:N - 1", "N - 1 - d0", "N", P},
+    {"", "d0 in 4", "d0", "4", P},
+    {"", "d0 in 5", "d0", "4", R},
+    {"", "d0 in 0:0", "d0 + 7", "4", P},
+    {"", "", "0", "N", D},
+    {"N >= 1", "", "0", "N", P},
+    {"", "", "5", "5", R},
+    {"", "", "4", "5", P},
+    {"", "d0 in N", "0", "N", P},
+    {"M >= N", "d0 in N", "d0", "M", P},
+    {"M >= N + 2", "d0 in N", "d0 + 2", "M", P},
+    {"M >= N + 1", "d0 in N", "d0 + 2", "M", D},
+    {"M == 2*N", "d0 in N; d1 in 2", "2*d0 + d1", "M", P},
+    {"M == 2*N", "d0 in N; d1 in 3", "2*d0 + d1", "M", R},
+    {"", "d0 in A; d1 in B", "d0 + d1", "A + B - 1", P},
+    {"", "d0 in A; d1 in B", "d0 + d1", "A + B - 2", R},
+    {"", "d0 in A; d1 in B", "d0 + d1", "A + B", P},
+    {"", "d0 in A", "B + d0", "A + B", P},
+    {"", "d0 in A", "C + d0", "A + B", D},
+    // Halves, pieces, parity.
+    {"", "d0 in H", "d0 + H", "2*H", P},
+    {"", "d0 in D//2", "2*d0 + 1", "D", P},
+    {"", "d0 in D//2", "2*d0 + 2", "D", D},
+    {"", "d0 in D//2", "d0 + D//2", "D", P},
+    {"D % 2", "d0 in D", "(d0 + D//2) - D*((d0 + D//2)//D)", "D", P},
+    {"", "d0 in (N + 1)//2", "2*d0", "N", P},
+    {"", "d0 in (N + 1)//2", "2*d0 + 1", "N", D},
+    {"", "d0 in N", "d0//2", "(N + 1)//2", P},
+    {"", "d0 in N", "d0//2", "N//2", D},
+    {"", "d0 in N", "d0//4", "(N + 3)//4", P},
+    {"", "d0 in N", "d0//4", "(N + 2)//4", D},
+    {"N % 4", "d0 in N", "d0//4", "N//4", P},
+    {"", "d0 in 4*N", "d0//4", "N", P},
+    {"", "d0 in N", "d0 - 4*(d0//4)", "4", P},
+    {"", "d0 in N", "d0 - 4*(d0//4)", "3", D},
+    {"", "d0 in N; d1 in 4", "4*d0 + d1", "4*N", P},
+    {"", "d0 in N; d1 in 5", "4*d0 + d1", "4*N", R},
+    {"", "d0 in N*E", "d0//E", "N", P},
+    {"", "d0 in N*E", "d0 - E*(d0//E)", "E", P},
+    {"", "d0 in N*E", "d0 - E*(d0//E)", "E - 1", R},
+    // Groups.
+    {"", "d0 in G; d1 in E", "d0*E + d1", "G*E", P},
+    {"", "d0 in G; d1 in E", "d0*E + d1 + 1", "G*E", R},
+    {"", "d0 in G; d1 in E", "d1*G + d0", "G*E", P},
+    {"", "d0 in G; d1 in E", "d0*G + d1", "G*E", D},
+    {"", "d0 in A; d1 in B; d2 in C", "(d0*B + d1)*C + d2", "A*B*C", P},
+    {"", "d0 in A; d1 in B; d2 in C; d3 in D", "((d0*B + d1)*C + d2)*D + d3", "A*B*C*D", P},
+    {"", "d0 in A; d1 in B; d2 in C", "(d0*B + d1)*C + d2 + 1", "A*B*C", R},
+    {"E = C//G; C % G", "d0 in G; d1 in E", "d0*E + d1", "C", P},
+    {"E = C//G", "d0 in G; d1 in E", "d0*E + d1", "C", P},
+    {"E = C//G; C % G", "d0 in C", "d0//E", "G", P},
+    {"E = C//G", "d0 in C", "d0//E", "G", D},
+    {"C % 8", "d0 in 8; d1 in C//8", "d0*(C//8) + d1", "C", P},
+    {"C % 8", "d0 in 8; d1 in C//8", "d1*8 + d0", "C", P},
+    {"OG = O//G; CG = C//G; O % G; C % G", "d0 in O; d1 in CG", "(d0//OG)*CG + d1", "C", P},
+    {"OG = O//G; C == CG*G; O % G", "d0 in O; d1 in CG", "(d0//OG)*CG + d1", "C", P},
+    {"OG = O//G; CG = C//G; C % G", "d0 in O; d1 in CG", "(d0//OG)*CG + d1", "C", D},
+    {"CG = C//G; C % G", "d0 in OG*G; d1 in CG", "(d0//OG)*CG + d1", "C", P},
+    {"", "d0 in OG*G", "d0 - OG*(d0//OG)", "OG", P},
+    {"", "d0 in HQ; d1 in HK", "d0//(HQ//HK)", "HK", D},
+    {"HQ % HK", "d0 in HQ", "d0//(HQ//HK)", "HK", P},
+    {"HQ % HK; HQ >= 1", "d0 in HQ", "d0*HK//HQ", "HK", P},
+    // Convolutions without padding.
+    {"P = H - KH + 1", "d0 in P; d1 in KH", "d0 + d1", "H", P},
+    {"P = H - KH + 2", "d0 in P; d1 in KH", "d0 + d1", "H", R},
+    {"P = H - KH", "d0 in P; d1 in KH", "d0 + d1", "H", P},
+    {"P = (H - KH)//2 + 1", "d0 in P; d1 in KH", "2*d0 + d1", "H", P},
+    {"P = (H - KH)//3 + 1", "d0 in P; d1 in KH", "3*d0 + d1", "H", P},
+    {"P = (H - KH)//2 + 2", "d0 in P; d1 in KH", "2*d0 + d1", "H", R},
+    {"P = (H - KH)//S + 1", "d0 in P; d1 in KH", "S*d0 + d1", "H", P},
+    {"P = (H - KH)//S + 1", "d0 in P; d1 in KH", "S*d0 + d1 + 1", "H", D},
+    {"P = (H - DI*(KH - 1) - 1)//S + 1", "d0 in P; d1 in KH", "S*d0 + DI*d1", "H", P},
+    {"P = (H - DI*(KH - 1) - 1)//S + 1; DI >= 1", "d0 in P; d1 in KH", "S*d0 + DI*d1", "H", P},
+    {"P = (H - 2*(KH - 1) - 1)//2 + 1", "d0 in P; d1 in KH", "2*d0 + 2*d1", "H", P},
+    // With padding the read leaves the tensor.
+    {"P = H + 2*pad - KH + 1", "d0 in P; d1 in KH", "d0 + d1 - pad", "H", D},
+    {"P = H - KH + 3", "d0 in P; d1 in KH", "d0 + d1 - 1", "H", R},
+    {"P = H + 2*pad - KH + 1", "d0 in P; d1 in KH", "d0 + d1", "H + 2*pad", P},
+    {"P = H + 2*pad - KH + 1", "d0 in P; d1 in KH; d0 + d1 >= pad; d0 + d1 < H + pad",
+     "d0 + d1 - pad", "H", P},
+    // Pooling.
+    {"P = (H - 2)//2 + 1", "d0 in P; d1 in 2", "2*d0 + d1", "H", P},
+    {"P = H//2", "d0 in P; d1 in 2", "2*d0 + d1", "H", P},
+    {"P = (H + 1)//2", "d0 in P; d1 in 2", "2*d0 + d1", "H", D},
+    {"P = (H - K + S - 1)//S + 1", "d0 in P; d1 in K", "S*d0 + d1", "H", D},
+    {"", "d0 in P; d1 in d0*H//P:((d0 + 1)*H + P - 1)//P", "d1", "H", P},
+    {"", "d0 in P; d1 in d0*H//P:((d0 + 1)*H + P - 1)//P", "d1 + 1", "H", D},
+    {"", "d0 in 7; d1 in d0*H//7:((d0 + 1)*H + 6)//7", "d1", "H", P},
+    // Transposed convolution by hand.
+    {"P = (H - 1)*S + K", "d0 in H; d1 in K", "S*d0 + d1", "P", P},
+    {"P = (H - 1)*S + K - 1", "d0 in H; d1 in K", "S*d0 + d1", "P", R},
+    // Pixel shuffle.
+    {"C == 4*O", "d0 in O; d1 in 2*H", "4*d0 + 2*(d1 - 2*(d1//2))", "C", P},
+    {"C == R*R*O", "d0 in O; d1 in R; d2 in R", "(d0*R + d1)*R + d2", "C", P},
+    {"", "d0 in H*R", "d0//R", "H", P},
+    {"C % (R*R); O = C//(R*R)", "d0 in O; d1 in R; d2 in R", "(d0*R + d1)*R + d2", "C", P},
+    {"H % R", "d0 in H//R; d1 in R", "d0*R + d1", "H", P},
+    {"", "d0 in H//R; d1 in R", "d0*R + d1", "H", P},
+    // Triangles and windows.
+    {"", "d0 in N; d1 in 0:d0 + 1", "d1", "N", P},
+    {"", "d0 in N; d1 in 0:d0 + 1", "d0 - d1", "N", P},
+    {"", "d0 in N; d1 in 0:d0 + 2", "d1", "N", R},
+    {"", "d0 in N; d1 in d0:N", "d1", "N", P},
+    {"", "d0 in N; d1 in d0 + 1:N", "d1 - d0 - 1", "N", P},
+    {"", "d0 in N; d1 in K; d1 <= d0", "d1", "N", P},
+    {"", "d0 in N; d1 in K; d1 <= d0", "d0 - d1", "N", P},
+    {"", "d0 in N; d1 in K", "d0 - d1", "N", D},
+    {"", "d0 in N; d1 in W; d0 + d1 >= W; d0 + d1 - W < N", "d0 + d1 - W", "N", P},
+    {"", "d0 in N; d1 in max(0, d0 - W):min(N, d0 + W + 1)", "d1", "N", P},
+    {"", "d0 in N; d1 in max(0, d0 - W):d0 + W + 1", "d1", "N", D},
+    {"", "d0 in N; d1 in max(0, d0 - W):d0 + 1", "d1", "N", P},
+    {"", "d0 in N; d1 in 0:d0 + 1", "d0*(d0 + 1)//2 + d1", "N*(N + 1)//2", P},
+    // Loops.
+    {"", "d0 in 1:T", "d0 - 1", "T", P},
+    {"", "d0 in T", "T - 1 - d0", "T", P},
+    {"", "d0 in T", "T - d0", "T", R},
+    {"", "d0 in 0:T - 1", "d0 + 1", "T", P},
+    {"", "d0 in 0:T//2", "T - 1 - d0", "T", P},
+    {"", "d0 in (T + B - 1)//B; d1 in d0*B:min(T, d0*B + B)", "d1", "T", P},
+    {"", "d0 in (T + B - 1)//B; d1 in d0*B:d0*B + B", "d1", "T", D},
+    // Minima, maxima, conditionals.
+    {"", "d0 in N", "min(d0, M - 1)", "M", D},
+    {"M >= 1", "d0 in N", "min(d0, M - 1)", "M", P},
+    {"M >= 1", "d0 in N", "max(min(d0 + K, M - 1), 0)", "M", P},
+    {"M >= 1", "d0 in N", "max(min(d0 - K, M - 1), 0)", "M", P},
+    {"M >= 1", "", "max(min(d0, M - 1), 0)", "M", P},
+    {"", "d0 in min(M, N)", "d0", "M", P},
+    {"", "d0 in max(M, N)", "d0", "M", D},
+    {"", "d0 in max(M, N)", "d0", "M + N", P},
+    {"", "d0 in N", "where(d0 < M, d0, 0)", "N", P},
+    {"M >= 1", "d0 in N", "where(d0 < M, d0, 0)", "M", P},
+    {"M >= 1", "d0 in N", "where(d0 <= M, d0, 0)", "M", D},
+    {"", "d0 in N", "where(d0 == N - 1, 0, d0 + 1)", "N", P},
+    {"", "d0 in N", "where(d0 == 0, N - 1, d0 - 1)", "N", P},
+    {"", "d0 in N", "where(d0 == 1, N - 1, d0 - 1)", "N", R},
+    // Wrapping.
+    {"", "d0 in N", "(d0 + 1) - N*((d0 + 1)//N)", "N", P},
+    {"", "d0 in N; d1 in K", "(d0 + d1) - N*((d0 + d1)//N)", "N", P},
+    {"", "d0 in N", "(d0 - K) - N*((d0 - K)//N)", "N", P},
+    {"", "d0 in N", "d0 - 7*(d0//7)", "7", P},
+    {"", "d0 in N", "(d0 + 1)//2", "N", P},
+    // Data.
+    {"", "d0 >= 0; d0 < S", "d0", "S", P},
+    {"", "d0 >= 0", "d0", "S", D},
+    {"", "d1 in N; d0 >= d1; d0 < S", "d0 - d1", "S", P},
+    // Signed constants.
+    {"signed pad", "d0 in N", "d0 + pad", "N + pad", D},
+    {"signed pad; pad >= 0", "d0 in N", "d0 + pad", "N + pad", P},
+    // Products.
+    {"", "d0 in M*N", "d0", "N*M", P},
+    {"", "d0 in M", "d0*N", "M*N", D},
+    {"N >= 1", "d0 in M", "d0*N", "M*N", P},
+    {"A >= B", "d0 in B*C", "d0", "A*C", P},
+    {"", "d0 in 1 + (L - 1)//2", "2*d0", "L", P},
+};
+
+std::string run(const BoundsCase &c, Verdict &verdict) {
+  Prover prover(factsOf(c.facts));
+  Outcome outcome = prover.inBounds(ix(c.expr), ix(c.size), domainOf(c.domain));
+  verdict = outcome.verdict;
+  return describe(outcome);
+}
+
+TEST(Prove, Bounds) {
+  for (const BoundsCase &c : boundsCases) {
+    Verdict verdict;
+    std::string text = run(c, verdict);
+    EXPECT_EQ(verdict, c.verdict)
+        << "CASE " << "[" << c.facts << "] [" << c.domain << "] " << c.expr << " < "
+                                  << c.size << ": " << text;
+  }
+}
+
+TEST(Prove, Timing) {
+  std::vector<std::pair<double, const BoundsCase *>> times;
+  double total = 0;
+  for (const BoundsCase &c : boundsCases) {
+    if (c.verdict != P)
+      continue;
+    Prover prover(factsOf(c.facts));
+    Domain domain = domainOf(c.domain);
+    IndexExpr expr = ix(c.expr), size = ix(c.size);
+    prover.inBounds(expr, size, domain);
+    auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 5; ++i)
+      prover.inBounds(expr, size, domain);
+    double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+                    .count() / 5;
+    times.push_back({us, &c});
+    total += us;
+  }
+  llvm::sort(times, [](auto &a, auto &b) { return a.first < b.first; });
+  printf("proofs: median %.1f us, mean %.1f us\n", times[times.size() / 2].first,
+         total / times.size());
+  for (size_t i = times.size() - 6; i < times.size(); ++i)
+    printf("  %.1f us: %s [%s] [%s]\n", times[i].first, times[i].second->expr, times[i].second->facts,
+           times[i].second->domain);
+}
+
+} // namespace
