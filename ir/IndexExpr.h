@@ -116,7 +116,8 @@ public:
   /// `min(a, b)`, `where(a <= b, c, d)`. A symbol whose name could be taken for something else
   /// (`d0`, `min`) is quoted. parse(print(e)) == e.
   void print(llvm::raw_ostream &os) const;
-  /// `//` starts a comment in textual IR, where floor division is spelled `floordiv`.
+  /// In textual IR `//` starts a comment and `<` opens a bracket: floor division is spelled
+  /// `floordiv`, comparisons are `le` and `eq`.
   enum class Syntax { Tegula, IR };
   /// As above, dims spelled by the callback (the operand's SSA name or the user's index name).
   void print(llvm::raw_ostream &os,

@@ -81,7 +81,10 @@ struct Printer {
     case IndexExpr::AtomKind::Select:
       os << "where(";
       sum(atom.operands[0]);
-      os << (atom.cmp == IndexExpr::Cmp::EQ ? " == " : " <= ");
+      if (syntax == IndexExpr::Syntax::IR)
+        os << (atom.cmp == IndexExpr::Cmp::EQ ? " eq " : " le ");
+      else
+        os << (atom.cmp == IndexExpr::Cmp::EQ ? " == " : " <= ");
       sum(atom.operands[1]);
       os << ", ";
       sum(atom.operands[2]);

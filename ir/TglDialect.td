@@ -21,9 +21,16 @@ def TglDialect : Dialect {
     regions whose block arguments are axes; a value varies along exactly the axes it is computed
     from. Subscripts and bounds are integer expressions (IndexExpr) over axes, which are operands,
     and size symbols, which are names known in the whole kernel.
+
+    In text an expression names SSA values directly, `%x[%i, 2*%p + %r - pad]`; names without `%` are
+    size symbols. As an attribute it holds positional dims, `#tgl.expr<2*d0 + d1 - pad>`, where `d<n>`
+    is the n-th of the op's `indices` operands and, in the bounds of an op with axes, after those the
+    op's own axes. Floor division is spelled `floordiv` in IR (`//` starts a comment there).
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let extraClassDeclaration = "void registerOperations();";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
@@ -50,12 +57,26 @@ def SizeAttr : Tgl_Attr<"Size", "size"> {
   let summary = "a size symbol of a kernel";
   let description = [{
     Bound by a dim of an argument, `#tgl.size<M = 0 : 1>` (argument 0, dim 1), or derived from sizes
-    that stand before it, `#tgl.size<P = (H - KH)//2 + 1>`.
+    that stand before it,
+    `#tgl.size<P = (H - KH) floordiv 2 + 1>`.
   }];
-  let parameters = (ins StringRefParameter<>:$name, "int64_t":$argument, "int64_t":$dim,
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$argument, "int64_t":$dimension,
                         IndexExprParameter:$definition);
   let hasCustomAssemblyFormat = 1;
-  let extraClassDeclaration = "bool isBound() const { return getArgument() >= 0; }";
+  let builders = [
+    AttrBuilder<(ins "::llvm::StringRef":$name, "int64_t":$argument, "int64_t":$dimension), [{
+      return $_get($_ctxt, name, argument, dimension, ::tegula::IndexExpr());
+    }]>,
+    AttrBuilder<(ins "::llvm::StringRef":$name, "::tegula::IndexExpr":$definition), [{
+      return $_get($_ctxt, name, -1, -1, definition);
+    }]>
+  ];
+  let extraClassDeclaration = [{
+    bool isBound() const { return getArgument() >= 0; }
+    /// The text between the brackets.
+    static ::mlir::FailureOr<SizeAttr> parseBody(::mlir::AsmParser &parser);
+    void printBody(::mlir::AsmPrinter &printer) const;
+  }];
 }
 
 def GuardKind : I32EnumAttr<"GuardKind", "what a guard demands", [
@@ -71,16 +92,22 @@ def GuardAttr : Tgl_Attr<"Guard", "guard"> {
   let description = [{
     `nonneg e`: e >= 0. `zero e`, `nonzero e`. `divides e, f`: f is not 0 and divides e.
     `inbounds e, f for lo to hi, ... where c, ...`: at all points of the box whose k-th variable is
-    `d<k>` and where every c >= 0, 0 <= e < f.
+    `d<k>` and where every c >= 0, 0 <= e < f. The bounds of `d<k>` may use earlier dims.
     Example: `#tgl.guard<divides C, G : "C must be a multiple of G">`.
   }];
   let parameters = (ins "GuardKind":$kind, IndexExprParameter:$lhs, IndexExprParameter:$rhs,
                         ArrayRefParameter<"IndexExprAttr">:$lows, ArrayRefParameter<"IndexExprAttr">:$highs,
                         ArrayRefParameter<"IndexExprAttr">:$conditions, StringRefParameter<>:$message);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The text between the brackets.
+    static ::mlir::FailureOr<GuardAttr> parseBody(::mlir::AsmParser &parser);
+    void printBody(::mlir::AsmPrinter &printer) const;
+  }];
 }
 
-def TensorType : Tgl_Type<"Tensor", "tensor"> {
+def TglTensorType : Tgl_Type<"TglTensor", "tensor"> {
   let summary = "a dense tensor in memory, row-major, with symbolic dims";
   let description = [{
     `!tgl.tensor<[M, 3*K], f16>`; rank 0 is `!tgl.tensor<[], f32>`. Dims are sizes (no dims d0...).
@@ -92,6 +119,7 @@ def TensorType : Tgl_Type<"Tensor", "tensor"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     unsigned getRank() const { return getDims().size(); }
+    ::tegula::IndexExpr getDim(unsigned k) const { return getDims()[k].getExpr(); }
     /// The type that reading an element gives: f32 for f16, bf16 and f8; i32 for i16, i8, ui8, i4
     /// and ui4; the element type itself otherwise.
     ::mlir::Type getComputeType() const;

@@ -1,0 +1,675 @@
+//===- TglAxesOps.cpp - Parallels, reductions, scans and loops -------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ir/Tgl.h"
+#include "ir/TglSyntax.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+using llvm::StringRef;
+
+YieldOp ReduceOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
+YieldOp ScanOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
+YieldOp ForOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
+YieldOp TilesOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
+
+//===----------------------------------------------------------------------===//
+// What ops with axes share
+//===----------------------------------------------------------------------===//
+
+static IndexExprAttr exprAttr(Builder &builder, IndexOperands &operands, const ValueExpr &expr) {
+  return IndexExprAttr::get(builder.getContext(), operands.add(expr));
+}
+
+/// Bounds and names as attributes, the block with its axes; the operands are the caller's to add.
+static void buildAxes(OpBuilder &builder, OperationState &state, llvm::ArrayRef<AxisSpec> axes,
+                      IndexOperands &operands) {
+  llvm::SmallVector<Attribute> lows, highs, names;
+  Block &block = state.addRegion()->emplaceBlock();
+  for (const AxisSpec &axis : axes) {
+    lows.push_back(exprAttr(builder, operands, axis.lo));
+    highs.push_back(exprAttr(builder, operands, axis.hi));
+    names.push_back(builder.getStringAttr(axis.name));
+    block.addArgument(builder.getIndexType(), state.location);
+  }
+  state.addAttribute("lows", builder.getArrayAttr(lows));
+  state.addAttribute("highs", builder.getArrayAttr(highs));
+  if (llvm::any_of(axes, [](const AxisSpec &axis) { return !axis.name.empty(); }))
+    state.addAttribute("names", builder.getArrayAttr(names));
+}
+
+/// `names[k]` for the k-th block argument, where there is one.
+static void setArgumentNames(Region &region, std::optional<ArrayAttr> names,
+                             OpAsmSetValueNameFn setName) {
+  if (!names)
+    return;
+  for (auto [argument, name] : llvm::zip(region.getArguments(), *names))
+    if (StringRef text = cast<StringAttr>(name).getValue(); !text.empty())
+      setName(argument, text);
+}
+
+/// Axes are index block arguments whose bounds use operands and earlier axes.
+static LogicalResult verifyAxes(AxesOp op, unsigned numIndices) {
+  ArrayAttr lows = op.getLows(), highs = op.getHighs();
+  if (lows.size() != highs.size())
+    return op->emitOpError("expected as many upper as lower bounds");
+  Block *block = op.getAxesBlock();
+  if (block->getNumArguments() != lows.size())
+    return op->emitOpError() << "expected a block argument for each of " << lows.size()
+                             << " axes, found " << block->getNumArguments();
+  for (auto [k, axis] : llvm::enumerate(op.getAxes())) {
+    if (!isa<IndexType>(axis.getType()))
+      return op->emitOpError() << "expected axes of type index, found " << axis.getType();
+    for (Attribute bound : {lows[k], highs[k]})
+      for (const IndexVar &var : cast<IndexExprAttr>(bound).getExpr().variables())
+        if (!var.isSymbol() && var.position() >= numIndices + k)
+          return op->emitOpError() << "expected the bounds of axis " << k
+                                   << " to use indices and earlier axes, found d"
+                                   << var.position();
+  }
+  if (op.getNames() && op.getNames()->size() != lows.size())
+    return op->emitOpError("expected a name for each axis");
+  return success();
+}
+
+static LogicalResult verifyPositions(Operation *op, llvm::ArrayRef<Attribute> exprs,
+                                     unsigned numIndices) {
+  for (Attribute attr : exprs)
+    for (const IndexVar &var : cast<IndexExprAttr>(attr).getExpr().variables())
+      if (!var.isSymbol() && var.position() >= numIndices)
+        return op->emitOpError() << "d" << var.position() << " stands for no value: the op has "
+                                 << numIndices << " indices";
+  return success();
+}
+
+static LogicalResult verifyYield(Operation *op, YieldOp yield, TypeRange types) {
+  if (yield.getValues().getTypes() != types) {
+    InFlightDiagnostic diag = op->emitOpError("expected to yield (");
+    llvm::interleaveComma(types, diag);
+    diag << "), found (";
+    llvm::interleaveComma(yield.getValues().getTypes(), diag);
+    diag << ')';
+    return diag;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// tgl.parallel
+//===----------------------------------------------------------------------===//
+
+void ParallelOp::build(OpBuilder &builder, OperationState &state, llvm::ArrayRef<AxisSpec> axes,
+                       StringRef mapping) {
+  IndexOperands operands;
+  buildAxes(builder, state, axes, operands);
+  state.addOperands(operands.values());
+  if (!mapping.empty())
+    state.addAttribute(getMappingAttrName(state.name), builder.getStringAttr(mapping));
+}
+
+void ParallelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  setArgumentNames(region, getNames(), setName);
+}
+
+ParseResult ParallelOp::parse(OpAsmParser &parser, OperationState &result) {
+  ExprParser exprs(parser);
+  llvm::SmallVector<IndexExpr> lows, highs;
+  if (exprs.parseAxes(lows, highs))
+    return failure();
+  if (ArrayAttr names = namesFromArguments(parser.getBuilder(), exprs.axes()))
+    result.addAttribute(getNamesAttrName(result.name), names);
+  NamedAttrList attrs;
+  if (parser.parseOptionalAttrDictWithKeyword(attrs) || exprs.resolve(result))
+    return failure();
+  for (NamedAttribute attr : attrs)
+    result.attributes.set(attr.getName(), attr.getValue());
+  result.addAttribute(getLowsAttrName(result.name), exprs.attr(lows));
+  result.addAttribute(getHighsAttrName(result.name), exprs.attr(highs));
+  return parseBody(parser, result, exprs.axes());
+}
+
+/// What an op with axes prints after its keyword and before its region.
+static void printAttrsOfAxes(OpAsmPrinter &printer, Operation *op, ValueRange arguments,
+                             std::optional<ArrayAttr> names,
+                             llvm::SmallVector<StringRef> elided) {
+  if (!mustPrintNames(printer, arguments, names))
+    elided.push_back("names");
+  printer.printOptionalAttrDictWithKeyword(op->getAttrs(), elided);
+  printer << ' ';
+}
+
+void ParallelOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  ValueRange axes = getBody().getArguments();
+  ExprPrinter(printer, getIndices(), axes).printAxes(getLows(), getHighs());
+  printAttrsOfAxes(printer, *this, axes, getNames(), {getLowsAttrName(), getHighsAttrName()});
+  printer.printRegion(getBody(), false, /*printBlockTerminators=*/true);
+}
+
+LogicalResult ParallelOp::verify() { return verifyAxes(*this, getIndices().size()); }
+
+//===----------------------------------------------------------------------===//
+// tgl.reduce
+//===----------------------------------------------------------------------===//
+
+void ReduceOp::build(OpBuilder &builder, OperationState &state, Type result, ReduceKind kind,
+                     llvm::ArrayRef<AxisSpec> axes, bool filtered, bool unbiased) {
+  IndexOperands operands;
+  buildAxes(builder, state, axes, operands);
+  state.addOperands(operands.values());
+  state.addAttribute(getKindAttrName(state.name), ReduceKindAttr::get(builder.getContext(), kind));
+  if (filtered)
+    state.addAttribute(getFilteredAttrName(state.name), builder.getUnitAttr());
+  if (unbiased)
+    state.addAttribute(getUnbiasedAttrName(state.name), builder.getUnitAttr());
+  state.addTypes(result);
+}
+
+Value ReduceOp::getReduced() { return getYield().getValues()[0]; }
+Value ReduceOp::getFilter() { return getFiltered() ? getYield().getValues()[1] : Value(); }
+
+void ReduceOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  setArgumentNames(region, getNames(), setName);
+}
+
+/// Parses flags, each a keyword that sets a unit attribute, in any order.
+static void parseFlags(OpAsmParser &parser, OperationState &result,
+                       llvm::ArrayRef<StringRef> flags) {
+  for (bool found = true; found;) {
+    found = false;
+    for (StringRef flag : flags) {
+      if (failed(parser.parseOptionalKeyword(flag)))
+        continue;
+      result.addAttribute(flag, parser.getBuilder().getUnitAttr());
+      found = true;
+    }
+  }
+}
+
+/// The rest of a reduction or scan: `-> type attrs region`.
+static ParseResult parseResultAndBody(OpAsmParser &parser, OperationState &result,
+                                      ExprParser &exprs) {
+  Type type;
+  NamedAttrList attrs;
+  if (parser.parseArrow() || parser.parseType(type) || parser.parseOptionalAttrDictWithKeyword(attrs))
+    return failure();
+  result.addTypes(type);
+  if (ArrayAttr names = namesFromArguments(parser.getBuilder(), exprs.axes()))
+    result.addAttribute("names", names);
+  for (NamedAttribute attr : attrs)
+    result.attributes.set(attr.getName(), attr.getValue());
+  return parseBody(parser, result, exprs.axes());
+}
+
+ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
+  ExprParser exprs(parser);
+  llvm::SmallVector<IndexExpr> lows, highs;
+  StringRef word;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<ReduceKind> kind = symbolizeReduceKind(word);
+  if (!kind)
+    return parser.emitError(location, "expected a kind of reduction, found '") << word << "'";
+  result.addAttribute(getKindAttrName(result.name),
+                      ReduceKindAttr::get(parser.getContext(), *kind));
+  parseFlags(parser, result, {"filtered", "unbiased"});
+  if (exprs.parseAxes(lows, highs) || exprs.resolve(result))
+    return failure();
+  result.addAttribute(getLowsAttrName(result.name), exprs.attr(lows));
+  result.addAttribute(getHighsAttrName(result.name), exprs.attr(highs));
+  return parseResultAndBody(parser, result, exprs);
+}
+
+void ReduceOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << stringifyReduceKind(getKind()) << ' ';
+  if (getFiltered())
+    printer << "filtered ";
+  if (getUnbiased())
+    printer << "unbiased ";
+  ValueRange axes = getBody().getArguments();
+  ExprPrinter(printer, getIndices(), axes).printAxes(getLows(), getHighs());
+  printer << " -> " << getType();
+  printAttrsOfAxes(printer, *this, axes, getNames(),
+                   {getLowsAttrName(), getHighsAttrName(), getKindAttrName(),
+                    getFilteredAttrName(), getUnbiasedAttrName()});
+  printer.printRegion(getBody(), false, true);
+}
+
+static bool isNumber(Type type) {
+  return type.isF32() || type.isF64() || type.isInteger(32) || type.isInteger(64);
+}
+
+LogicalResult ReduceOp::verify() {
+  if (failed(verifyAxes(*this, getIndices().size())))
+    return failure();
+  Type type = getType(), i1 = IntegerType::get(getContext(), 1);
+  Type reduced = type;
+  switch (getKind()) {
+  case ReduceKind::Sum:
+  case ReduceKind::Prod:
+  case ReduceKind::Max:
+  case ReduceKind::Min:
+    if (!isNumber(type))
+      return emitOpError() << "expected a number (i32, i64, f32, f64), found " << type;
+    break;
+  case ReduceKind::Mean:
+  case ReduceKind::Var:
+  case ReduceKind::LogSumExp:
+    if (!isa<FloatType>(type))
+      return emitOpError() << "expected f32 or f64, found " << type;
+    break;
+  case ReduceKind::Any:
+  case ReduceKind::All:
+    if (type != i1)
+      return emitOpError() << "expected result type i1, found " << type;
+    break;
+  case ReduceKind::Count:
+    if (!type.isInteger(32) && !type.isInteger(64))
+      return emitOpError() << "expected result type i32 or i64, found " << type;
+    reduced = i1;
+    break;
+  case ReduceKind::ArgMax:
+  case ReduceKind::ArgMin:
+    if (!type.isInteger(64))
+      return emitOpError() << "expected result type i64, found " << type;
+    if (getLows().size() != 1)
+      return emitOpError() << "expected one axis, found " << getLows().size();
+    if (getYield().getValues().empty() || !isNumber(getReduced().getType()))
+      return emitOpError("expected to yield a number (i32, i64, f32, f64)");
+    reduced = getReduced().getType();
+    break;
+  }
+  if (getUnbiased() && getKind() != ReduceKind::Var)
+    return emitOpError("expected unbiased with var only");
+  llvm::SmallVector<Type> yielded{reduced};
+  if (getFiltered())
+    yielded.push_back(i1);
+  return verifyYield(*this, getYield(), yielded);
+}
+
+//===----------------------------------------------------------------------===//
+// tgl.scan
+//===----------------------------------------------------------------------===//
+
+void ScanOp::build(OpBuilder &builder, OperationState &state, Type result, ScanKind kind,
+                   llvm::ArrayRef<AxisSpec> axes, llvm::ArrayRef<ValueExpr> positions, Value init,
+                   bool reverse, bool exclusive, bool descending) {
+  IndexOperands operands;
+  buildAxes(builder, state, axes, operands);
+  llvm::SmallVector<Attribute> positionAttrs;
+  for (const ValueExpr &position : positions)
+    positionAttrs.push_back(exprAttr(builder, operands, position));
+  state.addAttribute(getPositionsAttrName(state.name), builder.getArrayAttr(positionAttrs));
+  state.addAttribute(getKindAttrName(state.name), ScanKindAttr::get(builder.getContext(), kind));
+  state.addOperands(operands.values());
+  if (init)
+    state.addOperands(init);
+  state.getOrAddProperties<Properties>().setOperandSegmentSizes(
+      {int32_t(operands.values().size()), init ? 1 : 0});
+  auto flag = [&](bool set, StringAttr name) {
+    if (set)
+      state.addAttribute(name, builder.getUnitAttr());
+  };
+  flag(reverse, getReverseAttrName(state.name));
+  flag(exclusive, getExclusiveAttrName(state.name));
+  flag(descending, getDescendingAttrName(state.name));
+  state.addTypes(result);
+}
+
+llvm::SmallVector<ValueExpr> ScanOp::getPositionExprs() {
+  llvm::SmallVector<ValueExpr> result;
+  for (Attribute position : getPositions())
+    result.push_back(ValueExpr(cast<IndexExprAttr>(position).getExpr(), getIndices()));
+  return result;
+}
+
+void ScanOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  setArgumentNames(region, getNames(), setName);
+}
+
+ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &result) {
+  ExprParser exprs(parser);
+  llvm::SmallVector<IndexExpr> lows, highs, positions;
+  StringRef word;
+  llvm::SMLoc location = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<ScanKind> kind = symbolizeScanKind(word);
+  if (!kind)
+    return parser.emitError(location, "expected a kind of scan, found '") << word << "'";
+  result.addAttribute(getKindAttrName(result.name), ScanKindAttr::get(parser.getContext(), *kind));
+  parseFlags(parser, result, {"reverse", "exclusive", "descending"});
+  OpAsmParser::UnresolvedOperand init;
+  bool hasInit = false;
+  if (exprs.parseAxes(lows, highs) || parser.parseKeyword("at") ||
+      exprs.parseSubscripts(positions))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("init"))) {
+    hasInit = true;
+    if (parser.parseOperand(init))
+      return failure();
+  }
+  if (exprs.resolve(result))
+    return failure();
+  result.addAttribute(getLowsAttrName(result.name), exprs.attr(lows));
+  result.addAttribute(getHighsAttrName(result.name), exprs.attr(highs));
+  result.addAttribute(getPositionsAttrName(result.name), exprs.attr(positions));
+  result.getOrAddProperties<Properties>().setOperandSegmentSizes(
+      {int32_t(exprs.numIndices()), hasInit});
+  if (parseResultAndBody(parser, result, exprs))
+    return failure();
+  return hasInit ? parser.resolveOperand(init, result.types[0], result.operands) : success();
+}
+
+void ScanOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << stringifyScanKind(getKind()) << ' ';
+  if (getReverse())
+    printer << "reverse ";
+  if (getExclusive())
+    printer << "exclusive ";
+  if (getDescending())
+    printer << "descending ";
+  ValueRange axes = getBody().getArguments();
+  ExprPrinter exprs(printer, getIndices(), axes);
+  exprs.printAxes(getLows(), getHighs());
+  printer << " at ";
+  exprs.printSubscripts(getPositions());
+  if (getInit())
+    printer << " init " << getInit();
+  printer << " -> " << getType();
+  printAttrsOfAxes(printer, *this, axes, getNames(),
+                   {getLowsAttrName(), getHighsAttrName(), getKindAttrName(),
+                    getPositionsAttrName(), getReverseAttrName(), getExclusiveAttrName(),
+                    getDescendingAttrName(), getOperandSegmentSizesAttrName()});
+  printer.printRegion(getBody(), false, true);
+}
+
+LogicalResult ScanOp::verify() {
+  if (failed(verifyAxes(*this, getIndices().size())) ||
+      failed(verifyPositions(*this, getPositions().getValue(), getIndices().size())))
+    return failure();
+  Type type = getType();
+  ScanKind kind = getKind();
+  bool cumulative = kind == ScanKind::CumSum || kind == ScanKind::CumProd ||
+                    kind == ScanKind::CumMax || kind == ScanKind::CumMin;
+  bool softmax = kind == ScanKind::Softmax || kind == ScanKind::LogSoftmax;
+  bool sorts = kind == ScanKind::Sort || kind == ScanKind::ArgSort;
+  bool givesPlace = kind == ScanKind::ArgSort || kind == ScanKind::TopKIndex;
+  if (getLows().empty() || (!softmax && getLows().size() != 1))
+    return emitOpError() << "expected one axis, found " << getLows().size();
+  if (getPositions().size() != getLows().size())
+    return emitOpError() << "expected a position for each of " << getLows().size()
+                         << " axes, found " << getPositions().size();
+  if (getReverse() && !cumulative && kind != ScanKind::Recurrence)
+    return emitOpError("expected reverse with cumulative scans and recurrence only");
+  if (getExclusive() && !cumulative)
+    return emitOpError("expected exclusive with cumulative scans only");
+  if (getExclusive() && (kind == ScanKind::CumMax || kind == ScanKind::CumMin) &&
+      !isa<FloatType>(type))
+    return emitOpError("expected floats in an exclusive maximum or minimum: integers have no "
+                       "value to start from");
+  if (getDescending() && !sorts)
+    return emitOpError("expected descending with sort and argsort only");
+  if (getInit() && kind != ScanKind::Recurrence)
+    return emitOpError("expected init with recurrence only");
+  if (getInit() && getInit().getType() != type)
+    return emitOpError() << "expected init of type " << type << ", found "
+                         << getInit().getType();
+  if (givesPlace ? !type.isInteger(64) : !isNumber(type))
+    return emitOpError() << "expected result type "
+                         << (givesPlace ? "i64" : "i32, i64, f32 or f64") << ", found " << type;
+  if ((softmax || kind == ScanKind::Recurrence) && !isa<FloatType>(type))
+    return emitOpError() << "expected f32 or f64, found " << type;
+  Type scanned = type;
+  if (givesPlace) {
+    if (getYield().getValues().empty() || !isNumber(getYield().getValues()[0].getType()))
+      return emitOpError("expected to yield a number (i32, i64, f32, f64)");
+    scanned = getYield().getValues()[0].getType();
+  }
+  llvm::SmallVector<Type> yielded(kind == ScanKind::Recurrence ? 2 : 1, scanned);
+  return verifyYield(*this, getYield(), yielded);
+}
+
+//===----------------------------------------------------------------------===//
+// tgl.for and tgl.tiles
+//===----------------------------------------------------------------------===//
+
+/// What the two loops' builders share: bounds, block, names, operand segments.
+template <typename Loop>
+static void buildLoop(OpBuilder &builder, OperationState &state, llvm::ArrayRef<StringRef> names,
+                      const ValueExpr &low, const ValueExpr &high, ValueRange inits,
+                      unsigned numLoopVars) {
+  IndexOperands operands;
+  state.addAttribute("low", exprAttr(builder, operands, low));
+  state.addAttribute("high", exprAttr(builder, operands, high));
+  if (!names.empty()) {
+    llvm::SmallVector<StringRef> all(names);
+    all.resize(1 + inits.size());
+    state.addAttribute("names", builder.getStrArrayAttr(all));
+  }
+  state.addOperands(operands.values());
+  state.addOperands(inits);
+  state.getOrAddProperties<typename Loop::Properties>().setOperandSegmentSizes(
+      {int32_t(operands.values().size()), int32_t(inits.size())});
+  state.addTypes(inits.getTypes());
+  Block &block = state.addRegion()->emplaceBlock();
+  for (unsigned k = 0; k < numLoopVars; ++k)
+    block.addArgument(builder.getIndexType(), state.location);
+  for (Value init : inits)
+    block.addArgument(init.getType(), state.location);
+}
+
+void ForOp::build(OpBuilder &builder, OperationState &state, llvm::ArrayRef<StringRef> names,
+                  const ValueExpr &low, const ValueExpr &high, ValueRange inits, bool reverse) {
+  buildLoop<ForOp>(builder, state, names, low, high, inits, 1);
+  if (reverse)
+    state.addAttribute(getReverseAttrName(state.name), builder.getUnitAttr());
+}
+
+void TilesOp::build(OpBuilder &builder, OperationState &state, llvm::ArrayRef<StringRef> names,
+                    const ValueExpr &low, const ValueExpr &high, ValueRange inits,
+                    std::optional<int64_t> size) {
+  buildLoop<TilesOp>(builder, state, names, low, high, inits, 2);
+  if (size)
+    state.addAttribute(getSizeAttrName(state.name), builder.getI64IntegerAttr(*size));
+}
+
+/// `iter (%m = %m0 : f32, ...)`: block arguments and the values they start from.
+static ParseResult parseIterArgs(OpAsmParser &parser, OperationState &result,
+                                 llvm::SmallVectorImpl<OpAsmParser::Argument> &arguments,
+                                 llvm::SmallVectorImpl<OpAsmParser::UnresolvedOperand> &inits) {
+  if (failed(parser.parseOptionalKeyword("iter")))
+    return success();
+  return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, [&]() -> ParseResult {
+    OpAsmParser::Argument argument;
+    if (parser.parseArgument(argument) || parser.parseEqual() ||
+        parser.parseOperand(inits.emplace_back()) || parser.parseColonType(argument.type))
+      return failure();
+    arguments.push_back(argument);
+    result.addTypes(argument.type);
+    return success();
+  });
+}
+
+/// Parses a loop after its loop variables: `= lo to hi flags iter (...) attrs region`.
+template <typename Loop>
+static ParseResult parseLoop(OpAsmParser &parser, OperationState &result,
+                             llvm::SmallVector<OpAsmParser::Argument> &arguments,
+                             llvm::function_ref<ParseResult()> parseOptions,
+                             llvm::function_ref<ArrayAttr()> namesOf) {
+  ExprParser exprs(parser);
+  IndexExpr low, high;
+  llvm::SmallVector<OpAsmParser::UnresolvedOperand> inits;
+  NamedAttrList attrs;
+  if (parser.parseEqual() || exprs.parseExpr(low) || parser.parseKeyword("to") ||
+      exprs.parseExpr(high) || parseOptions() || parseIterArgs(parser, result, arguments, inits) ||
+      parser.parseOptionalAttrDictWithKeyword(attrs) || exprs.resolve(result) ||
+      parser.resolveOperands(inits, result.types, parser.getCurrentLocation(), result.operands))
+    return failure();
+  if (ArrayAttr names = namesOf())
+    result.addAttribute("names", names);
+  for (NamedAttribute attr : attrs)
+    result.attributes.set(attr.getName(), attr.getValue());
+  result.addAttribute("low", exprs.attr(low));
+  result.addAttribute("high", exprs.attr(high));
+  result.getOrAddProperties<typename Loop::Properties>().setOperandSegmentSizes(
+      {int32_t(exprs.numIndices()), int32_t(inits.size())});
+  if (parseBody(parser, result, arguments))
+    return failure();
+  Loop::ensureTerminator(*result.regions[0], parser.getBuilder(), result.location);
+  return success();
+}
+
+static void printIterArgs(OpAsmPrinter &printer, ValueRange arguments, ValueRange inits) {
+  if (inits.empty())
+    return;
+  printer << " iter (";
+  llvm::interleaveComma(llvm::zip_equal(arguments, inits), printer, [&](auto pair) {
+    auto [argument, init] = pair;
+    printer << argument << " = " << init << " : " << init.getType();
+  });
+  printer << ')';
+}
+
+template <typename Loop>
+static LogicalResult verifyLoop(Loop op, unsigned numLoopVars) {
+  if (failed(verifyPositions(op, {op.getLow(), op.getHigh()}, op.getIndices().size())))
+    return failure();
+  Block &block = op.getBody().front();
+  TypeRange types = op.getInits().getTypes();
+  if (block.getNumArguments() != numLoopVars + types.size())
+    return op.emitOpError() << "expected " << numLoopVars + types.size()
+                            << " block arguments, found " << block.getNumArguments();
+  for (BlockArgument argument : block.getArguments().take_front(numLoopVars))
+    if (!isa<IndexType>(argument.getType()))
+      return op.emitOpError() << "expected loop variables of type index, found "
+                              << argument.getType();
+  if (TypeRange(block.getArguments().drop_front(numLoopVars)) != types ||
+      op.getResultTypes() != types)
+    return op.emitOpError("expected carried values of the types of their initial values");
+  if (op.getNames() && op.getNames()->size() != 1 + types.size())
+    return op.emitOpError("expected names for the loop variable and each carried value");
+  return verifyYield(op, op.getYield(), types);
+}
+
+void ForOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  setArgumentNames(region, getNames(), setName);
+}
+
+ParseResult ForOp::parse(OpAsmParser &parser, OperationState &result) {
+  llvm::SmallVector<OpAsmParser::Argument> arguments(1);
+  arguments[0].type = parser.getBuilder().getIndexType();
+  if (parser.parseArgument(arguments[0]))
+    return failure();
+  auto options = [&]() -> ParseResult {
+    parseFlags(parser, result, {"reverse"});
+    return success();
+  };
+  return parseLoop<ForOp>(parser, result, arguments, options, [&] {
+    return namesFromArguments(parser.getBuilder(), arguments);
+  });
+}
+
+void ForOp::print(OpAsmPrinter &printer) {
+  ExprPrinter exprs(printer, getIndices());
+  printer << ' ' << getLoopVar() << " = ";
+  exprs.print(getLow());
+  printer << " to ";
+  exprs.print(getHigh());
+  if (getReverse())
+    printer << " reverse";
+  printIterArgs(printer, getIterArgs(), getInits());
+  printAttrsOfAxes(printer, *this, getBody().getArguments(), getNames(),
+                   {getLowAttrName(), getHighAttrName(), getReverseAttrName(),
+                    getOperandSegmentSizesAttrName()});
+  printer.printRegion(getBody(), false, /*printBlockTerminators=*/!getInits().empty());
+}
+
+LogicalResult ForOp::verify() { return verifyLoop(*this, 1); }
+
+/// The block arguments of a tile loop over `j` print as `%j_lo`, `%j_hi`.
+static constexpr StringRef lowSuffix = "_lo", highSuffix = "_hi";
+
+void TilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (!getNames())
+    return;
+  for (auto [position, attr] : llvm::enumerate(*getNames())) {
+    StringRef name = cast<StringAttr>(attr).getValue();
+    if (name.empty() || position + 1 >= region.getNumArguments())
+      continue;
+    if (position > 0) {
+      setName(region.getArgument(position + 1), name);
+      continue;
+    }
+    setName(region.getArgument(0), (name + lowSuffix).str());
+    setName(region.getArgument(1), (name + highSuffix).str());
+  }
+}
+
+ParseResult TilesOp::parse(OpAsmParser &parser, OperationState &result) {
+  llvm::SmallVector<OpAsmParser::Argument> arguments(2);
+  for (OpAsmParser::Argument &argument : arguments)
+    argument.type = parser.getBuilder().getIndexType();
+  if (parser.parseLParen() || parser.parseArgument(arguments[0]) || parser.parseComma() ||
+      parser.parseArgument(arguments[1]) || parser.parseRParen())
+    return failure();
+  auto options = [&]() -> ParseResult {
+    int64_t size;
+    if (failed(parser.parseOptionalKeyword("size")))
+      return success();
+    if (parser.parseInteger(size))
+      return failure();
+    result.addAttribute(getSizeAttrName(result.name),
+                        parser.getBuilder().getI64IntegerAttr(size));
+    return success();
+  };
+  return parseLoop<TilesOp>(parser, result, arguments, options, [&]() -> ArrayAttr {
+    // `%j_lo` stands for the axis `j`.
+    StringRef low = arguments[0].ssaName.name;
+    if (!low.consume_back(lowSuffix) || low.size() < 2)
+      low = "%";
+    llvm::SmallVector<OpAsmParser::Argument> named(llvm::drop_begin(arguments));
+    named[0].ssaName.name = low;
+    return namesFromArguments(parser.getBuilder(), named);
+  });
+}
+
+void TilesOp::print(OpAsmPrinter &printer) {
+  ExprPrinter exprs(printer, getIndices());
+  printer << " (" << getTileLow() << ", " << getTileHigh() << ") = ";
+  exprs.print(getLow());
+  printer << " to ";
+  exprs.print(getHigh());
+  if (std::optional<int64_t> size = getSize())
+    printer << " size " << *size;
+  printIterArgs(printer, getIterArgs(), getInits());
+
+  // The names that the printed arguments will be read back as.
+  std::optional<ArrayAttr> expected;
+  if (getNames()) {
+    Builder builder(getContext());
+    llvm::SmallVector<Attribute> spelled(getNames()->getValue());
+    StringRef axis = cast<StringAttr>(spelled[0]).getValue();
+    Attribute low = builder.getStringAttr(axis.empty() ? "" : (axis + lowSuffix).str());
+    Attribute high = builder.getStringAttr(axis.empty() ? "" : (axis + highSuffix).str());
+    spelled[0] = high;
+    spelled.insert(spelled.begin(), low);
+    expected = builder.getArrayAttr(spelled);
+  }
+  printAttrsOfAxes(printer, *this, getBody().getArguments(), expected,
+                   {getLowAttrName(), getHighAttrName(), getSizeAttrName(),
+                    getOperandSegmentSizesAttrName()});
+  printer.printRegion(getBody(), false, /*printBlockTerminators=*/!getInits().empty());
+}
+
+LogicalResult TilesOp::verify() {
+  if (getSize() && *getSize() < 1)
+    return emitOpError() << "expected a tile of at least one element, found " << *getSize();
+  return verifyLoop(*this, 2);
+}
