@@ -118,11 +118,11 @@ struct Expr {
   const Expr *guard = nullptr;     // boolean: where false the read does not happen and gives 0
   bool dataDependent = false;      // checked while running: outside, 0 and an error report
 
-  Unary unary = Unary::Neg;
-  Binary binary = Binary::Add;
+  tegula::checked::Unary unary = tegula::checked::Unary::Neg;
+  tegula::checked::Binary binary = tegula::checked::Binary::Add;
   DType target = DType::F32;
   std::vector<const Expr *> operands;
-  Reduction reduction = Reduction::Sum;
+  tegula::checked::Reduction reduction = Reduction::Sum;
   bool unbiased = false;
   std::vector<const Var *> vars;   // Reduce, Scan: bound here, in order
   const Expr *filter = nullptr;    // Reduce, boolean
