@@ -1,0 +1,306 @@
+//===- EmitIRStmt.cpp - Equations, scalars, states and loops ----------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "frontend/EmitIRImpl.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace tegula;
+using namespace tegula::emit;
+using namespace mlir;
+
+Emitter::Region::Region(Emitter &emitter, Block *block, ArrayRef<const Var *> vars,
+                        ValueRange values)
+    : emitter(emitter), guard(emitter.builder) {
+  Frame frame;
+  for (auto [var, value] : llvm::zip_equal(vars, values)) {
+    frame.rebinds |= emitter.isBound(var->id);
+    frame.vars[var->id] = value;
+  }
+  emitter.frames.push_back(std::move(frame));
+  if (block)
+    emitter.builder.setInsertionPointToEnd(block);
+}
+
+void Emitter::emitBody(ArrayRef<Stmt *> body) {
+  for (size_t position = 0; position < body.size(); ++position)
+    emitStmt(*body[position], body.drop_front(position + 1));
+}
+
+void Emitter::emitStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
+  // What one statement computes is not kept for the next: tensors and states change in between.
+  Region values(*this, nullptr, {}, {});
+  switch (stmt.kind) {
+  case Stmt::Equation: return emitEquation(stmt);
+  case Stmt::Define: return emitDefine(stmt, following);
+  case Stmt::Update: return emitUpdate(stmt);
+  case Stmt::StateInit: return emitStateInit(stmt);
+  case Stmt::TensorDef:
+    tensors[stmt.tensor] = tgl::TempOp::create(builder, locate(stmt.span), tensorType(*stmt.tensor),
+                                               stmt.tensor->name);
+    return;
+  case Stmt::Parallel: return emitParallel(stmt);
+  case Stmt::Tiles:
+  case Stmt::For: return emitLoop(stmt);
+  case Stmt::Call: return emitCall(stmt);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Equations
+//===----------------------------------------------------------------------===//
+
+AxisSet Emitter::equationAxes(const Stmt &stmt) {
+  AxisSet set = analysis.axesOf(stmt);
+  for (const Var *var : stmt.vars)
+    insertAll(set, {var->id});
+  if (stmt.accumulate)
+    for (const Var *var : blockAxes)
+      insertAll(set, {var->id});
+  return withBounds(std::move(set));
+}
+
+void Emitter::emitEquation(const Stmt &stmt) {
+  SmallVector<const Var *, 4> axes = unboundAxes(equationAxes(stmt), stmt.vars);
+  if (readsOwnPointsOnly(stmt)) {
+    emitInvariants(stmt.value, axes);
+    forPoints(axes, locate(stmt.span),
+              [&] { emitWrite(stmt, tensors.lookup(stmt.tensor), eval(stmt.value)); });
+    return;
+  }
+  bool addressReadsTarget = stmt.guard && analysis.readsTensor(stmt.guard, stmt.tensor);
+  for (const IndexExpr &subscript : stmt.subscripts)
+    addressReadsTarget |= analysis.readsTensor(subscript, stmt.tensor);
+  if (addressReadsTarget || !haveSizes(axes))
+    emitWithOldTarget(stmt, axes);
+  else
+    emitThroughTemp(stmt, axes);
+}
+
+void Emitter::emitThroughTemp(const Stmt &stmt, ArrayRef<const Var *> axes) {
+  Location loc = locate(stmt.span);
+  Value target = tensors.lookup(stmt.tensor);
+  Place place = createStored(stmt.tensor->name + ".new",
+                             cast<tgl::TglTensorType>(target.getType()).getComputeType(), axes, loc);
+  emitInvariants(stmt.value, axes);
+  forPoints(axes, loc, [&] { writeStored(eval(stmt.value), place, loc); });
+  forPoints(axes, loc, [&] { emitWrite(stmt, target, readStored(place, loc)); });
+}
+
+void Emitter::emitWithOldTarget(const Stmt &stmt, ArrayRef<const Var *> axes) {
+  Location loc = locate(stmt.span);
+  Value target = tensors.lookup(stmt.tensor);
+  Value old = tgl::TempOp::create(builder, loc, target.getType(), stmt.tensor->name + ".old");
+  emitCopy(target, old, loc);
+  tensors[stmt.tensor] = old;
+  emitInvariants(stmt.value, axes);
+  forPoints(axes, loc, [&] { emitWrite(stmt, target, eval(stmt.value)); });
+  tensors[stmt.tensor] = target;
+}
+
+void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
+  Location loc = locate(stmt.span);
+  value = coerce(value, cast<tgl::TglTensorType>(target.getType()).getComputeType(), loc);
+  SmallVector<tgl::ValueExpr> subscripts = valueExprs(stmt.subscripts);
+  Value guard = stmt.guard ? evalAs(stmt.guard, builder.getI1Type()) : Value();
+  if (!stmt.accumulate) {
+    // Along an axis of the block that the equation does not vary along, its first point writes.
+    AxisSet own = equationAxes(stmt);
+    for (const Var *axis : blockAxes) {
+      if (contains(own, axis->id) || !isBound(axis->id))
+        continue;
+      Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                            valueOf(*axis),
+                                            indexOf(axis->lo, loc));
+      guard = guard ? arith::AndIOp::create(builder, loc, guard, isFirst) : isFirst;
+    }
+  }
+  std::string checked =
+      stmt.dataDependent ? subscriptText(stmt.subscripts, stmt.span) : std::string();
+  tgl::WriteOp::create(builder, loc, value, target, subscripts, guard, stmt.accumulate, checked);
+}
+
+bool Emitter::readsOwnPointsOnly(const Stmt &stmt) {
+  if (!stmt.readsTarget)
+    return true;
+  if (stmt.accumulate)
+    return false;
+  AxisSet varying;
+  for (const Var *var : unboundAxes(equationAxes(stmt), stmt.vars))
+    insertAll(varying, {var->id});
+  auto isApart = [&](const Expr *read) {
+    for (auto [own, other] : llvm::zip_equal(stmt.subscripts, read->subscripts)) {
+      std::optional<int64_t> distance = (own - other).asConstant();
+      if (distance && *distance != 0 && intersection(analysis.axesOf(own), varying).empty())
+        return true;
+    }
+    return false;
+  };
+  bool result = true;
+  auto inspect = [&](const Expr *root) {
+    analysis.walk(root, [&](const Expr *node) {
+      if (node->kind == Expr::Read && node->tensor == stmt.tensor)
+        result &= ArrayRef(node->subscripts) == ArrayRef(stmt.subscripts) || isApart(node);
+      return result;
+    });
+  };
+  inspect(stmt.value);
+  if (stmt.guard)
+    inspect(stmt.guard);
+  for (const IndexExpr &subscript : stmt.subscripts)
+    analysis.forEachData(subscript, inspect);
+  return result;
+}
+
+void Emitter::emitCopy(Value from, Value to, Location loc) {
+  SmallVector<tgl::AxisSpec> axes;
+  for (auto [position, dim] : llvm::enumerate(cast<tgl::TglTensorType>(from.getType()).getDims()))
+    axes.push_back({"d" + std::to_string(position), 0, dim.getExpr()});
+  auto op = tgl::ParallelOp::create(builder, loc, axes);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&op.getBody().front());
+  SmallVector<tgl::ValueExpr> subscripts(op.getAxes().begin(), op.getAxes().end());
+  Value value = tgl::ReadOp::create(builder, loc, from, subscripts);
+  value = coerce(value, cast<tgl::TglTensorType>(to.getType()).getComputeType(), loc);
+  tgl::WriteOp::create(builder, loc, value, to, subscripts);
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars and states
+//===----------------------------------------------------------------------===//
+
+void Emitter::emitDefine(const Stmt &stmt, ArrayRef<Stmt *> following) {
+  const Let *let = stmt.let;
+  if (isStored(let)) // computed before its block
+    return;
+  Location loc = locate(stmt.span);
+  Type type = computeTypeOf(let->value->type);
+  SmallVector<const Var *, 4> axes = unboundAxes(withBounds(analysis.axesOf(let->value)));
+  bool isScalar = axes.empty() && (parallelDepth || isOnHost(let->value));
+  if (isScalar) {
+    lets[let] = {Place::Scalar, evalAs(let->value, type), {}};
+    return;
+  }
+  if (parallelDepth && !isChanged(let->value, following) &&
+      analysis.isCheap(let->value, [&](const Let *other) { return isStored(other); })) {
+    lets[let] = {Place::Inline, {}, {}};
+    return;
+  }
+  Place place = createStored(let->name, type, axes, loc);
+  emitInvariants(let->value, axes);
+  forPoints(axes, loc, [&] { writeStored(eval(let->value), place, loc); });
+  lets[let] = std::move(place);
+}
+
+bool Emitter::isOnHost(const Expr *expr) {
+  return analysis.isOnHost(expr) && !analysis.refersTo(expr, [&](const Expr *node) {
+    return node->kind == Expr::Scalar && scalars.find(node->scalar)->second.kind == Place::Stored;
+  });
+}
+
+/// A state's new value as its storage type holds it.
+Value Emitter::roundedState(const StateDef &state, const Expr *value) {
+  Location loc = locate(value->span);
+  Value result = evalAs(value, computeTypeOf(state.type));
+  if (state.storage && typeOf(*state.storage) != result.getType())
+    result = coerce(convertTo(result, *state.storage, false, loc), result.getType(), loc);
+  return result;
+}
+
+void Emitter::emitStateInit(const Stmt &stmt) {
+  const StateDef &state = *stmt.state;
+  Location loc = locate(stmt.span);
+  SmallVector<const Var *, 4> axes = unboundAxes(withBounds(axisSet(state.axes)));
+  if (axes.empty() && parallelDepth) {
+    states[&state] = {Place::Scalar, roundedState(state, state.init), {}};
+    return;
+  }
+  Place place = createStored(state.name, computeTypeOf(state.type), axes, loc);
+  emitInvariants(state.init, axes);
+  forPoints(axes, loc, [&] { writeStored(roundedState(state, state.init), place, loc); });
+  states[&state] = std::move(place);
+}
+
+void Emitter::emitUpdate(const Stmt &stmt) {
+  const StateDef &state = *stmt.state;
+  Location loc = locate(stmt.span);
+  Place &place = states.find(&state)->second;
+  if (place.kind == Place::Scalar) {
+    place.value = roundedState(state, stmt.value);
+    return;
+  }
+  emitInvariants(stmt.value, place.axes);
+  forPoints(place.axes, loc, [&] { writeStored(roundedState(state, stmt.value), place, loc); });
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+SmallVector<const StateDef *> Emitter::carriedStates(ArrayRef<Stmt *> body) {
+  llvm::SmallSetVector<const StateDef *, 4> carried;
+  forEachStmt(body, [&](const Stmt &stmt) {
+    if (stmt.kind != Stmt::Update)
+      return;
+    auto known = states.find(stmt.state);
+    if (known != states.end() && known->second.kind == Place::Scalar)
+      carried.insert(stmt.state);
+  });
+  return carried.takeVector();
+}
+
+/// Fills a loop's region: the loop variable or the tile's bounds, then the carried states.
+void Emitter::emitLoopBody(Operation *loop, const Stmt &stmt, ArrayRef<const StateDef *> carried) {
+  const Var *var = stmt.vars.front();
+  Block *block = &loop->getRegion(0).front();
+  unsigned fixed = block->getNumArguments() - carried.size();
+  for (auto [state, value] : llvm::zip_equal(carried, block->getArguments().drop_front(fixed)))
+    states[state].value = value;
+  {
+    bool isTile = stmt.kind == Stmt::Tiles;
+    if (isTile)
+      tileBounds[var->id] = {block->getArgument(0), block->getArgument(1)};
+    Region region(*this, block, isTile ? ArrayRef<const Var *>() : ArrayRef(var),
+                  isTile ? ValueRange() : ValueRange(block->getArgument(0)));
+    emitBody(stmt.body);
+    SmallVector<Value> values;
+    for (const StateDef *state : carried)
+      values.push_back(states[state].value);
+    tgl::YieldOp::create(builder, loop->getLoc(), values);
+  }
+  for (auto [state, result] : llvm::zip_equal(carried, loop->getResults()))
+    states[state].value = result;
+}
+
+void Emitter::emitLoop(const Stmt &stmt) {
+  const Var &var = *stmt.vars.front();
+  Location loc = locate(stmt.span);
+  bool isTile = stmt.kind == Stmt::Tiles;
+  bool boundsHoldData = false;
+  for (const IndexExpr *bound : {&var.lo, &var.hi})
+    analysis.forEachData(*bound, [&](const Expr *) { boundsHoldData = true; });
+  // Outside of every region only loops stand that the host can run.
+  if (!parallelDepth && (isTile || boundsHoldData))
+    return forPoints({}, loc, [&] { emitLoop(stmt); });
+
+  SmallVector<const StateDef *> carried = carriedStates(stmt.body);
+  SmallVector<Value> inits;
+  SmallVector<StringRef> names{var.name};
+  for (const StateDef *state : carried) {
+    inits.push_back(states[state].value);
+    names.push_back(state->name);
+  }
+  Operation *loop;
+  {
+    Region values(*this, nullptr, {}, {});
+    tgl::ValueExpr low = valueExpr(var.lo), high = valueExpr(var.hi);
+    if (isTile)
+      loop = tgl::TilesOp::create(builder, loc, names, low, high, inits, tileSize(var));
+    else
+      loop = tgl::ForOp::create(builder, loc, names, low, high, inits, var.reverse);
+  }
+  emitLoopBody(loop, stmt, carried);
+}
