@@ -125,10 +125,19 @@ Trial Prover::State::tryAt(const Condition &condition, const Domain &domain, uns
   return trial;
 }
 
-/// Looks for one point, an end of every range, where the statement fails for all sizes for which
-/// the domain has a point.
-bool Prover::State::failsAlways(const Condition &condition, const Domain &domain,
-                                const Counterexample &example) {
+/// What holds where `condition` does not, in a form that can be proved.
+static std::optional<Condition> negation(const Condition &condition) {
+  switch (condition.kind) {
+  case Condition::NonNegative: return Condition::nonNegative(-condition.lhs - 1);
+  case Condition::Zero: return Condition::nonZero(condition.lhs);
+  case Condition::NonZero: return Condition::zero(condition.lhs);
+  case Condition::Divides: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool Prover::State::alwaysAtCorner(llvm::ArrayRef<Condition> conditions, const Domain &domain,
+                                   const Counterexample &example) {
   if (domain.vars.size() > 16)
     return false;
   std::map<IndexVar, int64_t> value;
@@ -142,7 +151,10 @@ bool Prover::State::failsAlways(const Condition &condition, const Domain &domain
   };
   auto isSize = [](const RangedVar &var) { return var.lo.isSize() && var.hi.isSize(); };
 
-  for (bool preferHigh : {false, true}) {
+  // Where a range of the example has one element, both ends are tried, in all combinations for the
+  // first few such variables.
+  for (unsigned combination = 0; combination < 16; ++combination) {
+    unsigned ambiguous = 0;
     std::map<unsigned, IndexExpr> corner;
     auto atCorner = [&](const IndexExpr &expr) {
       return expr.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
@@ -162,7 +174,9 @@ bool Prover::State::failsAlways(const Condition &condition, const Domain &domain
       if (!lo || !hi)
         return false;
       int64_t at = value[IndexVar::dim(var.position)];
-      bool high = preferHigh ? at == *hi - 1 : at != *lo;
+      bool high = at != *lo;
+      if (!high && at == *hi - 1)
+        high = (combination >> std::min(ambiguous++, 4u)) & 1;
       IndexExpr low = atCorner(var.lo), end = atCorner(var.hi);
       if (!isSize(var))
         good &= search.prove(Condition::lessThan(low, end));
@@ -170,25 +184,12 @@ bool Prover::State::failsAlways(const Condition &condition, const Domain &domain
     }
     for (const Condition &c : domain.conditions)
       good &= search.prove(Condition{c.kind, atCorner(c.lhs), atCorner(c.rhs)});
-    if (!good)
-      continue;
-    IndexExpr e = atCorner(condition.lhs);
-    bool fails = false;
-    switch (condition.kind) {
-    case Condition::NonNegative:
-      fails = search.prove(Condition::nonNegative(-e - 1));
-      break;
-    case Condition::Zero:
-      fails = search.prove(Condition::nonZero(e));
-      break;
-    case Condition::NonZero:
-      fails = search.prove(Condition::zero(e));
-      break;
-    case Condition::Divides:
-      break; // a multiple at some sizes, as a rule
-    }
-    if (fails)
+    if (good && llvm::all_of(conditions, [&](const Condition &c) {
+          return search.prove(Condition{c.kind, atCorner(c.lhs), atCorner(c.rhs)});
+        }))
       return true;
+    if (combination + 1 >= 1u << std::min(ambiguous, 4u))
+      break;
   }
   return false;
 }
@@ -232,8 +233,9 @@ Outcome Prover::State::decide(Search &search, const Condition &condition,
   if (trial.failing) {
     outcome.counterexample = trial.counterexample;
     outcome.failsEverywhereTried = !trial.passing;
-    bool always = trial.exhaustive ||
-                  (!trial.passing && failsAlways(condition, domain, *trial.counterexample));
+    std::optional<Condition> opposite = negation(condition);
+    bool always = trial.exhaustive || (!trial.passing && opposite &&
+                                       alwaysAtCorner(*opposite, domain, *trial.counterexample));
     outcome.verdict = always ? Verdict::Refuted : Verdict::Depends;
   }
   if (outcome.verdict != Verdict::Refuted)

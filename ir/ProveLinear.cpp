@@ -87,13 +87,16 @@ bool Search::proveLinear(const Poly &goal) {
   // What shares variables with the goal, directly and then once removed, and so on.
   Rows rows;
   Vars reached = varsOf(goal);
+  if (goal.asConstant())
+    reached.set(); // a contradiction may lie anywhere
   auto addLow = [&](unsigned var) {
     if (variables[var].low)
       rows.add(Poly::variable(var) - Poly(*variables[var].low));
   };
   for (unsigned round = 0; round < 3; ++round) {
     Vars before = reached;
-    for (size_t i = 0; i < hypotheses.size(); ++i) {
+    // The latest are the most particular.
+    for (size_t i = hypotheses.size(); i-- > 0;) {
       Poly h = expand(hypotheses[i]);
       if (rows.rows.size() < maxRows && (varsOf(h) & before).any() && rows.add(h))
         reached |= varsOf(h);

@@ -58,6 +58,15 @@ public:
   bool prove(const Poly &goal, Effort effort = Full);
   bool prove(const Condition &condition, Effort effort = Full);
 
+  /// The number of a dim or symbol; what a number stands for.
+  unsigned variable(const IndexVar &var) { return variableOf(var); }
+  bool isVarying(unsigned var) const { return variables[var].varies; }
+  bool varies(const Poly &p) const;
+  /// Numerator and denominator of a quotient, else null.
+  const std::pair<Poly, Poly> *ratioOf(unsigned var) const {
+    return variables[var].ratio ? &*variables[var].ratio : nullptr;
+  }
+
   /// Conditions on sizes that together give `goal >= 0`, those of them that do not follow; false
   /// where none were found. `exact` is cleared where they may ask for more than needed in a box.
   bool residuals(const Poly &goal, llvm::SmallVectorImpl<Poly> &out, bool &exact);
@@ -83,7 +92,6 @@ private:
   void addVariable(const RangedVar &range);
   void addBound(unsigned var, const IndexExpr &bound, bool isUpper);
   Poly atom(const std::shared_ptr<const IndexExpr::Atom> &atom);
-  bool varies(const Poly &p) const;
 
   void addHypothesis(const Poly &h);
   void addEquality(const Poly &p);

@@ -38,7 +38,10 @@ struct Prover::State {
   /// where it has no such form).
   Outcome decide(Search &search, const Condition &condition, llvm::ArrayRef<IndexExpr> goals,
                  const Domain &domain);
-  bool failsAlways(const Condition &condition, const Domain &domain, const Counterexample &example);
+  /// There is a point, each variable at an end of its range, where all `conditions` hold whatever
+  /// the sizes for which the domain has a point. The example says which ends to try.
+  bool alwaysAtCorner(llvm::ArrayRef<Condition> conditions, const Domain &domain,
+                      const Counterexample &example);
   void fillConditions(Search &search, llvm::ArrayRef<IndexExpr> goals, const Domain &domain,
                       Outcome &outcome);
 

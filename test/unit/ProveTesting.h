@@ -87,6 +87,26 @@ inline Domain domainOf(llvm::StringRef text) {
   return domain;
 }
 
+/// `d0 in N; d1 in C -> d0, d1 + C`. Commas inside parentheses do not separate.
+inline Image imageOf(llvm::StringRef text) {
+  auto [domain, subscripts] = text.split("->");
+  Image image;
+  image.domain = domainOf(domain);
+  int depth = 0;
+  std::string current;
+  for (char c : (subscripts + ",").str()) {
+    depth += (c == '(') - (c == ')');
+    if (c == ',' && depth == 0) {
+      if (!llvm::StringRef(current).trim().empty())
+        image.subscripts.push_back(ix(current));
+      current.clear();
+    } else {
+      current += c;
+    }
+  }
+  return image;
+}
+
 inline const char *name(Verdict verdict) {
   switch (verdict) {
   case Verdict::Proved: return "Proved";
