@@ -132,7 +132,11 @@ FailureOr<GuardAttr> GuardAttr::parseBody(AsmParser &parser) {
   std::string message;
   if (parser.parseColon() || parser.parseString(&message))
     return failure();
-  return get(parser.getContext(), *kind, lhs, rhs, lows, highs, conditions, message);
+  GuardAttr guard = getChecked([&] { return parser.emitError(location); }, parser.getContext(),
+                               *kind, lhs, rhs, lows, highs, conditions, message);
+  if (!guard)
+    return failure();
+  return guard;
 }
 
 void GuardAttr::printBody(AsmPrinter &printer) const {

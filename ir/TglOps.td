@@ -135,7 +135,7 @@ def TempOp : Tgl_Op<"temp", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAs
   }];
   let arguments = (ins StrAttr:$name);
   let results = (outs Res<TglTensorType, "", [MemAlloc]>:$tensor);
-  let assemblyFormat = "$name attr-dict `:` type($tensor)";
+  let assemblyFormat = "$name attr-dict `:` qualified(type($tensor))";
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,7 +6,7 @@
 // CHECK-SAME: %y: !tgl.tensor<[M, N], f16> {tgl.name = "y", tgl.role = "out"},
 // CHECK-SAME: %s: f32 {tgl.name = "s", tgl.role = "scalar"})
 // CHECK-NEXT: sizes [M = 0 : 0, N = 0 : 1, P = (M + N) floordiv 2 + 1]
-// CHECK-NEXT: guards [nonneg P, divides M, N : "M must be a multiple of N"
+// CHECK-NEXT: guards [nonneg P : "P is negative", divides M, N : "M must be a multiple of N"
 tgl.kernel @scale(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"},
                   %y: !tgl.tensor<[M, N], f16> {tgl.name = "y", tgl.role = "out"},
                   %s: f32 {tgl.name = "s", tgl.role = "scalar"})
