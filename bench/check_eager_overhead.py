@@ -5,17 +5,28 @@ Both run in this process on the same libtorch, on the same tensors and threads, 
 medians must lie within the tolerance for every workload; a workload outside it is measured again, since one
 busy moment of the machine is no finding.
 
-    check_eager_overhead.py build/dev/lib/libtegula_torch.so [--tolerance=0.05]
+    check_eager_overhead.py build/dev/lib/libtegula_torch.so [--tolerance=0.05] [--python=.venv/bin/python]
 
-Needs a Python in which `import torch` works, with the libtorch that the library was built against.
+Needs a Python in which `import torch` works, with the libtorch that the library was built against; exits
+with 77 where it does not.
 """
 import argparse
 import ctypes as c
+import os
 import statistics
 import sys
 import time
 
-import torch
+for argument in sys.argv[1:]:
+    if argument.startswith("--python="):
+        python = argument.removeprefix("--python=")
+        sys.argv.remove(argument)
+        os.execv(python, [python] + sys.argv)
+try:
+    import torch
+except (ImportError, OSError) as missing:
+    print(f"skipped: this Python cannot import torch: {missing}")
+    sys.exit(77)
 
 
 class Tensor(c.Structure):

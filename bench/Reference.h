@@ -1,0 +1,68 @@
+//===- Reference.h - A reference compiled by libtorch ----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_BENCH_REFERENCE_H
+#define TEGULA_BENCH_REFERENCE_H
+
+#include "bench/Tensor.h"
+#include "bench/TorchRef.h"
+#include "llvm/ADT/StringMap.h"
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tegula::bench {
+
+/// What a parameter of a reference may stand for.
+using RefValue = std::variant<const Tensor *, int64_t, double, bool, std::vector<int64_t>>;
+
+/// libtegula_torch, opened once per process and never closed (libtorch cannot be unloaded).
+class TorchLibrary {
+public:
+  /// Looks at `$TEGULA_TORCH`, then beside the program and in ../lib. Null where it is not there or does
+  /// not load; `error` then says where it was looked for, or what was missing.
+  static const TegulaTorchApi *get(std::string &error);
+};
+
+/// A compiled reference: a function of a text, or the forward method of a .pt file.
+class Reference {
+public:
+  static std::unique_ptr<Reference> compile(const TegulaTorchApi &api, const std::string &source,
+                                            const std::string &function, std::string &error);
+  static std::unique_ptr<Reference> load(const TegulaTorchApi &api, const std::string &path,
+                                         std::string &error);
+  ~Reference();
+
+  /// Names of its parameters, in order.
+  const std::vector<std::string> &parameters() const { return names; }
+
+  /// Runs it on values found by parameter name. In float64 the inputs are cast up first.
+  std::optional<std::vector<Tensor>> run(const llvm::StringMap<RefValue> &values, bool float64,
+                                         std::string &error) const;
+
+  /// Seconds of one call on each set of values in turn.
+  std::optional<std::vector<double>> time(llvm::ArrayRef<llvm::StringMap<RefValue>> sets, unsigned calls,
+                                          std::string &error) const;
+
+private:
+  Reference(const TegulaTorchApi &api) : api(api) {}
+  bool describe(std::string &error);
+  bool bind(const llvm::StringMap<RefValue> &values, std::vector<TegulaTorchValue> &bound,
+            std::string &error) const;
+
+  const TegulaTorchApi &api;
+  TegulaTorchProgram *program = nullptr;
+  std::string function;
+  std::vector<std::string> names, types;
+  /// i4 and u4 tensors unpacked to bytes, which is how libtorch gets them.
+  mutable std::vector<std::unique_ptr<Tensor>> unpacked;
+};
+
+} // namespace tegula::bench
+
+#endif // TEGULA_BENCH_REFERENCE_H
