@@ -1,0 +1,101 @@
+//===- Jit.cpp - Machine code of the host, in process -------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Jit.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/ExecutionEngine/Orc/Core.h"
+#include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
+#include "llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Target/TargetMachine.h"
+#include <cmath>
+#include <cstring>
+
+using namespace llvm;
+
+namespace tegula {
+
+static SmallVector<char, 0> emit(Module &module, TargetMachine &machine, CodeGenFileType type) {
+  SmallVector<char, 0> bytes;
+  raw_svector_ostream os(bytes);
+  legacy::PassManager passes;
+  bool unsupported = machine.addPassesToEmitFile(passes, os, nullptr, type);
+  assert(!unsupported && "the host target emits files");
+  (void)unsupported;
+  passes.run(module);
+  return bytes;
+}
+
+std::unique_ptr<MemoryBuffer> emitObject(Module &module, TargetMachine &machine) {
+  return std::make_unique<SmallVectorMemoryBuffer>(emit(module, machine, CodeGenFileType::ObjectFile),
+                                                   module.getName(), false);
+}
+
+std::string emitAssembly(Module &module, TargetMachine &machine) {
+  SmallVector<char, 0> bytes = emit(module, machine, CodeGenFileType::AssemblyFile);
+  return std::string(bytes.data(), bytes.size());
+}
+
+struct LoadedCode::State {
+  std::unique_ptr<orc::ExecutionSession> session;
+  std::unique_ptr<orc::ObjectLinkingLayer> layer;
+  orc::JITDylib *library = nullptr;
+};
+
+LoadedCode::LoadedCode() : state(std::make_unique<State>()) {}
+
+LoadedCode::~LoadedCode() {
+  if (!state->session)
+    return;
+  // Ending a session fails only where memory cannot be unmapped: nothing can be done about it here.
+  if (Error error = state->session->endSession())
+    consumeError(std::move(error));
+}
+
+Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuffer> object) {
+  auto control = orc::SelfExecutorProcessControl::Create();
+  if (!control)
+    return control.takeError();
+  std::unique_ptr<LoadedCode> code(new LoadedCode());
+  State &state = *code->state;
+  state.session = std::make_unique<orc::ExecutionSession>(std::move(*control));
+  state.session->setErrorReporter([](Error error) { consumeError(std::move(error)); });
+  state.layer = std::make_unique<orc::ObjectLinkingLayer>(
+      *state.session, state.session->getExecutorProcessControl().getMemMgr());
+  state.library = &state.session->createBareJITDylib("kernel");
+  orc::SymbolMap symbols;
+  auto define = [&](const char *name, void *address) {
+    symbols[state.session->intern(name)] = {orc::ExecutorAddr::fromPtr(address),
+                                            JITSymbolFlags::Exported};
+  };
+  define("memcpy", reinterpret_cast<void *>(&memcpy));
+  define("memmove", reinterpret_cast<void *>(&memmove));
+  define("memset", reinterpret_cast<void *>(&memset));
+  define("fma", reinterpret_cast<void *>(static_cast<double (*)(double, double, double)>(&std::fma)));
+  define("fmaf", reinterpret_cast<void *>(static_cast<float (*)(float, float, float)>(&std::fma)));
+  define("fmod", reinterpret_cast<void *>(static_cast<double (*)(double, double)>(&std::fmod)));
+  define("fmodf", reinterpret_cast<void *>(static_cast<float (*)(float, float)>(&std::fmod)));
+  if (Error error = state.library->define(orc::absoluteSymbols(std::move(symbols))))
+    return std::move(error);
+  if (Error error = state.layer->add(*state.library, std::move(object)))
+    return std::move(error);
+  return std::move(code);
+}
+
+Expected<void *> LoadedCode::lookup(StringRef symbol) {
+  auto found = state->session->lookup({state->library}, symbol);
+  if (!found)
+    return found.takeError();
+  return found->getAddress().toPtr<void *>();
+}
+
+} // namespace tegula

@@ -1,0 +1,368 @@
+//===- LowerMath.cpp - Elementary functions in plain arithmetic ---------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/LowerMath.h"
+#include "codegen/LowerTrig.h"
+#include "codegen/MathBuilder.h"
+#include "codegen/MathCoefficients.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace tegula {
+
+using namespace coefficients;
+using V = Value *;
+
+StringRef toString(MathFunction function) {
+  switch (function) {
+  case MathFunction::Exp: return "exp";
+  case MathFunction::Exp2: return "exp2";
+  case MathFunction::Expm1: return "expm1";
+  case MathFunction::Log: return "log";
+  case MathFunction::Log2: return "log2";
+  case MathFunction::Log1p: return "log1p";
+  case MathFunction::Sin: return "sin";
+  case MathFunction::Cos: return "cos";
+  case MathFunction::Tan: return "tan";
+  case MathFunction::Tanh: return "tanh";
+  case MathFunction::Erf: return "erf";
+  case MathFunction::Pow: return "pow";
+  case MathFunction::Rsqrt: return "rsqrt";
+  }
+  llvm_unreachable("every elementary function has a name");
+}
+
+//===----------------------------------------------------------------------===//
+// Exponentials
+//===----------------------------------------------------------------------===//
+
+/// p * 2^n for p near 1, rounded once even where the result is subnormal or overflows: the power is
+/// applied in two halves, each a normal number.
+static V scale(MathBuilder &m, V p, V n) {
+  V half = m.b.CreateAShr(n, m.ic(1));
+  V rest = m.b.CreateSub(n, half);
+  return m.mul(m.mul(p, m.pow2(half)), m.pow2(rest));
+}
+
+/// n = round(x / ln 2) as integer and float, found by the addition of a magic number.
+struct Rounded {
+  V integer, value;
+};
+static Rounded roundTimes(MathBuilder &m, V x, V factor) {
+  V shifted = factor ? m.fma(x, factor, m.magic()) : m.add(x, m.magic());
+  return {m.b.CreateSub(m.bits(shifted), m.bits(m.magic())), m.sub(shifted, m.magic())};
+}
+
+static V emitExp(MathBuilder &m, V x) {
+  x = m.atLeast(m.atMost(x, m.isDouble ? 710 : 89), m.isDouble ? -746 : -104);
+  Rounded n = roundTimes(m, x, m.pick(0, log2eF32, log2eF64));
+  V r = m.fma(n.value, m.neg(m.pick(0, ln2F32, ln2F64)), x);
+  r = m.fma(n.value, m.neg(m.pick(1, ln2F32, ln2F64)), r);
+  V tail = m.poly(r, expTailF32, expTailF64);
+  return scale(m, m.add(m.c(1), m.fma(m.mul(r, r), tail, r)), n.integer);
+}
+
+/// 2^(x + low) for a small correction `low`, which may be null.
+static V emitExp2(MathBuilder &m, V x, V low = nullptr) {
+  x = m.atLeast(m.atMost(x, m.isDouble ? 1025 : 129), m.isDouble ? -1080 : -152);
+  Rounded n = roundTimes(m, x, nullptr);
+  V r = m.sub(x, n.value);
+  if (low)
+    r = m.add(r, low);
+  return scale(m, m.fma(r, m.poly(r, exp2TailF32, exp2TailF64), m.c(1)), n.integer);
+}
+
+static V emitExpm1(MathBuilder &m, V x) {
+  V bounded = m.atLeast(m.atMost(x, m.isDouble ? 710 : 89), m.isDouble ? -40 : -20);
+  Rounded n = roundTimes(m, bounded, m.pick(0, log2eF32, log2eF64));
+  V ln2Low = m.neg(m.pick(1, ln2F32, ln2F64));
+  V high = m.fma(n.value, m.neg(m.pick(0, ln2F32, ln2F64)), bounded);
+  V r = m.fma(n.value, ln2Low, high);
+  V low = m.fma(n.value, ln2Low, m.sub(high, r));
+  V p = m.add(r, m.fma(m.mul(r, r), m.poly(r, expm1TailF32, expm1TailF64), low));
+  // 2^n (p + 1) - 1; the largest n has no 2^n in range, so that one doubles at the end.
+  V largest = m.ic(m.bias() + 1);
+  V isLargest = m.b.CreateICmpEQ(n.integer, largest);
+  V power = m.pow2(m.select(isLargest, m.ic(m.bias()), n.integer));
+  V value = m.fma(power, p, m.sub(power, m.c(1)));
+  value = m.mul(value, m.select(isLargest, m.c(2), m.c(1)));
+  return m.select(m.eq(x, m.c(0)), x, value); // keeps -0
+}
+
+//===----------------------------------------------------------------------===//
+// Logarithms
+//===----------------------------------------------------------------------===//
+
+/// x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)], for positive finite x.
+struct Decomposed {
+  V k;      // integer
+  V power;  // k as a float
+  V f;
+};
+
+static std::pair<V, V> exponentAndMantissa(MathBuilder &m, V x) {
+  uint64_t rootHalf = m.isDouble ? 0x3fe6a09e667f3bcdull : 0x3f3504f3ull;
+  uint64_t mantissaMask = (uint64_t(1) << m.mantissaBits()) - 1;
+  V shifted = m.b.CreateSub(m.bits(x), m.ic(rootHalf));
+  V k = m.b.CreateAShr(shifted, m.ic(m.mantissaBits()));
+  V mantissa = m.b.CreateAdd(m.b.CreateAnd(shifted, m.ic(mantissaMask)), m.ic(rootHalf));
+  return {k, m.fromBits(mantissa)};
+}
+
+static Decomposed decompose(MathBuilder &m, V x) {
+  V subnormal = m.lt(x, m.c(m.isDouble ? 0x1p-1022 : 0x1p-126));
+  unsigned shift = m.mantissaBits() + 2;
+  V normal = m.select(subnormal, m.mul(x, m.c(m.isDouble ? 0x1p54 : 0x1p25)), x);
+  auto [k, mantissa] = exponentAndMantissa(m, normal);
+  k = m.b.CreateSub(k, m.select(subnormal, m.ic(shift), m.ic(0)));
+  return {k, m.toFloat(k), m.sub(mantissa, m.c(1))};
+}
+
+/// log(1 + f) = f + the result.
+static V logCorrection(MathBuilder &m, V f) {
+  if (!m.isDouble)
+    return m.mul(m.mul(f, f), m.fma(f, m.poly(f, ArrayRef<float>(logTailF32)), m.c(-0.5)));
+  // With s = f/(2+f): log(1+f) = 2s + s^3 T(s^2) = f - (h - s (h + s^2 T)), h = f^2/2.
+  V s = m.div(f, m.add(m.c(2), f));
+  V z = m.mul(s, s);
+  V h = m.mul(m.c(0.5), m.mul(f, f));
+  V tail = m.mul(z, m.poly(z, ArrayRef<double>(atanhTailF64)));
+  return m.sub(m.mul(s, m.add(h, tail)), h);
+}
+
+/// k ln 2 + log(1 + f).
+static V naturalLog(MathBuilder &m, V power, V f) {
+  V low = m.fma(power, m.pick(1, ln2F32, ln2F64), logCorrection(m, f));
+  return m.fma(power, m.pick(0, ln2F32, ln2F64), m.add(f, low));
+}
+
+/// The values of a logarithm outside the positive finite numbers.
+static V logSpecialCases(MathBuilder &m, V x, V value) {
+  value = m.select(m.eq(x, m.inf()), x, value);
+  value = m.select(m.eq(x, m.c(0)), m.neg(m.inf()), value);
+  return m.select(m.b.CreateFCmpULT(x, m.c(0)), m.nan(), value);
+}
+
+static V emitLog(MathBuilder &m, V x) {
+  Decomposed d = decompose(m, x);
+  return logSpecialCases(m, x, naturalLog(m, d.power, d.f));
+}
+
+static V emitLog2(MathBuilder &m, V x) {
+  Decomposed d = decompose(m, x);
+  V correction = logCorrection(m, d.f);
+  V sum = m.add(d.f, correction);
+  V rest = m.add(m.sub(d.f, sum), correction);
+  // (sum + rest) / ln 2 in two parts, then k is added without loss.
+  V log2e = m.pick(0, log2eF32, log2eF64);
+  V high = m.mul(sum, log2e);
+  V low = m.fma(sum, log2e, m.neg(high));
+  low = m.fma(rest, log2e, m.fma(sum, m.pick(1, log2eF32, log2eF64), low));
+  V value = m.add(d.power, high);
+  V error = m.add(m.sub(d.power, value), high);
+  return logSpecialCases(m, x, m.add(value, m.add(error, low)));
+}
+
+static V emitLog1p(MathBuilder &m, V x) {
+  V sum = m.add(m.c(1), x);
+  auto [k, mantissa] = exponentAndMantissa(m, sum);
+  // f = x 2^-k + (2^-k - 1), as accurate as x; 2^(2-k) is always a normal number.
+  V power = m.pow2(m.b.CreateSub(m.ic(2), k));
+  V f = m.fma(m.mul(m.c(0.25), x), power, m.fma(m.c(0.25), power, m.c(-1)));
+  V value = naturalLog(m, m.toFloat(k), f);
+  value = logSpecialCases(m, sum, value);
+  return m.select(m.lt(m.abs(x), m.c(m.isDouble ? 0x1p-54 : 0x1p-25)), x, value);
+}
+
+//===----------------------------------------------------------------------===//
+// tanh, erf
+//===----------------------------------------------------------------------===//
+
+static V emitTanh(MathBuilder &m, V x) {
+  V magnitude = m.abs(x);
+  V z = m.mul(x, x);
+  V near = m.fma(m.mul(magnitude, z), m.poly(z, tanhTailF32, tanhTailF64), magnitude);
+  V e = emitExp(m, m.add(magnitude, magnitude));
+  V far = m.sub(m.c(1), m.div(m.c(2), m.add(e, m.c(1))));
+  return m.copysign(m.select(m.lt(magnitude, m.c(0.55)), near, far), x);
+}
+
+/// `table[index]` for each lane.
+static V lookUp(MathBuilder &m, ArrayRef<double> table, V index, const Twine &name) {
+  Module &module = *m.b.GetInsertBlock()->getModule();
+  GlobalVariable *global = module.getGlobalVariable(name.str(), true);
+  if (!global) {
+    Constant *data = ConstantDataArray::get(m.b.getContext(), table);
+    global = new GlobalVariable(module, data->getType(), true, GlobalValue::InternalLinkage, data, name);
+  }
+  V address = m.b.CreateGEP(m.b.getDoubleTy(), global, index);
+  if (auto *vector = dyn_cast<FixedVectorType>(m.type))
+    return m.b.CreateMaskedGather(vector, address, Align(8));
+  return m.b.CreateLoad(m.type, address);
+}
+
+static V emitErf(MathBuilder &m, V x) {
+  V z = m.mul(x, x);
+  V near = m.fma(x, m.poly(z, erfNearF32, erfNearF64), x);
+  V magnitude = m.abs(x);
+  V q;
+  if (!m.isDouble) {
+    q = m.poly(m.atMost(magnitude, 4), ArrayRef<float>(erfFarF32));
+  } else {
+    // Seven pieces of width 3/4, each a polynomial around its centre.
+    const double *pieces[] = {erfFarF64_0, erfFarF64_1, erfFarF64_2, erfFarF64_3,
+                              erfFarF64_4, erfFarF64_5, erfFarF64_6};
+    constexpr unsigned count = std::size(erfFarF64_0);
+    V bounded = m.atLeast(m.atMost(magnitude, 6.2), 1);
+    bounded = m.select(m.isNan(bounded), m.c(1), bounded);
+    V piece = m.b.CreateFPToSI(m.mul(m.sub(bounded, m.c(1)), m.c(4.0 / 3)), m.intType);
+    V center = m.fma(m.toFloat(piece), m.c(0.75), m.c(1.375));
+    V t = m.sub(bounded, center);
+    for (unsigned k = count; k-- > 0;) {
+      SmallVector<double> table;
+      for (const double *coefficients : pieces)
+        table.push_back(coefficients[k]);
+      V coefficient = lookUp(m, table, piece, "tegula.erf.table." + Twine(k));
+      q = k == count - 1 ? coefficient : m.fma(q, t, coefficient);
+    }
+  }
+  V far = m.copysign(m.sub(m.c(1), emitExp(m, m.neg(q))), x);
+  V value = m.select(m.lt(magnitude, m.c(1)), near, far);
+  return m.select(m.isNan(x), x, value);
+}
+
+//===----------------------------------------------------------------------===//
+// pow
+//===----------------------------------------------------------------------===//
+
+/// 2^(y log2(x)) for x > 0 in doubles: the logarithm in two doubles, to about 2^-64.
+static V powPositive(MathBuilder &m, V x, V y) {
+  Decomposed d = decompose(m, x);
+  V mantissa = m.add(d.f, m.c(1));
+  V sumHigh = m.add(mantissa, m.c(1));
+  V sumLow = m.sub(mantissa, m.sub(sumHigh, m.c(1)));
+  V sHigh = m.div(d.f, sumHigh);
+  V sLow = m.fma(m.neg(sHigh), sumHigh, d.f);
+  sLow = m.div(m.fma(m.neg(sHigh), sumLow, sLow), sumHigh);
+  V zHigh = m.mul(sHigh, sHigh);
+  V zLow = m.fma(sHigh, sHigh, m.neg(zHigh));
+  zLow = m.fma(m.add(sHigh, sHigh), sLow, zLow);
+  // T(z) = t0 + z (t1 + ...), its leading sum kept in two parts.
+  ArrayRef<double> tail(atanhTailF64);
+  V rest = m.mul(zHigh, m.poly(zHigh, tail.drop_front()));
+  V tHigh = m.add(m.c(tail[0]), rest);
+  V tLow = m.add(m.sub(m.c(tail[0]), tHigh), rest);
+  // w = z T(z), then 2 + w.
+  V wHigh = m.mul(zHigh, tHigh);
+  V wLow = m.fma(zHigh, tHigh, m.neg(wHigh));
+  wLow = m.fma(zHigh, tLow, m.fma(zLow, tHigh, wLow));
+  V uHigh = m.add(m.c(2), wHigh);
+  V uLow = m.add(m.add(m.sub(m.c(2), uHigh), wHigh), wLow);
+  // log(1+f) = s (2 + w), then over ln 2.
+  V logHigh = m.mul(sHigh, uHigh);
+  V logLow = m.fma(sHigh, uHigh, m.neg(logHigh));
+  logLow = m.fma(sHigh, uLow, m.fma(sLow, uHigh, logLow));
+  V high = m.mul(logHigh, m.c(log2eF64[0]));
+  V low = m.fma(logHigh, m.c(log2eF64[0]), m.neg(high));
+  low = m.fma(logLow, m.c(log2eF64[0]), m.fma(logHigh, m.c(log2eF64[1]), low));
+  V sum = m.add(d.power, high);
+  low = m.add(m.add(m.sub(d.power, sum), high), low);
+  V log2High = m.add(sum, low);
+  V log2Low = m.add(m.sub(sum, log2High), low);
+  // y times that; where the product is out of range its low part does not matter.
+  V product = m.mul(y, log2High);
+  V productLow = m.fma(y, log2Low, m.fma(y, log2High, m.neg(product)));
+  productLow = m.select(m.lt(m.abs(product), m.c(1100)), productLow, m.c(0));
+  return emitExp2(m, product, productLow);
+}
+
+static V emitPow(MathBuilder &m, V x, V y) {
+  V magnitude = m.abs(x);
+  V value;
+  if (m.isDouble) {
+    value = powPositive(m, magnitude, y);
+    // 0 and inf have no logarithm in two parts.
+    V isZero = m.eq(magnitude, m.c(0)), isInf = m.eq(magnitude, m.inf());
+    V extreme = m.b.CreateOr(isZero, isInf);
+    V grows = m.b.CreateXor(isZero, m.gt(y, m.c(0)));
+    value = m.select(extreme, m.select(grows, m.inf(), m.c(0)), value);
+    value = m.select(m.b.CreateFCmpUNO(x, y), m.nan(), value);
+  } else {
+    Type *wide = m.type->getWithNewType(m.b.getDoubleTy());
+    MathBuilder d(m.b, wide);
+    V log = emitLog2(d, m.b.CreateFPExt(magnitude, wide));
+    V power = emitExp2(d, d.mul(m.b.CreateFPExt(y, wide), log));
+    value = m.b.CreateFPTrunc(power, m.type);
+  }
+  // Signs of negative bases: y must be an integer, an odd one negates.
+  V limit = m.c(m.isDouble ? 0x1p53 : 0x1p24); // from here every number is an even integer
+  V yMagnitude = m.abs(y);
+  V small = m.lt(yMagnitude, limit);
+  V bounded = m.select(small, yMagnitude, m.c(0));
+  V integer = m.b.CreateFPToSI(bounded, m.intType);
+  V isInteger = m.eq(m.toFloat(integer), bounded);
+  V odd = m.b.CreateAnd(isInteger, m.b.CreateICmpNE(m.b.CreateAnd(integer, m.ic(1)), m.ic(0)));
+  V signBit = m.b.CreateICmpSLT(m.bits(x), m.ic(0));
+  value = m.select(m.b.CreateAnd(odd, signBit), m.neg(value), value);
+  V undefined = m.b.CreateAnd(m.b.CreateAnd(m.lt(x, m.c(0)), m.b.CreateNot(isInteger)),
+                              m.lt(magnitude, m.inf()));
+  value = m.select(undefined, m.nan(), value);
+  V one = m.b.CreateOr(m.eq(x, m.c(1)), m.eq(y, m.c(0)));
+  V unitBase = m.b.CreateAnd(m.eq(magnitude, m.c(1)), m.eq(yMagnitude, m.inf()));
+  return m.select(m.b.CreateOr(one, unitBase), m.c(1), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
+  switch (function) {
+  case MathFunction::Exp: return emitExp(m, x);
+  case MathFunction::Exp2: return emitExp2(m, x);
+  case MathFunction::Expm1: return emitExpm1(m, x);
+  case MathFunction::Log: return emitLog(m, x);
+  case MathFunction::Log2: return emitLog2(m, x);
+  case MathFunction::Log1p: return emitLog1p(m, x);
+  case MathFunction::Sin: return emitSin(m, x);
+  case MathFunction::Cos: return emitCos(m, x);
+  case MathFunction::Tan: return emitTan(m, x);
+  case MathFunction::Tanh: return emitTanh(m, x);
+  case MathFunction::Erf: return emitErf(m, x);
+  case MathFunction::Pow: return emitPow(m, x, y);
+  case MathFunction::Rsqrt: return m.div(m.c(1), m.sqrt(x));
+  }
+  llvm_unreachable("every elementary function has a body");
+}
+
+Function *getMathFunction(Module &module, MathFunction function, Type *type) {
+  assert((type->getScalarType()->isFloatTy() || type->getScalarType()->isDoubleTy()) &&
+         "elementary functions work on float and double");
+  std::string name = ("tegula." + toString(function) + ".").str();
+  raw_string_ostream os(name);
+  if (auto *vector = dyn_cast<FixedVectorType>(type))
+    os << 'v' << vector->getNumElements();
+  os << (type->getScalarType()->isDoubleTy() ? "f64" : "f32");
+  if (Function *existing = module.getFunction(name))
+    return existing;
+  SmallVector<Type *, 2> arguments(numArguments(function), type);
+  auto *result = Function::Create(FunctionType::get(type, arguments, false),
+                                  GlobalValue::InternalLinkage, name, module);
+  result->addFnAttr(Attribute::AlwaysInline);
+  result->addFnAttr(Attribute::NoUnwind);
+  result->addFnAttr(Attribute::WillReturn);
+  IRBuilder<> b(BasicBlock::Create(module.getContext(), "entry", result));
+  MathBuilder m(b, type);
+  V y = arguments.size() > 1 ? result->getArg(1) : nullptr;
+  b.CreateRet(emitBody(function, m, result->getArg(0), y));
+  return result;
+}
+
+} // namespace tegula

@@ -1,0 +1,43 @@
+//===- LowerMath.h - Elementary functions in plain arithmetic -----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Our own polynomials for the elementary functions, as LLVM IR on f32 and f64, scalar or vector, for
+// CPU and NVPTX alike: no library is called, and one set of measured errors (docs/math.md) holds on
+// every target. Correct at zeros, infinities, NaN, subnormals and huge arguments.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_LOWERMATH_H
+#define TEGULA_CODEGEN_LOWERMATH_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace llvm {
+class Function;
+class Module;
+class Type;
+} // namespace llvm
+
+namespace tegula {
+
+enum class MathFunction {
+  Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Tanh, Erf, Pow, Rsqrt
+};
+
+llvm::StringRef toString(MathFunction function);
+inline unsigned numArguments(MathFunction function) {
+  return function == MathFunction::Pow ? 2 : 1;
+}
+
+/// The function `tegula.<name>.<type>` of `module`, made on first use: internal, always inlined,
+/// without side effects. `type` is float, double or a fixed vector of them, for all arguments and
+/// the result.
+llvm::Function *getMathFunction(llvm::Module &module, MathFunction function, llvm::Type *type);
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_LOWERMATH_H
