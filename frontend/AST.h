@@ -159,6 +159,7 @@ struct Stmt {
     ForTiles,   // for index in tiles(range) { body }
     For,        // for index in range[, reverse] { body }
     Precision,  // precision index
+    Deterministic,
     Schedule,   // schedule { items }
   } kind = Assign;
   Span span;

@@ -17,6 +17,7 @@
 #include "frontend/Diagnostics.h"
 #include "llvm/ADT/StringMap.h"
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace tegula {

@@ -21,12 +21,11 @@ namespace tegula {
 namespace limits {
 constexpr size_t fileBytes = 1 << 20;
 constexpr unsigned nesting = 256;            // brackets, unary operators, `**`
-constexpr unsigned statementTokens = 20'000; // between two statements
+constexpr unsigned statementTokens = 2000; // between two statements
 constexpr unsigned syntaxErrors = 50;        // reported in one run
 } // namespace limits
 
-/// Parses the whole file. Always returns the tree of what could be understood; what could not is
-/// reported, and a caller that needs a whole tree looks at `diagnostics.hasErrors()`.
+/// Parses the whole file. Where a syntax error was reported, the tree holds comments alone.
 std::unique_ptr<ast::File> parse(SourceManager &sources, uint32_t file, Diagnostics &diagnostics);
 
 /// Parses the definitions in bytes [begin, end) of a file; spans are those of the whole file.

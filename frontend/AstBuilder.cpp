@@ -1,0 +1,540 @@
+//===- AstBuilder.cpp - From ANTLR's tree to ours ----------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "frontend/AstBuilder.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Error.h"
+
+using namespace llvm;
+
+namespace tegula {
+
+Span AstBuilder::span(antlr4::Token *token) const {
+  return reporter.span(tokens[token->getTokenIndex()]);
+}
+
+Span AstBuilder::span(antlr4::ParserRuleContext *context) const {
+  Span result = span(context->getStart());
+  if (context->getStop())
+    result.end = span(context->getStop()).end;
+  return result;
+}
+
+ast::Ident AstBuilder::ident(G::NameContext *context) {
+  Span where = span(context);
+  return {reporter.text().slice(where.begin, where.end).str(), where};
+}
+
+//===----------------------------------------------------------------------===//
+// Definitions
+//===----------------------------------------------------------------------===//
+
+void AstBuilder::build(G::FileContext *context, ast::File &file) {
+  for (G::DefinitionContext *definition : context->definition()) {
+    if (definition->kernel())
+      file.kernels.push_back(kernel(definition->kernel()));
+    else
+      file.fns.push_back(function(definition->function()));
+  }
+}
+
+std::unique_ptr<ast::Kernel> AstBuilder::kernel(G::KernelContext *context) {
+  auto kernel = std::make_unique<ast::Kernel>();
+  kernel->name = ident(context->name());
+  kernel->span = span(context);
+  kernel->headSpan = kernel->span;
+  kernel->headSpan.end = tokens[context->block()->getStart()->getTokenIndex() - 1].end;
+  if (context->parameters())
+    for (G::ParameterContext *each : context->parameters()->parameter())
+      kernel->params.push_back(parameter(each));
+  if (G::OutputsContext *outputs = context->outputs()) {
+    kernel->hasOutputs = true;
+    if (outputs->parameters())
+      for (G::ParameterContext *each : outputs->parameters()->parameter())
+        kernel->outputs.push_back(parameter(each));
+  }
+  if (context->sizes())
+    for (G::SizeDefinitionContext *each : context->sizes()->sizeDefinition())
+      kernel->sizes.push_back({ident(each->name()), expression(each->expression())});
+  block(context->block(), kernel->body);
+  checkPlaces(kernel->body, /*ofKernel=*/true);
+  return kernel;
+}
+
+ast::Param AstBuilder::parameter(G::ParameterContext *context) {
+  ast::Param param;
+  param.name = ident(context->name(0));
+  param.isInout = context->INOUT() != nullptr;
+  param.type = ident(context->type);
+  param.span = span(context);
+  if (context->dims()) {
+    param.hasDims = true;
+    for (G::DimContext *each : context->dims()->dim()) {
+      ast::Dim dim;
+      dim.span = span(each);
+      dim.ellipsis = each->expression() == nullptr;
+      if (!dim.ellipsis)
+        dim.expr = expression(each->expression());
+      param.dims.push_back(std::move(dim));
+    }
+  }
+  if (context->expression())
+    param.defaultValue = expression(context->expression());
+  return param;
+}
+
+std::unique_ptr<ast::Fn> AstBuilder::function(G::FunctionContext *context) {
+  auto fn = std::make_unique<ast::Fn>();
+  fn->name = ident(context->name());
+  fn->span = span(context);
+  for (G::FunctionParameterContext *each : context->functionParameter()) {
+    fn->params.push_back(ident(each->name()));
+    fn->defaults.push_back(each->expression() ? expression(each->expression()) : nullptr);
+  }
+  if (G::FunctionBlockContext *block = context->functionBlock()) {
+    for (G::LetContext *let : block->let())
+      fn->lets.push_back({ident(let->name()), expression(let->expression())});
+    fn->result = expression(block->expression());
+  } else {
+    fn->result = expression(context->expression());
+  }
+  return fn;
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+void AstBuilder::block(G::BlockContext *context, std::vector<ast::StmtPtr> &body) {
+  for (G::StatementContext *each : context->statement())
+    body.push_back(statement(each));
+}
+
+/// `precision` and `deterministic` open a kernel, `schedule` closes it.
+void AstBuilder::checkPlaces(const std::vector<ast::StmtPtr> &body, bool ofKernel) {
+  bool opening = ofKernel;
+  for (const ast::StmtPtr &stmt : body) {
+    checkPlaces(stmt->body, /*ofKernel=*/false);
+    bool opens = stmt->kind == ast::Stmt::Precision || stmt->kind == ast::Stmt::Deterministic;
+    Span word = stmt->span;
+    word.end = word.begin;
+    while (word.end < stmt->span.end && isAlpha(reporter.text()[word.end]))
+      ++word.end;
+    if (opens && !opening)
+      reporter.report(Code::MisplacedStatement, stmt->span,
+                      (Twine("expected '") + reporter.text().slice(word.begin, word.end) +
+                       "' as the first statement of a kernel")
+                          .str());
+    if (stmt->kind == ast::Stmt::Schedule && (!ofKernel || stmt != body.back()))
+      reporter.report(Code::MisplacedStatement, word,
+                      "expected 'schedule' as the last statement of a kernel");
+    opening &= opens;
+  }
+}
+
+ast::StmtPtr AstBuilder::statement(G::StatementContext *context) {
+  auto stmt = std::make_unique<ast::Stmt>();
+  stmt->span = span(context);
+  if (auto *precision = dynamic_cast<G::PrecisionContext *>(context)) {
+    stmt->kind = ast::Stmt::Precision;
+    stmt->index = ident(precision->name());
+  } else if (dynamic_cast<G::DeterministicContext *>(context)) {
+    stmt->kind = ast::Stmt::Deterministic;
+  } else if (auto *state = dynamic_cast<G::StateContext *>(context)) {
+    stmt->kind = ast::Stmt::State;
+    stmt->targets.push_back(target(state->target()));
+    stmt->value = expression(state->expression());
+    stmt->trailing = trailing(state->trailing());
+  } else if (auto *parallel = dynamic_cast<G::ParallelContext *>(context)) {
+    stmt->kind = ast::Stmt::Parallel;
+    for (G::BinderContext *each : parallel->parallelHead()->binder())
+      stmt->binders.push_back({ident(each->name()), range(each->range())});
+    block(parallel->block(), stmt->body);
+  } else if (auto *loop = dynamic_cast<G::LoopContext *>(context)) {
+    loopHead(loop->loopHead(), *stmt);
+    block(loop->block(), stmt->body);
+  } else if (auto *schedule = dynamic_cast<G::ScheduleContext *>(context)) {
+    stmt->kind = ast::Stmt::Schedule;
+    if (schedule->scheduleItems())
+      for (G::ScheduleItemContext *each : schedule->scheduleItems()->scheduleItem())
+        stmt->schedule.push_back(scheduleItem(each));
+  } else if (auto *callStatement = dynamic_cast<G::CallStatementContext *>(context)) {
+    stmt->kind = ast::Stmt::Call;
+    stmt->value = call(callStatement->call());
+  } else {
+    auto *assignment = dynamic_cast<G::AssignmentContext *>(context);
+    assert(assignment && "all statements of the grammar are built");
+    stmt->kind = ast::Stmt::Assign;
+    for (G::TargetContext *each : assignment->targets()->target())
+      stmt->targets.push_back(target(each));
+    stmt->accumulate = assignment->op->getType() == G::ACCUMULATE;
+    stmt->value = expression(assignment->expression());
+    stmt->trailing = trailing(assignment->trailing());
+  }
+  return stmt;
+}
+
+void AstBuilder::loopHead(G::LoopHeadContext *context, ast::Stmt &stmt) {
+  stmt.kind = context->TILES() ? ast::Stmt::ForTiles : ast::Stmt::For;
+  stmt.index = ident(context->name());
+  stmt.range = range(context->range());
+  stmt.reverse = context->REVERSE() != nullptr;
+}
+
+ast::ScheduleItem AstBuilder::scheduleItem(G::ScheduleItemContext *context) {
+  ast::ScheduleItem item;
+  item.keyword = ident(context->name());
+  item.span = span(context);
+  for (G::SettingContext *each : context->setting()) {
+    if (each->name()) {
+      item.settings.push_back({ident(each->name()), expression(each->expression())});
+      continue;
+    }
+    ast::ExprPtr value = make(ast::Expr::Integer, span(each));
+    value->text = reporter.text().slice(value->span.begin, value->span.end).str();
+    StringRef(value->text).getAsInteger(10, value->intValue);
+    item.settings.push_back({std::nullopt, std::move(value)});
+  }
+  return item;
+}
+
+ast::Target AstBuilder::target(G::TargetContext *context) {
+  ast::Target target;
+  target.name = ident(context->name(0));
+  target.hasColon = context->COLON() != nullptr;
+  if (context->type)
+    target.type = ident(context->type);
+  target.span = span(context);
+  if (context->subscripts()) {
+    target.hasSubscripts = true;
+    target.subscripts = subscripts(context->subscripts(), nullptr);
+  }
+  return target;
+}
+
+ast::Range AstBuilder::range(G::RangeContext *context) {
+  ast::Range range;
+  range.span = span(context);
+  if (context->expression().size() == 2) {
+    range.lo = expression(context->expression(0));
+    range.hi = expression(context->expression(1));
+  } else {
+    range.hi = expression(context->expression(0));
+  }
+  return range;
+}
+
+ast::ForItem AstBuilder::forItem(G::ForItemContext *context) {
+  ast::ForItem item;
+  item.span = span(context);
+  if (!context->name()) {
+    item.ellipsis = true;
+    return item;
+  }
+  item.index = ident(context->name());
+  if (context->range())
+    item.range = range(context->range());
+  if (context->expression())
+    item.filter = expression(context->expression());
+  return item;
+}
+
+std::vector<ast::ForItem> AstBuilder::trailing(G::TrailingContext *context) {
+  std::vector<ast::ForItem> items;
+  if (context)
+    for (G::ForItemContext *each : context->forItem())
+      items.push_back(forItem(each));
+  return items;
+}
+
+//===----------------------------------------------------------------------===//
+// Subscripts
+//===----------------------------------------------------------------------===//
+
+std::vector<ast::Subscript> AstBuilder::subscripts(G::SubscriptsContext *context,
+                                                   std::vector<ast::Argument> *keywords) {
+  std::vector<ast::Subscript> result;
+  for (G::SubscriptContext *each : context->subscript()) {
+    Span where = span(each);
+    if (each->name()) {
+      ast::Argument keyword{ident(each->name()), expression(each->expression())};
+      if (keywords)
+        keywords->push_back(std::move(keyword));
+      else
+        reporter.report(Code::BadTarget, where,
+                        "expected a subscript on the left side, found '" + keyword.keyword->name +
+                            "='");
+      continue;
+    }
+    if (keywords && !keywords->empty())
+      reporter.report(Code::PositionalAfterKeyword, where,
+                      "expected subscripts before '" + keywords->front().keyword->name + "='");
+    if (!each->expression()) {
+      ast::Subscript dots;
+      dots.kind = ast::Subscript::Ellipsis;
+      dots.span = where;
+      result.push_back(std::move(dots));
+      continue;
+    }
+    result.push_back(subscript(each->expression(), each->range(), where));
+  }
+  return result;
+}
+
+/// The parentheses that an expression consists of, or null.
+static TegulaParser::ParenthesesContext *wholeParentheses(antlr4::tree::ParseTree *tree) {
+  while (tree->children.size() == 1)
+    tree = tree->children[0];
+  return dynamic_cast<TegulaParser::ParenthesesContext *>(tree);
+}
+
+ast::Subscript AstBuilder::subscript(G::ExpressionContext *expr, G::RangeContext *of, Span where) {
+  ast::Subscript result;
+  result.span = where;
+  G::ParenthesesContext *group = wholeParentheses(expr);
+  bool isGroup = group && (group->member().size() > 1 || !group->COMMA().empty() ||
+                           group->member(0)->range());
+  if (!isGroup) {
+    result.expr = expression(expr);
+    if (of)
+      result.range = range(of);
+    return result;
+  }
+  result.kind = ast::Subscript::Group;
+  if (of)
+    reporter.report(Code::GroupRange, span(of),
+                    "expected ranges inside of the group: '(g in G, e)'");
+  for (G::MemberContext *each : group->member()) {
+    G::ParenthesesContext *inner = wholeParentheses(each->expression());
+    if (inner && inner->member().size() > 1) {
+      reporter.report(Code::GroupRange, span(each),
+                      "expected a flat group: '(a, b, c)', found a group inside of it");
+      continue;
+    }
+    result.members.push_back(subscript(each->expression(), each->range(), span(each)));
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+ast::ExprPtr AstBuilder::make(ast::Expr::Kind kind, Span span) {
+  auto expr = std::make_unique<ast::Expr>();
+  expr->kind = kind;
+  expr->span = span;
+  return expr;
+}
+
+ast::ExprPtr AstBuilder::unary(ast::UnaryOp op, antlr4::Token *sign, ast::ExprPtr operand) {
+  ast::ExprPtr expr = make(ast::Expr::Unary, span(sign));
+  expr->span.end = operand->span.end;
+  expr->unaryOp = op;
+  expr->opSpan = span(sign);
+  expr->operands.push_back(std::move(operand));
+  return expr;
+}
+
+ast::ExprPtr AstBuilder::binary(ast::BinaryOp op, antlr4::Token *sign, ast::ExprPtr a,
+                                ast::ExprPtr b) {
+  ast::ExprPtr expr = make(ast::Expr::Binary, a->span);
+  expr->span.end = b->span.end;
+  expr->binaryOp = op;
+  expr->opSpan = span(sign);
+  expr->operands.push_back(std::move(a));
+  expr->operands.push_back(std::move(b));
+  return expr;
+}
+
+static antlr4::Token *tokenOf(antlr4::tree::ParseTree *leaf) {
+  return dynamic_cast<antlr4::tree::TerminalNode *>(leaf)->getSymbol();
+}
+
+ast::ExprPtr AstBuilder::expression(G::ExpressionContext *context) {
+  ast::ExprPtr result = conjunction(context->conjunction(0));
+  for (size_t i = 2; i < context->children.size(); i += 2)
+    result = binary(ast::BinaryOp::Or, tokenOf(context->children[i - 1]), std::move(result),
+                    conjunction(static_cast<G::ConjunctionContext *>(context->children[i])));
+  return result;
+}
+
+ast::ExprPtr AstBuilder::conjunction(G::ConjunctionContext *context) {
+  ast::ExprPtr result = inversion(context->inversion(0));
+  for (size_t i = 2; i < context->children.size(); i += 2)
+    result = binary(ast::BinaryOp::And, tokenOf(context->children[i - 1]), std::move(result),
+                    inversion(static_cast<G::InversionContext *>(context->children[i])));
+  return result;
+}
+
+ast::ExprPtr AstBuilder::inversion(G::InversionContext *context) {
+  if (context->comparison())
+    return comparison(context->comparison());
+  return unary(ast::UnaryOp::Not, context->getStart(), inversion(context->inversion()));
+}
+
+static ast::CompareOp compareOp(size_t type) {
+  switch (type) {
+  case TegulaParser::LESS: return ast::CompareOp::LT;
+  case TegulaParser::LESSEQUAL: return ast::CompareOp::LE;
+  case TegulaParser::GREATER: return ast::CompareOp::GT;
+  case TegulaParser::GREATEREQUAL: return ast::CompareOp::GE;
+  case TegulaParser::EQUAL: return ast::CompareOp::EQ;
+  default: return ast::CompareOp::NE;
+  }
+}
+
+ast::ExprPtr AstBuilder::comparison(G::ComparisonContext *context) {
+  if (context->children.size() == 1)
+    return sum(context->sum(0));
+  ast::ExprPtr result = make(ast::Expr::Compare, span(context));
+  result->opSpan = span(context->comparator(0));
+  for (antlr4::tree::ParseTree *child : context->children) {
+    if (auto *operand = dynamic_cast<G::SumContext *>(child))
+      result->operands.push_back(sum(operand));
+    else
+      result->compares.push_back(
+          compareOp(static_cast<G::ComparatorContext *>(child)->getStart()->getType()));
+  }
+  return result;
+}
+
+ast::ExprPtr AstBuilder::sum(G::SumContext *context) {
+  ast::ExprPtr result = product(static_cast<G::ProductContext *>(context->children[0]));
+  for (size_t i = 2; i < context->children.size(); i += 2) {
+    antlr4::Token *sign = tokenOf(context->children[i - 1]);
+    result = binary(sign->getType() == G::PLUS ? ast::BinaryOp::Add : ast::BinaryOp::Sub, sign,
+                    std::move(result),
+                    product(static_cast<G::ProductContext *>(context->children[i])));
+  }
+  return result;
+}
+
+ast::ExprPtr AstBuilder::product(G::ProductContext *context) {
+  ast::ExprPtr result = factor(static_cast<G::FactorContext *>(context->children[0]));
+  for (size_t i = 2; i < context->children.size(); i += 2) {
+    antlr4::Token *sign = tokenOf(context->children[i - 1]);
+    ast::BinaryOp op = sign->getType() == G::STAR    ? ast::BinaryOp::Mul
+                       : sign->getType() == G::SLASH ? ast::BinaryOp::Div
+                       : sign->getType() == G::PERCENT ? ast::BinaryOp::Mod
+                                                       : ast::BinaryOp::FloorDiv;
+    result = binary(op, sign, std::move(result),
+                    factor(static_cast<G::FactorContext *>(context->children[i])));
+  }
+  return result;
+}
+
+ast::ExprPtr AstBuilder::factor(G::FactorContext *context) {
+  if (context->power())
+    return power(context->power());
+  antlr4::Token *sign = context->getStart();
+  return unary(sign->getType() == G::MINUS ? ast::UnaryOp::Neg : ast::UnaryOp::Plus, sign,
+               factor(context->factor()));
+}
+
+ast::ExprPtr AstBuilder::power(G::PowerContext *context) {
+  ast::ExprPtr base = atom(context->atom());
+  if (!context->factor())
+    return base;
+  return binary(ast::BinaryOp::Pow, tokenOf(context->children[1]), std::move(base),
+                factor(context->factor()));
+}
+
+ast::ExprPtr AstBuilder::atom(G::AtomContext *context) {
+  Span where = span(context);
+  std::string text = reporter.text().slice(where.begin, where.end).str();
+  if (dynamic_cast<G::IntegerContext *>(context)) {
+    ast::ExprPtr result = make(ast::Expr::Integer, where);
+    // One that is too large has been reported.
+    if (StringRef(text).getAsInteger(10, result->intValue))
+      result->intValue = INT64_MAX;
+    result->text = std::move(text);
+    return result;
+  }
+  if (dynamic_cast<G::FloatContext *>(context)) {
+    ast::ExprPtr result = make(ast::Expr::Float, where);
+    APFloat value(APFloat::IEEEdouble());
+    consumeError(value.convertFromString(text, APFloat::rmNearestTiesToEven).takeError());
+    result->floatValue = value.convertToDouble();
+    result->text = std::move(text);
+    return result;
+  }
+  if (dynamic_cast<G::StringContext *>(context)) {
+    ast::ExprPtr result = make(ast::Expr::String, where);
+    result->text = std::move(text);
+    return result;
+  }
+  if (auto *callAtom = dynamic_cast<G::CallAtomContext *>(context))
+    return call(callAtom->call());
+  if (auto *read = dynamic_cast<G::ReadContext *>(context)) {
+    ast::ExprPtr result = make(ast::Expr::Index, where);
+    result->name = ident(read->name());
+    result->subscripts = subscripts(read->subscripts(), &result->arguments);
+    return result;
+  }
+  if (auto *plain = dynamic_cast<G::PlainNameContext *>(context)) {
+    ast::ExprPtr result = make(ast::Expr::Name, where);
+    result->name = ident(plain->name());
+    return result;
+  }
+  return parentheses(static_cast<G::ParenthesesContext *>(context));
+}
+
+ast::ExprPtr AstBuilder::parentheses(G::ParenthesesContext *context) {
+  for (G::MemberContext *member : context->member())
+    if (member->range())
+      reporter.report(Code::SyntaxError, span(member->range()),
+                      "expected no range here: 'in' stands in subscripts, in their groups and "
+                      "after 'for'");
+  if (context->member().size() == 1 && context->COMMA().empty()) {
+    ast::ExprPtr inner = expression(context->member(0)->expression());
+    inner->parenthesized = true;
+    inner->span = span(context);
+    return inner;
+  }
+  ast::ExprPtr result = make(ast::Expr::Tuple, span(context));
+  for (G::MemberContext *member : context->member())
+    result->operands.push_back(expression(member->expression()));
+  return result;
+}
+
+ast::ExprPtr AstBuilder::call(G::CallContext *context) {
+  ast::ExprPtr result = make(ast::Expr::Call, span(context));
+  result->name = ident(context->name());
+  std::vector<G::ArgumentContext *> arguments = context->argument();
+  if (G::ComprehensionContext *comprehension = context->comprehension()) {
+    result->isComprehension = true;
+    if (arguments[0]->name())
+      reporter.report(Code::SyntaxError, span(arguments[0]),
+                      "expected a value before 'for', found a keyword argument");
+    result->operands.push_back(expression(arguments[0]->expression()));
+    for (G::ForItemContext *each : comprehension->forItem())
+      result->items.push_back(forItem(each));
+    for (size_t i = 0; i != comprehension->name().size(); ++i)
+      result->arguments.push_back(
+          {ident(comprehension->name(i)), expression(comprehension->expression(i))});
+    return result;
+  }
+  bool keywords = false;
+  for (G::ArgumentContext *each : arguments) {
+    ast::Argument argument;
+    if (each->name())
+      argument.keyword = ident(each->name());
+    else if (keywords)
+      reporter.report(Code::PositionalAfterKeyword, span(each),
+                      "expected positional arguments before keywords");
+    keywords |= argument.keyword.has_value();
+    argument.value = expression(each->expression());
+    result->arguments.push_back(std::move(argument));
+  }
+  return result;
+}
+
+} // namespace tegula

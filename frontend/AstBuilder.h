@@ -1,0 +1,71 @@
+//===- AstBuilder.h - From ANTLR's tree to ours ------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_FRONTEND_ASTBUILDER_H
+#define TEGULA_FRONTEND_ASTBUILDER_H
+
+#include "TegulaParser.h"
+#include "frontend/AST.h"
+#include "frontend/ParserTokens.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace tegula {
+
+/// Builds the definitions that were parsed without an error, and reports what the grammar allows
+/// and the language does not: statements in the wrong place, ranges outside of subscripts.
+class AstBuilder {
+public:
+  AstBuilder(llvm::ArrayRef<Token> tokens, SyntaxReporter &reporter)
+      : tokens(tokens), reporter(reporter) {}
+  void build(TegulaParser::FileContext *context, ast::File &file);
+
+private:
+  using G = TegulaParser;
+  std::unique_ptr<ast::Kernel> kernel(G::KernelContext *context);
+  std::unique_ptr<ast::Fn> function(G::FunctionContext *context);
+  ast::Param parameter(G::ParameterContext *context);
+  void block(G::BlockContext *context, std::vector<ast::StmtPtr> &body);
+  ast::StmtPtr statement(G::StatementContext *context);
+  void loopHead(G::LoopHeadContext *context, ast::Stmt &stmt);
+  ast::ScheduleItem scheduleItem(G::ScheduleItemContext *context);
+  void checkPlaces(const std::vector<ast::StmtPtr> &body, bool ofKernel);
+  ast::Target target(G::TargetContext *context);
+  ast::Range range(G::RangeContext *context);
+  ast::ForItem forItem(G::ForItemContext *context);
+  std::vector<ast::ForItem> trailing(G::TrailingContext *context);
+
+  /// Subscripts of either side; `keywords` is null on the left, where none may stand.
+  std::vector<ast::Subscript> subscripts(G::SubscriptsContext *context,
+                                         std::vector<ast::Argument> *keywords);
+  ast::Subscript subscript(G::ExpressionContext *expr, G::RangeContext *range, Span span);
+
+  ast::ExprPtr expression(G::ExpressionContext *context);
+  ast::ExprPtr conjunction(G::ConjunctionContext *context);
+  ast::ExprPtr inversion(G::InversionContext *context);
+  ast::ExprPtr comparison(G::ComparisonContext *context);
+  ast::ExprPtr sum(G::SumContext *context);
+  ast::ExprPtr product(G::ProductContext *context);
+  ast::ExprPtr factor(G::FactorContext *context);
+  ast::ExprPtr power(G::PowerContext *context);
+  ast::ExprPtr atom(G::AtomContext *context);
+  ast::ExprPtr parentheses(G::ParenthesesContext *context);
+  ast::ExprPtr call(G::CallContext *context);
+
+  ast::ExprPtr make(ast::Expr::Kind kind, Span span);
+  ast::ExprPtr unary(ast::UnaryOp op, antlr4::Token *sign, ast::ExprPtr operand);
+  ast::ExprPtr binary(ast::BinaryOp op, antlr4::Token *sign, ast::ExprPtr a, ast::ExprPtr b);
+  ast::Ident ident(G::NameContext *context);
+  Span span(antlr4::ParserRuleContext *context) const;
+  Span span(antlr4::Token *token) const;
+
+  llvm::ArrayRef<Token> tokens;
+  SyntaxReporter &reporter;
+};
+
+} // namespace tegula
+
+#endif // TEGULA_FRONTEND_ASTBUILDER_H

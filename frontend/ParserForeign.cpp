@@ -1,0 +1,562 @@
+//===- ParserForeign.cpp - Forms of other languages --------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "frontend/ParserForeign.h"
+
+#include "frontend/Inventions.h"
+#include "TegulaLexer.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+using Lexer = TegulaLexer;
+
+namespace tegula {
+
+static bool touches(const Token &a, const Token &b) { return a.end == b.begin; }
+
+static bool isWord(const Token &token) {
+  return isNameType(token.type) ||
+         (token.type >= Lexer::FOR && token.type <= Lexer::RETURN);
+}
+
+/// `word` with the blanks that it needs between its neighbours.
+static std::string padded(StringRef text, const Token &token, StringRef word) {
+  if (!isAlpha(word.front()))
+    return word.str();
+  std::string result = word.str();
+  if (token.begin > 0 && !isSpace(text[token.begin - 1]) && text[token.begin - 1] != '(')
+    result = " " + result;
+  if (token.end < text.size() && !isSpace(text[token.end]))
+    result += " ";
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Before parsing
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Replacement {
+  StringRef text;  // empty: none
+  size_t type = 0; // of the token that takes its place; 0: none
+  bool certain = true;
+};
+
+class ForeignTokens {
+public:
+  ForeignTokens(ArrayRef<Token> tokens, SyntaxReporter &reporter)
+      : tokens(tokens), reporter(reporter), text(reporter.text()) {}
+  std::vector<Token> run();
+
+private:
+  bool comment();
+  bool numberSuffix();
+  bool character();
+  bool foreignOperator();
+  bool isLineComment() const;
+  uint32_t lineEnd(uint32_t offset) const {
+    return static_cast<uint32_t>(std::min(text.find('\n', offset), text.size()));
+  }
+
+  ArrayRef<Token> tokens;
+  SyntaxReporter &reporter;
+  StringRef text;
+  std::vector<Token> out;
+  size_t at = 0;
+};
+} // namespace
+
+/// `//` is floor division unless what follows cannot be an operand: two words side by side, or
+/// nothing, or the line is no continuation.
+bool ForeignTokens::isLineComment() const {
+  const Token &token = tokens[at];
+  if (token.firstOnLine && (out.empty() || !endsOperand(out.back().type)))
+    return true;
+  uint32_t end = lineEnd(token.end);
+  size_t last = at;
+  while (last + 1 < tokens.size() && tokens[last + 1].begin < end)
+    ++last;
+  if (last == at)
+    return true;
+  for (size_t i = at + 1; i < last; ++i)
+    if (tokens[i].type == Lexer::IDENTIFIER && tokens[i + 1].type == Lexer::IDENTIFIER &&
+        !touches(tokens[i], tokens[i + 1]))
+      return true;
+  return tokens[last].type != Lexer::RETURN && tokens[last].type == Lexer::FOREIGN &&
+         reporter.text(tokens[last]) == ".";
+}
+
+bool ForeignTokens::comment() {
+  const Token &token = tokens[at];
+  uint32_t end;
+  if (token.type == Lexer::FLOORDIV && isLineComment()) {
+    end = lineEnd(token.begin);
+    if (auto error = reporter.report(Code::ForeignComment, reporter.span(token),
+                                     "expected '#' to start a comment, found '//'"))
+      error->fix("write '#'", {{reporter.span(token), "#"}}, Applicability::Safe);
+  } else if (token.type == Lexer::SLASH && at + 1 < tokens.size() &&
+             touches(token, tokens[at + 1]) &&
+             (tokens[at + 1].type == Lexer::STAR || tokens[at + 1].type == Lexer::POWER)) {
+    size_t close = text.find("*/", token.end + 1);
+    end = static_cast<uint32_t>(close == StringRef::npos ? text.size() : close + 2);
+    if (auto error = reporter.report(Code::ForeignComment,
+                                     reporter.span(token.begin, tokens[at + 1].end),
+                                     "expected '#' to start a comment, found '/*'")) {
+      StringRef body = text.slice(token.begin + 2, end - (close == StringRef::npos ? 0 : 2));
+      bool alone = text.slice(end, lineEnd(end)).trim().empty() && !body.contains('\n');
+      if (alone)
+        error->fix("write '#'",
+                   {{reporter.span(token.begin, end), ("# " + body.trim("* \t")).str()}},
+                   Applicability::Safe);
+    }
+  } else {
+    return false;
+  }
+  while (at < tokens.size() && tokens[at].begin < end)
+    ++at;
+  return true;
+}
+
+/// `1.0f`, `0x1F`, `1_000`, `2x`.
+bool ForeignTokens::numberSuffix() {
+  const Token &token = tokens[at];
+  if ((token.type != Lexer::INTEGER && token.type != Lexer::FLOAT) || at + 1 == tokens.size() ||
+      !touches(token, tokens[at + 1]))
+    return false;
+  const Token &next = tokens[at + 1];
+  if (next.type != Lexer::IDENTIFIER && next.type != Lexer::FLOAT && next.type != Lexer::INTEGER)
+    return false;
+  Span both = reporter.span(token.begin, next.end);
+  StringRef suffix = reporter.text(next);
+  bool isSuffix = StringSwitch<bool>(suffix.lower()).Cases({"f", "l", "u", "ul", "h", "ull"}, true)
+                      .Default(false);
+  if (auto error = reporter.report(Code::SyntaxError, both,
+                                   ("expected a number, found '" + text.slice(both.begin, both.end) +
+                                    "'")
+                                       .str())) {
+    if (isSuffix)
+      error->note("numbers take the type of what they meet")
+          .fix("leave the suffix out", {{reporter.span(next), ""}}, Applicability::Safe);
+    else if (suffix.starts_with("_") && all_of(suffix, [](char c) { return c == '_' || isDigit(c); }))
+      error->fix("leave the underscores out", {{reporter.span(next), [&] {
+                                                  std::string digits;
+                                                  for (char c : suffix)
+                                                    if (c != '_')
+                                                      digits += c;
+                                                  return digits;
+                                                }()}},
+                 Applicability::Safe);
+    else if (next.type == Lexer::IDENTIFIER && !suffix.starts_with("x") && !suffix.starts_with("_"))
+      error->fix("multiply with '*'", {{reporter.span(next.begin, next.begin), "*"}});
+  }
+  out.push_back(token);
+  at += 2;
+  return true;
+}
+
+/// Characters that look like operators, and those that are nothing.
+bool ForeignTokens::character() {
+  if (tokens[at].type != Lexer::UNKNOWN)
+    return false;
+  uint32_t begin = tokens[at].begin;
+  Replacement known =
+      StringSwitch<Replacement>(reporter.text(tokens[at]))
+          .Cases({"×", "·", "∗", "⋅"}, {"*", Lexer::STAR})
+          .Cases({"−", "–", "—"}, {"-", Lexer::MINUS})
+          .Case("÷", {"/", Lexer::SLASH})
+          .Cases({"≤", "⩽"}, {"<=", Lexer::LESSEQUAL})
+          .Cases({"≥", "⩾"}, {">=", Lexer::GREATEREQUAL})
+          .Case("≠", {"!=", Lexer::NOTEQUAL})
+          .Case("→", {"->", Lexer::ARROW})
+          .Case("∞", {"inf", Lexer::IDENTIFIER})
+          .Case("π", {"pi", Lexer::IDENTIFIER})
+          .Case("∧", {"and", Lexer::AND})
+          .Case("∨", {"or", Lexer::OR})
+          .Case("¬", {"not", Lexer::NOT})
+          .Case("…", {"...", Lexer::ELLIPSIS})
+          .Case("，", {",", Lexer::COMMA})
+          .Case("；", {";", Lexer::SEMICOLON})
+          .Case("：", {":", Lexer::COLON})
+          .Case("（", {"(", Lexer::LPAREN})
+          .Case("）", {")", Lexer::RPAREN})
+          .Default({});
+  if (known.type) {
+    Token token = tokens[at++];
+    if (auto error = reporter.report(
+            Code::UnexpectedCharacter, reporter.span(token),
+            ("expected '" + known.text + "', found '" + reporter.text(token) + "'").str()))
+      error->fix(("write '" + known.text + "'").str(),
+                 {{reporter.span(token), padded(text, token, known.text)}}, Applicability::Safe);
+    token.type = known.type;
+    out.push_back(token);
+    return true;
+  }
+  bool firstOnLine = tokens[at].firstOnLine;
+  StringRef first = reporter.text(tokens[at]);
+  while (at < tokens.size() && tokens[at].type == Lexer::UNKNOWN && tokens[at].begin >= begin &&
+         (tokens[at].begin == begin || touches(tokens[at - 1], tokens[at])))
+    ++at;
+  Span span = reporter.span(begin, tokens[at - 1].end);
+  if (first == "\\" && text.slice(span.end, lineEnd(span.end)).trim().empty()) {
+    if (auto error = reporter.report(Code::UnexpectedCharacter, span,
+                                     "expected no '\\': lines continue by themselves"))
+      error->fix("leave it out", {{span, ""}}, Applicability::Safe);
+  } else {
+    // Letters of other scripts: the name that they stand in, whole.
+    bool inName = (!out.empty() && out.back().end == begin && isWord(out.back())) ||
+                  (at < tokens.size() && tokens[at].begin == span.end && isWord(tokens[at]) &&
+                   static_cast<unsigned char>(first[0]) >= 0x80);
+    StringRef found = text.slice(span.begin, span.end).take_front(32);
+    std::string message = ("expected no '" + found + "'").str();
+    if (found.size() == 1 && !isPrint(found[0]))
+      message = "expected no control character 0x" + utohexstr(static_cast<uint8_t>(found[0]));
+    auto error = reporter.report(Code::UnexpectedCharacter, span, message);
+    if (error && inName)
+      error->note("names consist of the letters a-z and A-Z, digits and '_'");
+    if (inName && at < tokens.size() && tokens[at].begin == span.end && isWord(tokens[at]) &&
+        !out.empty() && out.back().end == begin)
+      ++at; // the name's rest
+  }
+  if (firstOnLine && at < tokens.size() && tokens[at].begin < lineEnd(span.end)) {
+    out.push_back(tokens[at++]);
+    out.back().firstOnLine = true;
+  }
+  return true;
+}
+
+bool ForeignTokens::foreignOperator() {
+  const Token &token = tokens[at];
+  if (token.type != Lexer::FOREIGN)
+    return false;
+  StringRef spelled = reporter.text(token);
+  Replacement known = StringSwitch<Replacement>(spelled)
+                          .Case("&&", {"and", Lexer::AND})
+                          .Case("||", {"or", Lexer::OR})
+                          .Case("!", {"not", Lexer::NOT})
+                          .Case("&", {"and", Lexer::AND, false})
+                          .Case("|", {"or", Lexer::OR, false})
+                          .Case("~", {"not", Lexer::NOT, false})
+                          .Case("^", {"**", Lexer::POWER, false})
+                          .Case(":=", {"=", Lexer::ASSIGN})
+                          .Case("===", {"==", Lexer::EQUAL})
+                          .Cases({"!==", "<>"}, {"!=", Lexer::NOTEQUAL})
+                          .Default({});
+  if (!known.type)
+    return false; // the parser sees what it stands in
+  auto error =
+      reporter.report(Code::ForeignOperator, reporter.span(token),
+                      ("expected '" + known.text + "', found '" + spelled + "'").str());
+  if (error) {
+    if (!known.certain)
+      error->note("there are no operators on bits");
+    error->fix(("write '" + known.text + "'").str(),
+               {{reporter.span(token), padded(text, token, known.text)}},
+               known.certain ? Applicability::Safe : Applicability::Maybe);
+  }
+  Token replaced = token;
+  replaced.type = known.type;
+  out.push_back(replaced);
+  ++at;
+  return true;
+}
+
+std::vector<Token> ForeignTokens::run() {
+  out.reserve(tokens.size());
+  while (at < tokens.size()) {
+    if (comment() || numberSuffix() || character() || foreignOperator())
+      continue;
+    if (tokens[at].type == Lexer::STRING)
+      if (auto error = reporter.report(Code::StringLiteral, reporter.span(tokens[at]),
+                                       "the language has no strings"))
+        error->note("modes of PyTorch functions are kernels of their own: 'gelu_tanh(v)'; losses "
+                    "give the mean");
+    out.push_back(tokens[at++]);
+  }
+  return std::move(out);
+}
+
+void replaceForeignTokens(std::vector<Token> &tokens, SyntaxReporter &reporter) {
+  tokens = ForeignTokens(tokens, reporter).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Where the grammar failed
+//===----------------------------------------------------------------------===//
+
+namespace {
+class ForeignForm {
+public:
+  ForeignForm(ArrayRef<Token> tokens, const SyntaxPlace &place, SyntaxReporter &reporter)
+      : tokens(tokens), place(place), reporter(reporter) {}
+  bool report();
+
+private:
+  bool statementWord();
+  bool declarationWord();
+  bool conditional();
+  bool pythonBlock();
+  bool chainedSubscript();
+  bool slice();
+  bool member();
+  bool equality();
+  bool updateOperator();
+  bool matrixProduct();
+  bool parameterOrder();
+  bool unnamedOutput();
+
+  size_t type(size_t i) const { return i < tokens.size() ? tokens[i].type : 0; }
+  StringRef text(size_t i) const {
+    return i < tokens.size() ? reporter.text(tokens[i]) : StringRef();
+  }
+  size_t lastOnLine(size_t i) const {
+    while (i + 1 < tokens.size() && !tokens[i + 1].firstOnLine)
+      ++i;
+    return i;
+  }
+  std::optional<Diagnostics::Builder> error(Code code, size_t i, const Twine &message) {
+    return reporter.report(code, reporter.span(tokens[i]), message.str());
+  }
+
+  ArrayRef<Token> tokens;
+  const SyntaxPlace &place;
+  SyntaxReporter &reporter;
+};
+} // namespace
+
+/// `if c: ...`, `def f(x): ...`, `return y`.
+bool ForeignForm::statementWord() {
+  for (size_t i : {place.at, place.start}) {
+    const Invention *entry = findInvention(Invention::Statement, text(i));
+    // A word that is a name here (`val[i] = ...`) is no statement word.
+    bool isName = isNameType(type(i)) && (type(i + 1) == Lexer::ASSIGN ||
+                                          type(i + 1) == Lexer::LBRACKET ||
+                                          type(i + 1) == Lexer::COMMA || type(i + 1) == Lexer::COLON ||
+                                          type(i + 1) == Lexer::ACCUMULATE);
+    bool startsStatement =
+        i == place.start || i == 0 || tokens[i].firstOnLine || !endsOperand(type(i - 1));
+    if (!entry || isName || !startsStatement)
+      continue;
+    auto found = error(Code::ForeignStatement, i,
+                       "there is no '" + text(i) + "': " + entry->advice());
+    if (found && !entry->replacement.empty() && isNameType(type(i + 1)))
+      found->fix(("write '" + entry->replacement + "'").str(),
+                 {{reporter.span(tokens[i]), entry->replacement.str()}}, Applicability::Safe);
+    else if (found && isNameType(type(i)) && isNameType(type(i + 1)) &&
+             place.context != SyntaxPlace::TopLevel)
+      found->fix("leave it out",
+                 {{reporter.span(tokens[i].begin, tokens[i + 1].begin), ""}}, Applicability::Maybe);
+    return true;
+  }
+  return false;
+}
+
+/// `float x = 1`: a type in front of the name.
+bool ForeignForm::declarationWord() {
+  size_t i = place.start;
+  if (place.context != SyntaxPlace::Statement || place.at != i + 1 || !isNameType(type(i)) ||
+      !isNameType(type(i + 1)) || tokens[i + 1].firstOnLine)
+    return false;
+  if (!findInvention(Invention::Statement, text(i)) && !findInvention(Invention::Type, text(i)))
+    return false;
+  if (auto found = error(Code::ForeignStatement, i,
+                         "there is no declaration: a name is defined by its equation"))
+    found->fix("leave the type out", {{reporter.span(tokens[i].begin, tokens[i + 1].begin), ""}},
+               Applicability::Safe);
+  return true;
+}
+
+/// `a if c else b`, `c ? a : b`.
+bool ForeignForm::conditional() {
+  size_t i = place.at;
+  bool python = type(i) == Lexer::IF && i > 0 && endsOperand(type(i - 1)) && !tokens[i].firstOnLine;
+  if (!python && text(i) != "?")
+    return false;
+  error(Code::ForeignOperator, i,
+        python ? "there is no 'a if c else b': write 'where(c, a, b)'"
+               : "there is no 'c ? a : b': write 'where(c, a, b)'");
+  return true;
+}
+
+/// A line that ends with ':' and opens a block by indentation.
+bool ForeignForm::pythonBlock() {
+  if (place.start >= tokens.size())
+    return false;
+  bool head = place.context == SyntaxPlace::Head;
+  if (!head && type(place.start) != Lexer::FOR && type(place.start) != Lexer::PARALLEL)
+    return false;
+  size_t colon = head ? place.at : lastOnLine(place.start);
+  if (type(colon) != Lexer::COLON || lastOnLine(colon) != colon)
+    return false;
+  error(Code::ForeignStatement, colon, "expected '{', found ':': blocks stand in braces");
+  return true;
+}
+
+/// `x[i][j]`.
+bool ForeignForm::chainedSubscript() {
+  size_t i = place.at;
+  if (type(i) != Lexer::LBRACKET || i == 0 || type(i - 1) != Lexer::RBRACKET)
+    return false;
+  if (auto found = error(Code::ForeignAccess, i,
+                         "expected all subscripts in one pair of brackets: 'x[i, j]'"))
+    found->fix("write ','", {{reporter.span(tokens[i - 1].begin, tokens[i].end), ", "}},
+               Applicability::Safe);
+  return true;
+}
+
+/// `x[0:n]`, `x[:, j]`.
+bool ForeignForm::slice() {
+  size_t i = place.at;
+  if (type(i) != Lexer::COLON || tokens[i].brackets == 0)
+    return false;
+  size_t depth = 0, open = i;
+  while (open-- > 0) {
+    if (type(open) == Lexer::RBRACKET || type(open) == Lexer::RPAREN)
+      ++depth;
+    else if (type(open) == Lexer::LBRACKET || type(open) == Lexer::LPAREN)
+      if (depth-- == 0)
+        break;
+  }
+  if (open >= tokens.size() || type(open) != Lexer::LBRACKET)
+    return false;
+  if (auto found = error(Code::ForeignAccess, i, "there are no slices: name the index"))
+    found->note("a part of a dim is a range: 'y[i in hi - lo] = x[lo + i]', "
+                "'sum(x[k] for k in lo:hi)'");
+  return true;
+}
+
+/// `x.T`, `tl.load(p)`, `x.sum(1)`.
+bool ForeignForm::member() {
+  size_t i = place.at;
+  if (text(i) != "." || i == 0)
+    return false;
+  const Invention *entry = findInvention(Invention::Member, text(i + 1));
+  bool ofModule = StringSwitch<bool>(text(i - 1))
+                      .Cases({"tl", "torch", "F", "np", "math", "triton", "nn", "jnp", "tensor"}, true)
+                      .Default(false);
+  bool called = type(i + 2) == Lexer::LPAREN;
+  StringRef name = text(i + 1);
+  if (!entry && ofModule)
+    entry = findInvention(called ? Invention::Function : Invention::Type, name);
+  std::string what = ofModule ? "there are no modules" : "there are no members";
+  auto found = reporter.report(
+      Code::ForeignAccess, reporter.span(tokens[i].begin, tokens[std::min(i + 1, tokens.size() - 1)].end),
+      what + (entry ? ": " + entry->advice() : std::string()));
+  if (!found || !ofModule || !isNameType(type(i + 1)))
+    return true;
+  // `math.exp(v)` is `exp(v)`; what has another name here is not renamed by dropping the module.
+  Span prefix = reporter.span(tokens[i - 1].begin, tokens[i].end);
+  if (!entry)
+    found->fix(("write '" + name + "'").str(), {{prefix, ""}});
+  else if (entry->kind != Invention::Member && !entry->replacement.empty())
+    found->fix(entry->advice(), {{reporter.span(tokens[i - 1].begin, tokens[i + 1].end),
+                                  entry->replacement.str()}},
+               Applicability::Safe);
+  return true;
+}
+
+/// `y[i] == x[i]` as a statement, `where(x[i] = 0, ...)`.
+bool ForeignForm::equality() {
+  size_t i = place.at;
+  if (place.context != SyntaxPlace::Statement)
+    return false;
+  if (type(i) == Lexer::EQUAL && tokens[i].brackets == 0) {
+    if (auto found = error(Code::ForeignOperator, i, "expected '=', found '=='"))
+      found->fix("write '='", {{reporter.span(tokens[i]), "="}}, Applicability::Safe);
+    return true;
+  }
+  if (type(i) == Lexer::ASSIGN && i > 0 && endsOperand(type(i - 1)) && tokens[i].brackets > 0) {
+    if (auto found = error(Code::ForeignOperator, i, "expected '==' to compare, found '='"))
+      found->fix("write '=='", {{reporter.span(tokens[i]), "=="}}, Applicability::Safe);
+    return true;
+  }
+  return false;
+}
+
+/// `y -= v`, `i++`.
+bool ForeignForm::updateOperator() {
+  size_t i = place.at;
+  StringRef op = text(i);
+  if (type(i) == Lexer::FOREIGN && op.size() == 2 && op[1] == '=' &&
+      StringRef("-*/%").contains(op[0])) {
+    StringRef target = reporter.text().slice(tokens[place.start].begin, tokens[i].begin).trim();
+    if (auto found = error(Code::ForeignOperator, i, "there is no '" + op + "': only '+=' accumulates"))
+      found->note(op == "-=" ? "write '" + (target + " += -(...)'").str()
+                             : "write '" + (target + " = " + target + " " + op.take_front() + " ...'").str() +
+                                   " for a state, or a new name");
+    return true;
+  }
+  if ((type(i) == Lexer::PLUS || type(i) == Lexer::MINUS) && type(i + 1) == type(i) &&
+      touches(tokens[i], tokens[i + 1])) {
+    reporter.report(Code::ForeignOperator, reporter.span(tokens[i].begin, tokens[i + 1].end),
+                    ("there is no '" + op + op + "': a loop's range says its steps").str());
+    return true;
+  }
+  return false;
+}
+
+/// `a @ b`, `@decorator`.
+bool ForeignForm::matrixProduct() {
+  size_t i = place.at;
+  if (text(i) != "@")
+    return false;
+  if (place.context == SyntaxPlace::TopLevel || (tokens[i].firstOnLine && tokens[i].braces == 0))
+    error(Code::ForeignStatement, i, "there are no decorators");
+  else
+    error(Code::ForeignOperator, i,
+          "there is no '@': write 'sum(a[i, k] * b[k, j] for k)', or 'h = matmul(a, b)'");
+  return true;
+}
+
+/// `float* x`, `f32 x`, `x f32`.
+bool ForeignForm::parameterOrder() {
+  size_t i = place.at;
+  if (place.context != SyntaxPlace::Head || i == 0 || !isNameType(type(i - 1)) ||
+      tokens[i].brackets == 0)
+    return false;
+  if (type(i) != Lexer::STAR && !isNameType(type(i)))
+    return false;
+  error(Code::ForeignStatement, i - 1,
+        "expected a parameter as 'x: f32[M, N]': name, ':', type, dims");
+  return true;
+}
+
+/// `-> f32[N]`.
+bool ForeignForm::unnamedOutput() {
+  size_t i = place.at;
+  if (place.context != SyntaxPlace::Head || i == 0 || type(i - 1) != Lexer::ARROW ||
+      !isNameType(type(i)))
+    return false;
+  size_t end = i;
+  if (type(i + 1) == Lexer::LBRACKET)
+    for (end = i + 1; end + 1 < tokens.size() && type(end) != Lexer::RBRACKET;)
+      ++end;
+  bool named = type(i + 1) == Lexer::COLON;
+  auto found = error(Code::SyntaxError, i,
+                     "expected '(': outputs have names, '-> (y: f32[M, N])'");
+  if (found && !named)
+    found->fix("name it", {{reporter.span(tokens[i].begin, tokens[i].begin), "(y: "},
+                           {reporter.span(tokens[end].end, tokens[end].end), ")"}});
+  return true;
+}
+
+bool ForeignForm::report() {
+  if (pythonBlock())
+    return true;
+  if (place.at >= tokens.size())
+    return false;
+  return chainedSubscript() || slice() || member() || conditional() || equality() ||
+         updateOperator() || matrixProduct() || unnamedOutput() || parameterOrder() ||
+         declarationWord() || statementWord();
+}
+
+bool reportForeignForm(ArrayRef<Token> tokens, const SyntaxPlace &place, SyntaxReporter &reporter) {
+  return ForeignForm(tokens, place, reporter).report();
+}
+
+} // namespace tegula
