@@ -1,0 +1,7 @@
+# check: B=1, H=1, G=1, S=1, S2=1, D=1
+# check: B=2, H=4, G=2, S=13, S2=19, D=8
+# check: B=1, H=4, G=1, S=1, S2=65, D=32
+# check: B=1, H=2, G=2, S=9, S2=9, D=16, T=bf16
+# bench: B=2, H=8, G=8, S=256, S2=256, D=64
+def attention(q, k, v):
+    return torch.scaled_dot_product_attention(q, k, v, enable_gqa=True)

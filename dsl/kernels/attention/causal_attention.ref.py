@@ -1,0 +1,8 @@
+# check: B=1, H=1, S=1, D=1
+# check: B=2, H=3, S=17, D=8
+# check: B=1, H=2, S=67, D=64
+# check: B=1, H=2, S=33, D=16, T=f16
+# check: B=1, H=2, S=33, D=16, T=bf16
+# bench: B=2, H=8, S=512, D=64
+def causal_attention(q, k, v):
+    return torch.scaled_dot_product_attention(q, k, v, None, 0.0, True)
