@@ -33,10 +33,13 @@ bool IndexProgram::emitAtom(const IndexExpr::Atom &atom,
   case Kind::FloorDiv:
   case Kind::Min:
   case Kind::Max: {
-    if (!emit(atom.operands[0], slotOf) || !emit(atom.operands[1], slotOf))
-      return false;
     Op op = atom.kind == Kind::FloorDiv ? Op::FloorDiv : atom.kind == Kind::Min ? Op::Min : Op::Max;
-    code.push_back({op, 0});
+    for (size_t i = 0; i < atom.operands.size(); ++i) {
+      if (!emit(atom.operands[i], slotOf))
+        return false;
+      if (i)
+        code.push_back({op, 0});
+    }
     return true;
   }
   case Kind::Select: {

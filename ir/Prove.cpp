@@ -83,8 +83,11 @@ Search Prover::State::searchIn(const Domain &domain, llvm::ArrayRef<IndexExpr> g
 // Counterexamples
 //===----------------------------------------------------------------------===//
 
-Trial Prover::State::tryAt(const Condition &condition, const Domain &domain, unsigned sizesLimit) {
-  std::vector<IndexExpr> used = {condition.lhs, condition.rhs};
+Trial Prover::State::tryAt(const Condition &condition, const Domain &domain,
+                           llvm::ArrayRef<IndexExpr> mentioned, unsigned sizesLimit) {
+  std::vector<IndexExpr> used(mentioned.begin(), mentioned.end());
+  used.push_back(condition.lhs);
+  used.push_back(condition.rhs);
   for (const RangedVar &var : domain.vars) {
     used.push_back(var.lo);
     used.push_back(var.hi);
@@ -94,18 +97,21 @@ Trial Prover::State::tryAt(const Condition &condition, const Domain &domain, uns
     used.push_back(c.rhs);
   }
   SizeSampler sampler(facts, used);
-  PointWalker walker(sampler, domain, {condition.lhs, condition.rhs});
+  PointWalker walker(sampler, domain, used);
   Trial trial;
   std::optional<IndexProgram> lhs = sampler.compile(condition.lhs);
   std::optional<IndexProgram> rhs = sampler.compile(condition.rhs);
-  if (!lhs || !rhs)
+  std::vector<std::optional<IndexProgram>> others;
+  for (const IndexExpr &expr : mentioned)
+    others.push_back(sampler.compile(expr));
+  if (!lhs || !rhs || !llvm::all_of(others, [](const auto &program) { return program.has_value(); }))
     return trial;
   for (unsigned i = 0; i < sizesLimit && sampler.next(); ++i) {
     bool any = false, fails = false;
     bool complete = walker.walk(pointsEach, [&] {
       std::optional<bool> holds = evaluate(condition.kind, *lhs, *rhs, sampler.slots);
-      if (!holds)
-        return true;
+      if (!holds || !llvm::all_of(others, [&](const auto &p) { return p->run(sampler.slots); }))
+        return true; // says nothing here
       any = true;
       if (*holds)
         return true;
@@ -215,9 +221,10 @@ void Prover::State::fillConditions(Search &search, llvm::ArrayRef<IndexExpr> goa
 //===----------------------------------------------------------------------===//
 
 Outcome Prover::State::decide(Search &search, const Condition &condition,
-                              llvm::ArrayRef<IndexExpr> goals, const Domain &domain) {
+                              llvm::ArrayRef<IndexExpr> goals, const Domain &domain,
+                              llvm::ArrayRef<IndexExpr> mentioned) {
   Outcome outcome;
-  Trial trial = tryAt(condition, domain, quickSizes);
+  Trial trial = tryAt(condition, domain, mentioned, quickSizes);
   if (!trial.failing) {
     if (search.prove(condition)) {
       outcome.verdict = Verdict::Proved;
@@ -228,7 +235,7 @@ Outcome Prover::State::decide(Search &search, const Condition &condition,
       outcome.verdict = Verdict::Proved;
       return outcome;
     }
-    trial = tryAt(condition, domain, manySizes);
+    trial = tryAt(condition, domain, mentioned, manySizes);
   }
   if (trial.failing) {
     outcome.counterexample = trial.counterexample;
@@ -250,19 +257,20 @@ Outcome Prover::holds(const Condition &condition, const Domain &domain) {
     outcome.verdict = Verdict::Proved;
     return outcome;
   }
-  return state->decide(search, condition, goalsOf(condition), domain);
+  return state->decide(search, condition, goalsOf(condition), domain, {});
 }
 
 Outcome Prover::inBounds(const IndexExpr &expr, const IndexExpr &size, const Domain &domain) {
   Search search = state->searchIn(domain, {expr, size});
-  Condition sides[] = {Condition::nonNegative(expr), Condition::lessThan(expr, size)};
+  Poly value = search.poly(expr), rest = search.poly(size) - Poly(1) - value;
   Outcome result;
   result.verdict = Verdict::Proved;
   result.necessary = true;
-  for (Condition &side : sides) {
-    if (search.prove(side, Search::Quick))
+  for (bool isUpper : {false, true}) {
+    if (search.prove(isUpper ? rest : value, Search::Quick))
       continue;
-    Outcome one = state->decide(search, side, goalsOf(side), domain);
+    Condition side = isUpper ? Condition::lessThan(expr, size) : Condition::nonNegative(expr);
+    Outcome one = state->decide(search, side, goalsOf(side), domain, {expr, size});
     if (one.proved())
       continue;
     // The worse of the two sides; Refuted beats Depends beats Unknown.

@@ -28,13 +28,21 @@ bool isTotal(const IndexExpr &expr) {
   return !expr.isOverflow();
 }
 
+IndexExpr extremumOf(IndexExpr::AtomKind kind, llvm::ArrayRef<IndexExpr> operands) {
+  IndexExpr result = operands.front();
+  for (const IndexExpr &operand : operands.drop_front())
+    result = kind == IndexExpr::AtomKind::Min ? IndexExpr::min(result, operand)
+                                              : IndexExpr::max(result, operand);
+  return result;
+}
+
 IndexExpr rebuild(const IndexExpr::Atom &atom) {
   llvm::ArrayRef<IndexExpr> o = atom.operands;
   switch (atom.kind) {
   case IndexExpr::AtomKind::Variable: return IndexExpr::variable(atom.var);
   case IndexExpr::AtomKind::FloorDiv: return IndexExpr::floorDiv(o[0], o[1]);
-  case IndexExpr::AtomKind::Min: return IndexExpr::min(o[0], o[1]);
-  case IndexExpr::AtomKind::Max: return IndexExpr::max(o[0], o[1]);
+  case IndexExpr::AtomKind::Min:
+  case IndexExpr::AtomKind::Max: return extremumOf(atom.kind, o);
   case IndexExpr::AtomKind::Select: return IndexExpr::select(atom.cmp, o[0], o[1], o[2], o[3]);
   }
   llvm_unreachable("an atom of no kind");
@@ -99,78 +107,110 @@ Poly Search::atom(const std::shared_ptr<const IndexExpr::Atom> &atom) {
     unsigned var = variableOf(atom->var);
     return var ? Poly::variable(var) : Poly::bad();
   }
-  Poly a = poly(atom->operands[0]), b = poly(atom->operands[1]);
-  if (a.badResult() || b.badResult())
-    return Poly::bad();
-  if (atom->kind == IndexExpr::AtomKind::FloorDiv)
-    return quotient(a, b);
-
-  bool isMin = atom->kind == IndexExpr::AtomKind::Min;
-  bool isMax = atom->kind == IndexExpr::AtomKind::Max;
-  Poly difference = b - a;
-  auto known = [&](const Poly &p) { return prove(p, Quick); };
-  if (isMin || isMax) {
-    if (known(difference))
-      return isMin ? a : b;
-    if (known(-difference))
-      return isMin ? b : a;
-  } else {
-    bool yes = false, no = false;
-    switch (atom->cmp) {
-    case IndexExpr::Cmp::LT:
-      yes = known(difference - Poly(1)), no = !yes && known(-difference);
-      break;
-    case IndexExpr::Cmp::LE:
-      yes = known(difference), no = !yes && known(-difference - Poly(1));
-      break;
-    case IndexExpr::Cmp::EQ:
-    case IndexExpr::Cmp::NE:
-      yes = known(difference) && known(-difference);
-      no = !yes && (known(difference - Poly(1)) || known(-difference - Poly(1)));
-      if (atom->cmp == IndexExpr::Cmp::NE)
-        std::swap(yes, no);
-      break;
-    }
-    if (yes || no)
-      return poly(atom->operands[yes ? 2 : 3]);
+  if (atom->kind == IndexExpr::AtomKind::FloorDiv) {
+    Poly num = poly(atom->operands[0]), den = poly(atom->operands[1]);
+    return quotient(num, den);
   }
+  return atom->kind == IndexExpr::AtomKind::Select ? conditional(atom) : extremum(atom);
+}
 
+/// The variable that stands for an undecided case distinction, and whether it is new; 0 when there
+/// are too many.
+std::pair<unsigned, bool>
+Search::distinctionVariable(const std::shared_ptr<const IndexExpr::Atom> &atom) {
   IndexExpr whole = rebuild(*atom);
   if (auto found = distinctions.find(whole); found != distinctions.end())
-    return Poly::variable(found->second);
-  // Branches of a conditional hold denominators that are 0 only where they are not taken.
-  Poly first = a, second = b;
-  bool haveBoth = isMin || isMax || (isTotal(atom->operands[2]) && isTotal(atom->operands[3]));
-  if (!isMin && !isMax && haveBoth) {
-    first = poly(atom->operands[2]);
-    second = poly(atom->operands[3]);
-  }
+    return {found->second, false};
   bool dependsOnDims = llvm::any_of(whole.variables(), [](const IndexVar &v) { return !v.isSymbol(); });
   unsigned var = newVariable(whole, dependsOnDims);
-  if (!var)
-    return Poly::bad();
-  distinctions[whole] = var;
-  variables[var].distinction = atom;
-  if (!haveBoth)
-    return Poly::variable(var);
-  first = expand(first);
-  second = expand(second);
-  auto add = [&](bool isUpper, Poly value) {
-    Variable &v = variables[var];
-    (isUpper ? v.uppers : v.lowers).push_back({Poly(1), std::move(value)});
-  };
-  if (isMin || isMax) {
-    add(isMin, first);
-    add(isMin, second);
-  } else if (std::optional<int64_t> c = (first - second).asConstant()) {
-    add(false, second + Poly(std::min<int64_t>(*c, 0)));
-    add(true, second + Poly(std::max<int64_t>(*c, 0)));
-  } else {
-    if (known(second - first))
-      add(false, first), add(true, second);
-    else if (known(first - second))
-      add(false, second), add(true, first);
+  if (var) {
+    distinctions[whole] = var;
+    variables[var].distinction = atom;
   }
+  return {var, var != 0};
+}
+
+Poly Search::extremum(const std::shared_ptr<const IndexExpr::Atom> &atom) {
+  bool isMin = atom->kind == IndexExpr::AtomKind::Min;
+  llvm::SmallVector<IndexExpr, 4> kept(atom->operands.begin(), atom->operands.end());
+  llvm::SmallVector<Poly, 4> values;
+  for (const IndexExpr &operand : kept) {
+    values.push_back(poly(operand));
+    if (values.back().badResult())
+      return Poly::bad();
+  }
+  // An operand that never wins against another may go.
+  for (size_t i = 0; i < kept.size(); ++i)
+    for (size_t j = 0; j < kept.size(); ++j) {
+      Poly lead = isMin ? values[i] - values[j] : values[j] - values[i];
+      if (i == j || !prove(lead, Quick))
+        continue;
+      kept.erase(kept.begin() + i);
+      values.erase(values.begin() + i);
+      --i;
+      break;
+    }
+  if (kept.size() == 1)
+    return values[0];
+  if (kept.size() < atom->operands.size())
+    return poly(extremumOf(atom->kind, kept));
+
+  auto [var, isNew] = distinctionVariable(atom);
+  if (!var || !isNew)
+    return var ? Poly::variable(var) : Poly::bad();
+  bool notNegative = true;
+  for (Poly &value : values) {
+    value = expand(value);
+    notNegative = notNegative && prove(value, Quick);
+    Variable &v = variables[var];
+    (isMin ? v.uppers : v.lowers).push_back({Poly(1), value});
+  }
+  if (notNegative)
+    raiseLow(var, 0);
+  return Poly::variable(var);
+}
+
+Poly Search::conditional(const std::shared_ptr<const IndexExpr::Atom> &atom) {
+  Poly difference = poly(atom->operands[1]) - poly(atom->operands[0]);
+  if (difference.badResult())
+    return Poly::bad();
+  auto known = [&](const Poly &p) { return prove(p, Quick); };
+  bool yes = false, no = false;
+  switch (atom->cmp) {
+  case IndexExpr::Cmp::LT:
+    yes = known(difference - Poly(1)), no = !yes && known(-difference);
+    break;
+  case IndexExpr::Cmp::LE:
+    yes = known(difference), no = !yes && known(-difference - Poly(1));
+    break;
+  case IndexExpr::Cmp::EQ:
+  case IndexExpr::Cmp::NE:
+    yes = known(difference) && known(-difference);
+    no = !yes && (known(difference - Poly(1)) || known(-difference - Poly(1)));
+    if (atom->cmp == IndexExpr::Cmp::NE)
+      std::swap(yes, no);
+    break;
+  }
+  if (yes || no)
+    return poly(atom->operands[yes ? 2 : 3]);
+
+  auto [var, isNew] = distinctionVariable(atom);
+  if (!var || !isNew)
+    return var ? Poly::variable(var) : Poly::bad();
+  // A branch may hold denominators that are 0 only where it is not taken.
+  if (!isTotal(atom->operands[2]) || !isTotal(atom->operands[3]))
+    return Poly::variable(var);
+  Poly first = expand(poly(atom->operands[2])), second = expand(poly(atom->operands[3]));
+  if (first.badResult() || second.badResult())
+    return Poly::variable(var);
+  auto bound = [&](const Poly &low, const Poly &high) {
+    variables[var].lowers.push_back({Poly(1), low});
+    variables[var].uppers.push_back({Poly(1), high});
+  };
+  if (known(second - first))
+    bound(first, second);
+  else if (known(first - second))
+    bound(second, first);
   if (known(first) && known(second))
     raiseLow(var, 0);
   return Poly::variable(var);
@@ -235,9 +275,9 @@ Poly Search::quotient(const Poly &num, const Poly &den) {
 
 Poly Search::expand(const Poly &given) {
   Poly p = given;
-  for (unsigned round = 0; round < 64; ++round) {
-    if (p.badResult())
-      return p;
+  for (unsigned round = 0; round < 48; ++round) {
+    if (p.badResult() || p.terms.size() > 64)
+      return Poly::bad();
     unsigned var = 0;
     Poly value;
     for (auto [m, coefficient] : p.terms) {
@@ -251,7 +291,7 @@ Poly Search::expand(const Poly &given) {
           std::shared_ptr<const IndexExpr> definition = v.definition;
           value = poly(*definition);
           var = candidate;
-        } else if (v.ratio && v.expandedAt < epoch) {
+        } else if (v.ratio && !v.isExact && v.expandedAt < epoch) {
           auto [num, den] = *v.ratio;
           v.expandedAt = epoch;
           Poly n = expand(num), d = expand(den);
@@ -376,10 +416,34 @@ void Search::replace(unsigned var, const Poly &value) {
     addHypothesis(bound.value - bound.scale * value);
 }
 
+bool Search::dependsOn(const IndexExpr &expr, const IndexVar &var) const {
+  for (const IndexVar &used : expr.variables()) {
+    if (used == var)
+      return true;
+    auto found = numberOf.find(used);
+    if (found != numberOf.end() && variables[found->second].definition &&
+        dependsOn(*variables[found->second].definition, var))
+      return true;
+  }
+  return false;
+}
+
 void Search::addEquality(const Poly &given) {
   Poly p = expand(given);
   if (p.badResult() || p.isZero())
     return;
+  // num == den*(num//den): the quotient is then a number of its own, its bounds say nothing more.
+  for (unsigned var : quotients) {
+    if (!p.uses(var))
+      continue;
+    auto [num, den] = *variables[var].ratio;
+    Poly exact = expand(num) - expand(den) * Poly::variable(var);
+    if (p == exact || -p == exact) {
+      variables[var].isExact = true;
+      variables[var].lowers.clear();
+      variables[var].uppers.clear();
+    }
+  }
   if (int64_t content = p.content(); content > 1) {
     contradiction |= p.constantTerm() % content != 0;
     p = p.dividedBy(content);
@@ -396,6 +460,18 @@ void Search::addEquality(const Poly &given) {
     if (variables[var].ratio || p.degreeIn(var) != 1 || p.coefficients(var)[1].terms.size() != 1)
       continue;
     Poly rest = p.coefficients(var)[0];
+    // Not by something made of the variable itself.
+    auto isCircular = [&](const Poly::Term &term) {
+      for (Monomial left = term.first; left; left <<= 8) {
+        const Variable &v = variables[monomial::top(left)];
+        std::optional<IndexVar> self = variables[var].expr.asVariable();
+        if (!v.isExact && self && dependsOn(v.expr, *self))
+          return true;
+      }
+      return false;
+    };
+    if (llvm::any_of(rest.terms, isCircular))
+      continue;
     replace(var, coefficient == 1 ? -rest : rest);
     return;
   }
@@ -425,10 +501,6 @@ void Search::assume(const Condition &condition) {
       break;
     bool notNegative = prove(multiple, Quick) && prove(divisor, Quick);
     addEquality(multiple - divisor * ratio);
-    // The quotient is exact: its bounds say less than the equality.
-    for (unsigned var : quotients)
-      if (ratio == Poly::variable(var))
-        variables[var].lowers.clear(), variables[var].uppers.clear();
     if (notNegative)
       addHypothesis(ratio);
     break;
@@ -436,51 +508,45 @@ void Search::assume(const Condition &condition) {
   }
 }
 
-void Search::addBound(unsigned var, const IndexExpr &bound, bool isUpper) {
-  // Below a minimum is below both, and likewise above a maximum.
+void Search::collectBounds(const IndexExpr &bound, bool isUpper, llvm::SmallVectorImpl<Poly> &out) {
+  // Below a minimum is below each, and likewise above a maximum.
   IndexExpr::AtomKind wanted = isUpper ? IndexExpr::AtomKind::Min : IndexExpr::AtomKind::Max;
   for (const IndexExpr::Term &term : bound.terms())
     if (term.coefficient == 1 && term.factors.size() == 1 && term.factors[0].second == 1 &&
         term.factors[0].first->kind == wanted) {
       const IndexExpr::Atom &atom = *term.factors[0].first;
       IndexExpr rest = bound - rebuild(atom);
-      addBound(var, rest + atom.operands[0], isUpper);
-      addBound(var, rest + atom.operands[1], isUpper);
+      for (const IndexExpr &operand : atom.operands)
+        collectBounds(rest + operand, isUpper, out);
       return;
     }
   Poly value = expand(poly(bound));
-  if (value.badResult())
-    return;
-  Variable &v = variables[var];
-  if (isUpper)
-    v.uppers.push_back({Poly(1), value - Poly(1)});
-  else if (std::optional<int64_t> c = value.asConstant())
-    raiseLow(var, *c);
-  else
-    v.lowers.push_back({Poly(1), value});
+  if (!value.badResult())
+    out.push_back(isUpper ? value - Poly(1) : value);
 }
 
 void Search::addVariable(const RangedVar &range) {
   // The bounds' own variables come first: elimination goes from high to low numbers.
-  (void)poly(range.lo);
-  (void)poly(range.hi);
-  (void)expand(poly(range.hi) - poly(range.lo));
+  llvm::SmallVector<Poly, 2> lows, highs;
+  collectBounds(range.lo, false, lows);
+  collectBounds(range.hi, true, highs);
   unsigned var = variableOf(IndexVar::dim(range.position));
   if (!var)
     return;
-  addBound(var, range.lo, false);
-  addBound(var, range.hi, true);
-  // Below, variables may come and go: copies.
-  Variable v = variables[var];
-  if (v.low)
-    v.lowers.push_back({Poly(1), Poly(*v.low)});
-  for (const Bound &lower : v.lowers)
-    hypotheses.push_back(Poly::variable(var) - lower.value);
-  for (const Bound &upper : v.uppers) {
-    hypotheses.push_back(upper.value - Poly::variable(var));
-    for (const Bound &lower : v.lowers)
-      addHypothesis(upper.value - lower.value);
+  for (const Poly &low : lows) {
+    hypotheses.push_back(Poly::variable(var) - low);
+    if (std::optional<int64_t> c = low.asConstant())
+      raiseLow(var, *c);
+    else
+      variables[var].lowers.push_back({Poly(1), low});
   }
+  for (const Poly &high : highs) {
+    hypotheses.push_back(high - Poly::variable(var));
+    variables[var].uppers.push_back({Poly(1), high});
+  }
+  for (const Poly &low : lows)
+    for (const Poly &high : highs)
+      addHypothesis(high - low);
   failed.clear();
 }
 

@@ -12,7 +12,7 @@
 using namespace tegula;
 
 namespace {
-constexpr unsigned maxSteps = 400, maxDepth = 20, maxCaseDepth = 5;
+constexpr unsigned maxSteps = 400, maxDepth = 20, maxCaseDepth = 5, maxLinearCalls = 24;
 
 /// A goal p >= 0 over integers, divided by the content of p.
 Poly tightened(const Poly &p) {
@@ -153,7 +153,9 @@ bool Search::prove(const Poly &goal, Effort effort) {
   steps = 0;
   if (go(expanded, 0))
     return true;
-  return effort == Full && (proveLinear(expanded) || proveByCases(expanded));
+  if (effort == Quick || ++linearCalls > maxLinearCalls)
+    return false;
+  return proveLinear(expanded) || proveByCases(expanded);
 }
 
 bool Search::prove(const Condition &condition, Effort effort) {
@@ -217,39 +219,33 @@ std::optional<unsigned> Search::relevantDistinction(const Poly &goal) const {
 
 unsigned Search::caseCount(unsigned var) const {
   const IndexExpr::Atom &atom = *variables[var].distinction;
-  bool threeWays = atom.kind == IndexExpr::AtomKind::Select &&
-                   (atom.cmp == IndexExpr::Cmp::EQ || atom.cmp == IndexExpr::Cmp::NE);
-  return threeWays ? 3 : 2;
+  if (atom.kind != IndexExpr::AtomKind::Select)
+    return atom.operands.size();
+  return atom.cmp == IndexExpr::Cmp::EQ || atom.cmp == IndexExpr::Cmp::NE ? 3 : 2;
 }
 
 void Search::takeCase(unsigned var, unsigned which) {
   std::shared_ptr<const IndexExpr::Atom> atom = variables[var].distinction;
-  Poly difference = expand(poly(atom->operands[1]) - poly(atom->operands[0])); // rhs - lhs
-  auto less = [&] { addHypothesis(difference - Poly(1)); };
-  auto lessEqual = [&] { addHypothesis(difference); };
-  auto greater = [&] { addHypothesis(-difference - Poly(1)); };
-  auto greaterEqual = [&] { addHypothesis(-difference); };
-  unsigned taken = which; // the operand that is the value, from the first alternative
-  switch (atom->kind) {
-  case IndexExpr::AtomKind::Min:
-    which == 0 ? lessEqual() : greater();
-    break;
-  case IndexExpr::AtomKind::Max:
-    which == 0 ? greaterEqual() : less();
-    break;
-  default:
-    switch (atom->cmp) {
-    case IndexExpr::Cmp::LT: which == 0 ? less() : greaterEqual(); break;
-    case IndexExpr::Cmp::LE: which == 0 ? lessEqual() : greater(); break;
-    case IndexExpr::Cmp::EQ:
-    case IndexExpr::Cmp::NE:
-      if (which == 0)
-        addEquality(difference);
-      else
-        which == 1 ? less() : greater();
-      taken = (which == 0) == (atom->cmp == IndexExpr::Cmp::EQ) ? 0 : 1;
-    }
-    taken += 2;
+  auto difference = [&](unsigned a, unsigned b) {
+    return expand(poly(atom->operands[a]) - poly(atom->operands[b]));
+  };
+  unsigned taken = which; // the operand that is the value
+  if (atom->kind != IndexExpr::AtomKind::Select) {
+    bool isMin = atom->kind == IndexExpr::AtomKind::Min;
+    for (unsigned other = 0; other < atom->operands.size(); ++other)
+      if (other != which)
+        addHypothesis(isMin ? difference(other, which) : difference(which, other));
+  } else if (atom->cmp == IndexExpr::Cmp::LT || atom->cmp == IndexExpr::Cmp::LE) {
+    // Of a < b and b <= a, or of a <= b and b < a, one holds.
+    Poly strict(atom->cmp == IndexExpr::Cmp::LT ? 1 : 0);
+    addHypothesis(which == 0 ? difference(1, 0) - strict : difference(0, 1) - Poly(1) + strict);
+    taken = 2 + which;
+  } else {
+    if (which == 0)
+      addEquality(difference(0, 1));
+    else
+      addHypothesis(which == 1 ? difference(1, 0) - Poly(1) : difference(0, 1) - Poly(1));
+    taken = (which == 0) == (atom->cmp == IndexExpr::Cmp::EQ) ? 2 : 3;
   }
   replace(var, expand(poly(atom->operands[taken])));
 }
@@ -264,7 +260,9 @@ bool Search::proveByCases(const Poly &goal) {
     Search one = *this;
     ++one.caseDepth;
     one.takeCase(*var, which);
-    if (!one.prove(goal))
+    bool proved = one.prove(goal);
+    linearCalls = one.linearCalls;
+    if (!proved)
       return false;
   }
   return true;
@@ -363,7 +361,8 @@ bool Search::residuals(const Poly &goal, llvm::SmallVectorImpl<Poly> &out, bool 
     });
     if (bound == bounds.end())
       bound = bounds.begin();
-    exact &= bound->scale == Poly(1) && !variables[var].ratio && !variables[var].distinction;
+    exact &= bounds.size() == 1 && bound->scale == Poly(1) && !variables[var].ratio &&
+             !variables[var].distinction;
     if (!residuals(withBound(parts[1], parts[0], *bound), out, exact))
       return false;
   }

@@ -83,6 +83,7 @@ private:
     std::shared_ptr<const IndexExpr> definition;      // a derived size
     std::shared_ptr<const IndexExpr::Atom> distinction; // a minimum, maximum or conditional
     std::optional<std::pair<Poly, Poly>> ratio; // a quotient: numerator, denominator
+    bool isExact = false;        // of which the remainder is known to be 0
     bool hasInnerBounds = false; // bounds from those of the numerator were added
     unsigned expandedAt = 0;     // a quotient: at this epoch it was found to need no expansion
   };
@@ -90,11 +91,15 @@ private:
   unsigned newVariable(IndexExpr expr, bool varies);
   unsigned variableOf(const IndexVar &var);
   void addVariable(const RangedVar &range);
-  void addBound(unsigned var, const IndexExpr &bound, bool isUpper);
+  void collectBounds(const IndexExpr &bound, bool isUpper, llvm::SmallVectorImpl<Poly> &out);
   Poly atom(const std::shared_ptr<const IndexExpr::Atom> &atom);
+  Poly extremum(const std::shared_ptr<const IndexExpr::Atom> &atom);
+  Poly conditional(const std::shared_ptr<const IndexExpr::Atom> &atom);
+  std::pair<unsigned, bool> distinctionVariable(const std::shared_ptr<const IndexExpr::Atom> &atom);
 
   void addHypothesis(const Poly &h);
   void addEquality(const Poly &p);
+  bool dependsOn(const IndexExpr &expr, const IndexVar &var) const;
   void replace(unsigned var, const Poly &value);
   void raiseLow(unsigned var, int64_t low);
   void addInnerBounds(unsigned var);
@@ -121,7 +126,7 @@ private:
   llvm::DenseSet<uint64_t> failed; // goals tried in vain under the present hypotheses
   unsigned epoch = 1; // counts equalities and definitions
   unsigned steps = 0;
-  unsigned caseDepth = 0;
+  unsigned caseDepth = 0, linearCalls = 0;
   bool contradiction = false;
 };
 

@@ -32,12 +32,14 @@ struct Prover::State {
 
   /// A search that knows the facts and the domain, for goals made of these expressions.
   Search searchIn(const Domain &domain, llvm::ArrayRef<IndexExpr> goals);
-  /// Tries `condition` at every point, for up to `sizesLimit` sizes.
-  Trial tryAt(const Condition &condition, const Domain &domain, unsigned sizesLimit);
+  /// Tries `condition` at every point, for up to `sizesLimit` sizes; counterexamples give the sizes
+  /// in `mentioned`, too.
+  Trial tryAt(const Condition &condition, const Domain &domain,
+              llvm::ArrayRef<IndexExpr> mentioned, unsigned sizesLimit);
   /// Decides a statement that is not proved quickly. `goals`, each >= 0, are what it says (none
   /// where it has no such form).
   Outcome decide(Search &search, const Condition &condition, llvm::ArrayRef<IndexExpr> goals,
-                 const Domain &domain);
+                 const Domain &domain, llvm::ArrayRef<IndexExpr> mentioned);
   /// There is a point, each variable at an end of its range, where all `conditions` hold whatever
   /// the sizes for which the domain has a point. The example says which ends to try.
   bool alwaysAtCorner(llvm::ArrayRef<Condition> conditions, const Domain &domain,
