@@ -1,0 +1,373 @@
+//===- EmitAccess.cpp - Reads, writes and storage types as LLVM IR ----------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Emitter.h"
+#include "codegen/StorageTypes.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+static bool isPacked(mlir::Type element) {
+  return element.isInteger(4);
+}
+
+static unsigned storageBytes(mlir::Type element) {
+  return std::max(1u, element.getIntOrFloatBitWidth() / 8);
+}
+
+ValueExpr Emitter::elementOffset(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts) {
+  ValueExpr offset(int64_t(0));
+  for (auto [subscript, dim] : zip_equal(subscripts, type.getDims()))
+    offset = offset * ValueExpr(dim.getExpr()) + subscript;
+  return offset;
+}
+
+Emitter::Stride Emitter::strideAlong(const ValueExpr &offset, mlir::Value axis,
+                                     function_ref<bool(mlir::Value)> variesOtherwise) {
+  // offset(axis + 1) - offset(axis) is 0, 1, or anything else.
+  for (mlir::Value operand : offset.operands())
+    if (operand != axis && variesOtherwise(operand))
+      return Stride::Other;
+  if (!offset.uses(axis))
+    return Stride::Uniform;
+  ValueExpr next = offset.substitute(axis, ValueExpr(axis) + ValueExpr(int64_t(1)));
+  std::optional<int64_t> difference = (next - offset).asConstant();
+  return difference == 1 ? Stride::Unit : difference == 0 ? Stride::Uniform : Stride::Other;
+}
+
+/// True where every subscript is inside its dim. A scalar or a vector of i1.
+Value *Emitter::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
+  Value *inside = nullptr;
+  for (auto [subscript, dim] : zip_equal(subscripts, type.getDims())) {
+    Value *operands[] = {emitIndex(subscript), emitSize(dim.getExpr())};
+    align(operands);
+    // Unsigned: a negative subscript is larger than any size.
+    Value *one = b.CreateICmpULT(operands[0], operands[1]);
+    inside = inside ? emitAnd(inside, one) : one;
+  }
+  return inside ? inside : b.getTrue();
+}
+
+Value *Emitter::emitAnd(Value *lhs, Value *rhs) {
+  if (!lhs || !rhs)
+    return lhs ? lhs : rhs;
+  Value *operands[] = {lhs, rhs};
+  align(operands);
+  return b.CreateAnd(operands[0], operands[1]);
+}
+
+/// Reports the first bad lane of an access: takes the record if nobody has, then leaves the site and
+/// the offending subscript.
+void Emitter::report(Value *bad, mlir::Operation *op, StringRef text,
+                     ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
+  if (!errorRecord) {
+    fail(op, "a checked access needs an error record");
+    return;
+  }
+  sites.push_back({text.str(), op->getLoc()});
+  unsigned site = sites.size() - 1;
+  if (lanes && lanes->mask)
+    bad = emitAnd(bad, lanes->mask);
+  Value *any = isVector(bad) ? b.CreateOrReduce(bad) : bad;
+  emitIf(any, [&] {
+    Value *lane = nullptr;
+    if (auto *vector = dyn_cast<FixedVectorType>(bad->getType())) {
+      Value *bits = b.CreateBitCast(bad, b.getIntNTy(vector->getNumElements()));
+      lane = b.CreateIntrinsic(bits->getType(), Intrinsic::cttz, {bits, b.getTrue()});
+      lane = b.CreateZExtOrTrunc(lane, b.getInt32Ty());
+    }
+    // The first subscript that is outside is the one to name.
+    Value *offender = i64(0);
+    for (auto [subscript, dim] : reverse(zip_equal(subscripts, type.getDims()))) {
+      Value *value = emitIndex(subscript);
+      if (isVector(value))
+        value = b.CreateExtractElement(value, lane);
+      Value *outside = b.CreateICmpUGE(value, emitSize(dim.getExpr()));
+      offender = b.CreateSelect(outside, value, offender);
+    }
+    Value *taken = b.CreateAtomicCmpXchg(errorRecord, b.getInt32(0), b.getInt32(1), MaybeAlign(4),
+                                         AtomicOrdering::Monotonic, AtomicOrdering::Monotonic);
+    emitIf(b.CreateExtractValue(taken, 1), [&] {
+      b.CreateStore(b.getInt32(site), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 4));
+      b.CreateStore(offender, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 8));
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Loads and stores of raw storage
+//===----------------------------------------------------------------------===//
+
+Type *Emitter::storageType(mlir::Type element) {
+  if (element.isF16())
+    return b.getHalfTy();
+  if (element.isF32())
+    return b.getFloatTy();
+  if (element.isF64())
+    return b.getDoubleTy();
+  return b.getIntNTy(storageBytes(element) * 8); // bf16 and f8 as bits, bool as a byte
+}
+
+/// Packed types: rows are padded to whole bytes, so bytes and nibbles come from the last subscript.
+static std::pair<ValueExpr, ValueExpr> packedOffset(tgl::TglTensorType type,
+                                                    ArrayRef<ValueExpr> subscripts) {
+  if (subscripts.empty())
+    return {ValueExpr(int64_t(0)), ValueExpr(int64_t(0))};
+  ValueExpr row(int64_t(0));
+  for (auto [subscript, dim] : zip_equal(subscripts.drop_back(), type.getDims().drop_back()))
+    row = row * ValueExpr(dim.getExpr()) + subscript;
+  ValueExpr two(int64_t(2));
+  ValueExpr rowBytes = ValueExpr::floorDiv(
+      ValueExpr(type.getDims().back().getExpr()) + ValueExpr(int64_t(1)), two);
+  return {row * rowBytes + ValueExpr::floorDiv(subscripts.back(), two),
+          ValueExpr::mod(subscripts.back(), two)};
+}
+
+Value *Emitter::loadRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *mask) {
+  mlir::Type element = buffer.type.getElementType();
+  Type *raw = storageType(element);
+  auto tag = [&](Value *value) {
+    if (auto *instruction = dyn_cast<Instruction>(value)) {
+      if (buffer.scope)
+        instruction->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
+      if (buffer.noalias)
+        instruction->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
+    }
+    return value;
+  };
+  if (isPacked(element)) {
+    auto [byte, nibble] = packedOffset(buffer.type, subscripts);
+    Value *bits = loadAt(buffer, byte, b.getInt8Ty(), mask, tag);
+    Value *shift = b.CreateShl(emitIndex(nibble), 2);
+    Type *byteType = b.getInt8Ty();
+    if (isVector(shift))
+      byteType = VectorType::get(byteType, lanes->width, false);
+    Value *operands[] = {bits, b.CreateTrunc(shift, byteType)};
+    align(operands);
+    return b.CreateAnd(b.CreateLShr(operands[0], operands[1]),
+                       ConstantInt::get(operands[0]->getType(), 15));
+  }
+  return loadAt(buffer, elementOffset(buffer.type, subscripts), raw, mask, tag);
+}
+
+Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw, Value *mask,
+                       function_ref<Value *(Value *)> tag) {
+  Align alignment(raw->getScalarSizeInBits() / 8);
+  auto address = [&](Value *index) { return b.CreateInBoundsGEP(raw, buffer.pointer, index); };
+  Stride stride = Stride::Uniform;
+  if (lanes)
+    stride = strideAlong(offset, lanes->axis, [&](mlir::Value value) {
+      return value != lanes->axis && isVector(valueOf(value));
+    });
+  if (stride == Stride::Uniform && !(mask && isVector(mask))) {
+    auto load = [&] { return tag(b.CreateAlignedLoad(raw, address(emitIndexAtLaneZero(offset)), alignment)); };
+    return mask ? emitIfElse(mask, load, Constant::getNullValue(raw)) : load();
+  }
+  auto *vector = VectorType::get(raw, lanes->width, false);
+  Value *none = Constant::getNullValue(vector);
+  if (mask)
+    mask = splat(mask);
+  Value *exists = emitAnd(mask, lanes->mask);
+  if (stride == Stride::Unit) {
+    Value *pointer = address(emitIndexAtLaneZero(offset));
+    if (!exists)
+      return tag(b.CreateAlignedLoad(vector, pointer, alignment));
+    return tag(b.CreateMaskedLoad(vector, pointer, alignment, exists, none));
+  }
+  return tag(b.CreateMaskedGather(vector, address(splat(emitIndex(offset))), alignment,
+                                  exists ? exists : nullptr, none));
+}
+
+void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
+  mlir::Type element = buffer.type.getElementType();
+  auto tag = [&](Instruction *instruction) {
+    if (buffer.scope)
+      instruction->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
+    if (buffer.noalias)
+      instruction->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
+  };
+  Align alignment(storageBytes(element));
+  if (isPacked(element)) {
+    auto [byte, nibble] = packedOffset(buffer.type, subscripts);
+    storeNibbles(buffer, emitIndex(byte), emitIndex(nibble), raw, mask);
+    return;
+  }
+  ValueExpr offset = elementOffset(buffer.type, subscripts);
+  auto address = [&](Value *index) {
+    return b.CreateInBoundsGEP(raw->getType()->getScalarType(), buffer.pointer, index);
+  };
+  Stride stride = Stride::Uniform;
+  if (lanes)
+    stride = strideAlong(offset, lanes->axis, [&](mlir::Value value) {
+      return value != lanes->axis && isVector(valueOf(value));
+    });
+  if (stride == Stride::Uniform) {
+    // Every lane writes the same element the same value: the first that exists does (lane 0 always does).
+    assert(!isVector(raw) && "a write of a value that varies along an axis names that axis");
+    auto store = [&] { tag(b.CreateAlignedStore(raw, address(emitIndexAtLaneZero(offset)), alignment)); };
+    if (mask)
+      emitIf(isVector(mask) ? b.CreateOrReduce(emitAnd(mask, lanes->mask)) : mask, store);
+    else
+      store();
+    return;
+  }
+  Value *vector = splat(raw);
+  if (mask)
+    mask = splat(mask);
+  Value *exists = emitAnd(mask, lanes->mask);
+  if (stride == Stride::Unit) {
+    Value *pointer = address(emitIndexAtLaneZero(offset));
+    if (exists)
+      tag(b.CreateMaskedStore(vector, pointer, alignment, exists));
+    else
+      tag(b.CreateAlignedStore(vector, pointer, alignment));
+    return;
+  }
+  tag(b.CreateMaskedScatter(vector, address(splat(emitIndex(offset))), alignment, exists));
+}
+
+/// Two points may share a byte: each changes its own half by two atomic operations, which commute.
+void Emitter::storeNibbles(const Buffer &buffer, Value *byte, Value *nibble, Value *raw, Value *mask) {
+  forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr), {byte, nibble, raw},
+              [&](ArrayRef<Value *> scalars) {
+                Value *pointer = b.CreateInBoundsGEP(b.getInt8Ty(), buffer.pointer, scalars[0]);
+                Value *shift = b.CreateTrunc(b.CreateShl(scalars[1], 2), b.getInt8Ty());
+                Value *keep = b.CreateNot(b.CreateShl(b.getInt8(15), shift));
+                Value *bits = b.CreateShl(b.CreateAnd(scalars[2], b.getInt8(15)), shift);
+                b.CreateAtomicRMW(AtomicRMWInst::And, pointer, keep, MaybeAlign(1),
+                                  AtomicOrdering::Monotonic);
+                b.CreateAtomicRMW(AtomicRMWInst::Or, pointer, bits, MaybeAlign(1),
+                                  AtomicOrdering::Monotonic);
+              });
+}
+
+/// Runs `body` once for each lane that `mask` keeps, on the lane's scalars; once where nothing varies.
+void Emitter::forEachLane(Value *mask, ArrayRef<Value *> operands,
+                          function_ref<void(ArrayRef<Value *>)> body) {
+  bool varies = (mask && isVector(mask)) || any_of(operands, [&](Value *v) { return isVector(v); });
+  if (!varies) {
+    if (mask)
+      emitIf(mask, [&] { body(operands); });
+    else
+      body(operands);
+    return;
+  }
+  emitLoop(i64(0), i64(lanes->width), i64(1), {}, [&](Value *lane, ArrayRef<Value *>) {
+    SmallVector<Value *> scalars;
+    for (Value *operand : operands)
+      scalars.push_back(isVector(operand) ? b.CreateExtractElement(operand, lane) : operand);
+    if (mask) {
+      Value *one = isVector(mask) ? b.CreateExtractElement(mask, lane) : mask;
+      emitIf(one, [&] { body(scalars); });
+    } else {
+      body(scalars);
+    }
+    return SmallVector<Value *>();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// tgl.read and tgl.write
+//===----------------------------------------------------------------------===//
+
+void Emitter::emitRead(tgl::ReadOp op) {
+  auto found = buffers.find(op.getTensor());
+  if (found == buffers.end())
+    return fail(op, "a read of a tensor without a buffer");
+  const Buffer &buffer = found->second;
+  SmallVector<ValueExpr> subscripts = op.getSubscriptExprs();
+  Value *guard = op.getGuard() ? valueOf(op.getGuard()) : nullptr;
+  Value *mask = guard;
+  Value *otherwise = nullptr; // null: 0
+
+  for (const auto &[numerator, denominator] : op.getExactExprs()) {
+    Value *remainder = emitMod(emitIndex(numerator), emitIndex(denominator));
+    mask = emitAnd(mask, b.CreateICmpEQ(remainder, Constant::getNullValue(remainder->getType())));
+  }
+  bool mayLeave = op.getFill() || op.getChecked() || options.checked;
+  if (mayLeave) {
+    Value *inside = emitBoundsCheck(subscripts, buffer.type);
+    if (!op.getFill()) {
+      StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a read outside its tensor");
+      report(emitAnd(guard, b.CreateNot(inside)), op, text, subscripts, buffer.type);
+    }
+    mask = emitAnd(mask, inside);
+  }
+  Value *raw = loadRaw(buffer, subscripts, mask);
+  Value *value = decode(raw, buffer.type.getElementType());
+  if (op.getFill()) {
+    // Where the guard is false the value is 0; where the element is missing, the fill.
+    otherwise = valueOf(op.getFill());
+    if (guard) {
+      Value *operands[] = {guard, otherwise, Constant::getNullValue(otherwise->getType()->getScalarType())};
+      align(operands);
+      otherwise = b.CreateSelect(operands[0], operands[1], operands[2]);
+    }
+    Value *operands[] = {mask, value, otherwise};
+    align(operands);
+    value = b.CreateSelect(operands[0], operands[1], operands[2]);
+  }
+  values[op.getResult()] = value;
+}
+
+void Emitter::emitWrite(tgl::WriteOp op) {
+  auto found = buffers.find(op.getTensor());
+  if (found == buffers.end())
+    return fail(op, "a write to a tensor without a buffer");
+  const Buffer &buffer = found->second;
+  SmallVector<ValueExpr> subscripts = op.getSubscriptExprs();
+  Value *guard = op.getGuard() ? valueOf(op.getGuard()) : nullptr;
+  Value *mask = guard;
+  if (op.getChecked() || options.checked) {
+    Value *inside = emitBoundsCheck(subscripts, buffer.type);
+    StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a write outside its tensor");
+    report(emitAnd(guard, b.CreateNot(inside)), op, text, subscripts, buffer.type);
+    mask = emitAnd(mask, inside);
+  }
+  Value *value = valueOf(op.getValue());
+  if (op.getAdd())
+    return emitAdd(op, buffer, subscripts, value, mask);
+  storeRaw(buffer, subscripts, encode(value, buffer.type.getElementType()), mask);
+}
+
+void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr> subscripts,
+                      Value *value, Value *mask) {
+  mlir::Type element = buffer.type.getElementType();
+  if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64))
+    return fail(op, "accumulation in a storage type needs a wider temporary");
+  AtomicRMWInst::BinOp opcode =
+      element.isInteger() ? AtomicRMWInst::Add : AtomicRMWInst::FAdd;
+  Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
+  forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr), {offset, value},
+              [&](ArrayRef<Value *> scalars) {
+                Value *pointer = b.CreateInBoundsGEP(storageType(element), buffer.pointer, scalars[0]);
+                b.CreateAtomicRMW(opcode, pointer, scalars[1], MaybeAlign(storageBytes(element)),
+                                  AtomicOrdering::Monotonic);
+              });
+}
+
+//===----------------------------------------------------------------------===//
+// Storage types
+//===----------------------------------------------------------------------===//
+
+Value *Emitter::decode(Value *raw, mlir::Type element) {
+  return StorageConverter(b).decode(raw, element);
+}
+
+Value *Emitter::encode(Value *value, mlir::Type element) {
+  return StorageConverter(b).encode(value, element);
+}
+
+Value *Emitter::convert(Value *value, mlir::Type target, bool nearest) {
+  StorageConverter converter(b);
+  return converter.decode(converter.saturate(value, target, nearest), target);
+}

@@ -1,0 +1,413 @@
+//===- EmitHost.cpp - A scheduled kernel as host code -----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernel is one function that runs statements in order. A parallel statement outside of others is
+// outlined: its points are numbered, and the runtime calls the outlined function on ranges of numbers.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/EmitHost.h"
+
+#include "codegen/HostAbi.h"
+#include "ir/TglUtils.h"
+#include "llvm/ADT/SetVector.h"
+#include <cstddef>
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+namespace {
+
+/// Points of the vectorised axis that one number stands for: long enough to amortise the outlined call,
+/// short enough to share among threads.
+constexpr int64_t laneBlock = 4096;
+/// Constant-size temporaries up to this live on the stack.
+constexpr int64_t stackBytes = 16 * 1024;
+
+class HostEmitter : public Emitter {
+public:
+  using Emitter::Emitter;
+
+  HostCode run(tgl::KernelOp kernel) {
+    HostCode code;
+    code.function = ("tegula_" + kernel.getSymName()).str();
+    Type *pointer = b.getPtrTy();
+    auto *type = FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer, pointer}, false);
+    function = Function::Create(type, Function::ExternalLinkage, code.function, module);
+    begin(function);
+    hostRun = function->getArg(3);
+    errorRecord = hostRun; // the record is its first member
+
+    SmallVector<Buffer *> all;
+    unsigned numBuffers = 0, numScalars = 0;
+    auto addBuffer = [&](mlir::Value tensor, const Twine &name) {
+      Value *slot = b.CreateConstInBoundsGEP1_64(pointer, function->getArg(0), numBuffers++);
+      Buffer buffer;
+      buffer.pointer = b.CreateLoad(pointer, slot, name);
+      buffer.type = cast<tgl::TglTensorType>(tensor.getType());
+      buffers[tensor] = buffer;
+    };
+    for (auto [index, attribute] : enumerate(kernel.getSizeAttrs())) {
+      StringRef name = cast<tgl::SizeAttr>(attribute).getName();
+      Value *slot = b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), function->getArg(1), index);
+      sizes[name] = b.CreateLoad(b.getInt64Ty(), slot, name);
+    }
+    for (auto [index, argument] : enumerate(kernel.getBody().getArguments())) {
+      if (isa<tgl::TglTensorType>(argument.getType())) {
+        addBuffer(argument, kernel.getArgName(index));
+        continue;
+      }
+      Value *slot = b.CreateConstInBoundsGEP1_64(pointer, function->getArg(2), numScalars++);
+      Type *type = typeOf(argument.getType());
+      Type *stored = type->isIntegerTy(1) ? b.getInt8Ty() : type;
+      Value *value = b.CreateLoad(stored, b.CreateLoad(pointer, slot), kernel.getArgName(index));
+      values[argument] = type == stored ? value : b.CreateICmpNE(value, b.getInt8(0));
+    }
+    kernel.walk([&](tgl::TempOp temp) {
+      if (tgl::isPrivate(temp))
+        return;
+      addBuffer(temp.getTensor(), temp.getName());
+      code.temporaries.push_back({temp.getName().str(), temp.getTensor().getType()});
+    });
+    for (auto &entry : buffers)
+      all.push_back(&entry.second);
+    // The map's order is that of addresses; scopes are anonymous, so it shows nowhere.
+    addAliasScopes(all);
+
+    emitBlock(kernel.getBody().front());
+    b.CreateRetVoid();
+    return code;
+  }
+
+protected:
+  void emitOp(mlir::Operation *op) override {
+    if (auto launch = dyn_cast<tgl::LaunchOp>(op))
+      return emitBlock(launch.getBody().front());
+    Emitter::emitOp(op);
+  }
+
+  void emitParallel(tgl::ParallelOp op) override {
+    if (nested || op.getAxes().empty())
+      return Emitter::emitParallel(op);
+    emitOutlined(op);
+  }
+
+  void emitTemp(tgl::TempOp op) override {
+    if (!tgl::isPrivate(op))
+      return; // an argument of the kernel function
+    Buffer buffer;
+    buffer.type = op.getTensor().getType();
+    Value *bytes = emitBytes(buffer.type);
+    auto *constant = dyn_cast<ConstantInt>(bytes);
+    if (constant && constant->getSExtValue() <= stackBytes) {
+      IRBuilder<>::InsertPointGuard guard(b);
+      b.SetInsertPoint(entry, entry->getFirstInsertionPt());
+      AllocaInst *space = b.CreateAlloca(b.getInt8Ty(), constant, op.getName());
+      space->setAlignment(Align(64));
+      buffer.pointer = space;
+    } else {
+      buffer.pointer = scratchAddress.lookup(op);
+      if (!buffer.pointer)
+        return fail(op, "a private temporary outside of an outlined statement");
+    }
+    buffers[op.getTensor()] = buffer;
+  }
+
+private:
+  Function *function = nullptr;
+  BasicBlock *entry = nullptr;
+  Value *hostRun = nullptr;
+  bool nested = false;
+  DenseMap<mlir::Operation *, Value *> scratchAddress;
+  unsigned numOutlined = 0;
+
+  void begin(Function *target) {
+    target->addFnAttr(Attribute::NoUnwind);
+    entry = BasicBlock::Create(module.getContext(), "entry", target);
+    b.SetInsertPoint(entry);
+  }
+
+  /// Rounded up to whole cache lines, so that neighbours do not share one.
+  Value *emitBytes(tgl::TglTensorType type) {
+    ValueExpr elements(int64_t(1));
+    ArrayRef<tgl::IndexExprAttr> dims = type.getDims();
+    unsigned bits = type.getElementType().getIntOrFloatBitWidth();
+    for (auto [index, dim] : enumerate(dims)) {
+      ValueExpr extent(dim.getExpr());
+      if (bits == 4 && index + 1 == dims.size()) // rows of whole bytes
+        extent = ValueExpr::floorDiv(extent + ValueExpr(int64_t(1)), ValueExpr(int64_t(2)));
+      elements = elements * extent;
+    }
+    Value *bytes = b.CreateMul(emitIndex(elements), i64(std::max(1u, bits / 8)));
+    return b.CreateAnd(b.CreateAdd(bytes, i64(63)), i64(-64));
+  }
+
+  //===--- Outlining ---===//
+
+  struct Captured {
+    SmallVector<mlir::Value> tensors, scalars;
+  };
+
+  /// What the statement uses and does not define.
+  Captured capturesOf(tgl::ParallelOp op) {
+    SetVector<mlir::Value> tensors, scalars;
+    auto visit = [&](mlir::Value value) {
+      mlir::Region *home = value.getParentRegion();
+      if (op.getBody().isAncestor(home))
+        return;
+      (isa<tgl::TglTensorType>(value.getType()) ? tensors : scalars).insert(value);
+    };
+    for (mlir::Value operand : op->getOperands())
+      visit(operand);
+    op.getBody().walk([&](mlir::Operation *inner) {
+      for (mlir::Value operand : inner->getOperands())
+        visit(operand);
+    });
+    return {SmallVector<mlir::Value>(tensors.begin(), tensors.end()),
+            SmallVector<mlir::Value>(scalars.begin(), scalars.end())};
+  }
+
+  /// How the points of a statement are numbered: a box over `outer` axes, times blocks of the lane axis.
+  struct Numbering {
+    SmallVector<unsigned> outer; // slowest first
+    SmallVector<unsigned> inner; // looped over inside: their bounds depend on other axes
+    std::optional<LaneChoice> lane;
+  };
+
+  Numbering numberingOf(tgl::ParallelOp op) {
+    auto axes = cast<tgl::AxesOp>(op.getOperation());
+    Numbering result;
+    result.lane = chooseLanes(axes);
+    for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
+      if (result.lane && result.lane->axis == axis)
+        continue;
+      bool independent = true;
+      for (mlir::Value own : op.getAxes())
+        independent &= !lowOf(axes, axis).uses(own) && !highOf(axes, axis).uses(own);
+      (independent ? result.outer : result.inner).push_back(axis);
+    }
+    if (result.lane) { // a lane axis whose bounds differ from point to point stays whole
+      for (mlir::Value own : op.getAxes())
+        if (lowOf(axes, result.lane->axis).uses(own) || highOf(axes, result.lane->axis).uses(own))
+          return result;
+      laneIsBlocked = true;
+    }
+    return result;
+  }
+  bool laneIsBlocked = false;
+
+  Value *extent(tgl::AxesOp op, unsigned axis) {
+    Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
+    return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
+  }
+
+  void emitOutlined(tgl::ParallelOp op) {
+    auto axes = cast<tgl::AxesOp>(op.getOperation());
+    Captured captured = capturesOf(op);
+    laneIsBlocked = false;
+    Numbering numbering = numberingOf(op);
+    bool blocked = laneIsBlocked;
+
+    // The caller: numbers of points, the frame, the call.
+    Value *count = i64(1);
+    for (unsigned axis : numbering.outer)
+      count = b.CreateMul(count, extent(axes, axis));
+    Value *cost = emitWork(op.getBody().front(), op);
+    for (unsigned axis : numbering.inner)
+      cost = b.CreateMul(cost, estimateExtent(axes, axis, op));
+    if (numbering.lane) {
+      Value *length = blocked ? extent(axes, numbering.lane->axis)
+                              : estimateExtent(axes, numbering.lane->axis, op);
+      if (blocked) {
+        count = b.CreateMul(count, b.CreateSDiv(b.CreateAdd(length, i64(laneBlock - 1)), i64(laneBlock)));
+        length = b.CreateBinaryIntrinsic(Intrinsic::smin, length, i64(laneBlock));
+      }
+      cost = b.CreateAdd(
+          b.CreateSDiv(b.CreateMul(cost, length), i64(numbering.lane->width)), i64(1));
+    }
+    SmallVector<Value *> slots;
+    for (mlir::Value tensor : captured.tensors)
+      slots.push_back(buffers[tensor].pointer);
+    for (mlir::Value scalar : captured.scalars)
+      slots.push_back(valueOf(scalar));
+    SmallVector<StringRef> symbols;
+    for (auto &size : sizes)
+      symbols.push_back(size.first());
+    llvm::sort(symbols);
+    for (StringRef symbol : symbols)
+      slots.push_back(sizes[symbol]);
+    SmallVector<Type *> types;
+    for (Value *slot : slots)
+      types.push_back(slot->getType());
+    StructType *frameType = StructType::get(module.getContext(), types);
+    Value *frame;
+    {
+      IRBuilder<>::InsertPointGuard guard(b);
+      b.SetInsertPoint(entry, entry->getFirstInsertionPt());
+      frame = b.CreateAlloca(frameType);
+    }
+    for (auto [index, slot] : enumerate(slots))
+      b.CreateStore(slot, b.CreateStructGEP(frameType, frame, index));
+
+    Type *pointer = b.getPtrTy();
+    auto *bodyType = FunctionType::get(b.getVoidTy(), {b.getInt64Ty(), b.getInt64Ty(), pointer, pointer},
+                                       false);
+    Function *body = Function::Create(bodyType, Function::InternalLinkage,
+                                      function->getName() + "." + Twine(numOutlined++), module);
+    emitBody(op, numbering, blocked, body, captured, symbols, frameType);
+
+    Value *callee = b.CreateLoad(
+        pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, offsetof(HostRun, parallelFor)));
+    auto *calleeType = FunctionType::get(
+        b.getVoidTy(), {pointer, pointer, pointer, b.getInt64Ty(), b.getInt64Ty()}, false);
+    b.CreateCall(calleeType, callee, {hostRun, body, frame, count, cost});
+  }
+
+  void emitBody(tgl::ParallelOp op, const Numbering &numbering, bool blocked, Function *body,
+                const Captured &captured, ArrayRef<StringRef> symbols, StructType *frameType) {
+    auto axes = cast<tgl::AxesOp>(op.getOperation());
+    IRBuilder<>::InsertPointGuard guard(b);
+    auto savedValues = values;
+    auto savedBuffers = buffers;
+    StringMap<Value *> savedSizes = sizes;
+    Function *savedFunction = std::exchange(function, body);
+    BasicBlock *savedEntry = entry;
+    Value *savedRun = hostRun, *savedErrors = errorRecord;
+    nested = true;
+
+    begin(body);
+    hostRun = body->getArg(3);
+    errorRecord = hostRun;
+    unsigned slot = 0;
+    auto load = [&](const Twine &name) {
+      Value *address = b.CreateStructGEP(frameType, body->getArg(2), slot);
+      return b.CreateLoad(frameType->getElementType(slot++), address, name);
+    };
+    SmallVector<Buffer *> scoped;
+    for (mlir::Value tensor : captured.tensors)
+      buffers[tensor].pointer = load("");
+    for (mlir::Value scalar : captured.scalars)
+      values[scalar] = load("");
+    for (StringRef symbol : symbols)
+      sizes[symbol] = load(symbol);
+    for (mlir::Value tensor : captured.tensors)
+      scoped.push_back(&buffers[tensor]);
+    addAliasScopes(scoped);
+    allocateScratch(op);
+
+    emitLoop(body->getArg(0), body->getArg(1), i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
+      Value *rest = number;
+      auto digit = [&](Value *size) {
+        Value *value = b.CreateURem(rest, size);
+        rest = b.CreateUDiv(rest, size);
+        return value;
+      };
+      Value *block = nullptr;
+      if (blocked) {
+        Value *blocks = b.CreateSDiv(
+            b.CreateAdd(extent(axes, numbering.lane->axis), i64(laneBlock - 1)), i64(laneBlock));
+        block = b.CreateMul(digit(blocks), i64(laneBlock));
+      }
+      for (unsigned axis : reverse(numbering.outer))
+        values[op.getAxes()[axis]] =
+            b.CreateAdd(digit(extent(axes, axis)), emitIndex(lowOf(axes, axis)));
+      emitNest(axes, numbering.inner, [&] {
+        if (!numbering.lane)
+          return emitBlock(op.getBody().front());
+        Value *low = emitIndex(lowOf(axes, numbering.lane->axis));
+        Value *high = emitIndex(highOf(axes, numbering.lane->axis));
+        if (block) {
+          low = b.CreateAdd(low, block);
+          high = b.CreateBinaryIntrinsic(Intrinsic::smin, high, b.CreateAdd(low, i64(laneBlock)));
+        }
+        emitLaneRange(op, *numbering.lane, low, high);
+      });
+      return SmallVector<Value *>();
+    });
+    b.CreateRetVoid();
+
+    values = std::move(savedValues);
+    buffers = std::move(savedBuffers);
+    sizes = std::move(savedSizes);
+    function = savedFunction;
+    entry = savedEntry;
+    hostRun = savedRun;
+    errorRecord = savedErrors;
+    nested = false;
+  }
+
+  /// One request for all private temporaries of the statement that do not fit on the stack.
+  void allocateScratch(tgl::ParallelOp op) {
+    Value *total = nullptr;
+    SmallVector<std::pair<tgl::TempOp, Value *>> offsets;
+    op.walk([&](tgl::TempOp temp) {
+      Value *bytes = emitBytes(temp.getTensor().getType());
+      auto *constant = dyn_cast<ConstantInt>(bytes);
+      if (constant && constant->getSExtValue() <= stackBytes)
+        return;
+      offsets.push_back({temp, total ? total : i64(0)});
+      total = total ? b.CreateAdd(total, bytes) : bytes;
+    });
+    if (!total)
+      return;
+    Type *pointer = b.getPtrTy();
+    Value *callee = b.CreateLoad(
+        pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, offsetof(HostRun, scratch)));
+    Value *space = b.CreateCall(FunctionType::get(pointer, {pointer, b.getInt64Ty()}, false), callee,
+                                {hostRun, total});
+    for (auto [temp, offset] : offsets)
+      scratchAddress[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), space, offset);
+  }
+
+  //===--- Estimates ---===//
+
+  /// The extent of an axis if it can be computed before `statement`, else a guess.
+  Value *estimateExtent(tgl::AxesOp op, unsigned axis, tgl::ParallelOp statement) {
+    auto known = [&](const ValueExpr &expr) {
+      return none_of(expr.operands(), [&](mlir::Value value) {
+        return statement.getBody().isAncestor(value.getParentRegion());
+      });
+    };
+    if (known(lowOf(op, axis)) && known(highOf(op, axis)))
+      return extent(op, axis);
+    return i64(16);
+  }
+
+  /// Operations of one point of a block.
+  Value *emitWork(mlir::Block &block, tgl::ParallelOp statement) {
+    int64_t plain = 0;
+    Value *loops = i64(0);
+    for (mlir::Operation &op : block) {
+      if (op.getNumRegions() == 0) {
+        ++plain;
+        continue;
+      }
+      Value *inside = emitWork(op.getRegion(0).front(), statement);
+      if (auto axes = dyn_cast<tgl::AxesOp>(op)) {
+        for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
+          inside = b.CreateMul(inside, estimateExtent(axes, axis, statement));
+      } else {
+        inside = b.CreateMul(inside, i64(16));
+      }
+      loops = b.CreateAdd(loops, inside);
+    }
+    return b.CreateAdd(loops, i64(plain));
+  }
+};
+} // namespace
+
+Expected<HostCode> tegula::emitHost(tgl::KernelOp kernel, Module &module,
+                                    const EmitterOptions &options) {
+  std::vector<ErrorSite> sites;
+  HostEmitter emitter(module, options, sites);
+  HostCode code = emitter.run(kernel);
+  if (!emitter.error().empty())
+    return createStringError(inconvertibleErrorCode(), emitter.error());
+  code.sites = std::move(sites);
+  return code;
+}

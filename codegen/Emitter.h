@@ -1,0 +1,214 @@
+//===- Emitter.h - Scheduled tgl to LLVM IR ----------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks the regions of a launch and writes LLVM IR: loops for axes, address arithmetic for accesses,
+// conversions for storage types. What host and device code share is here; HostEmitter and
+// DeviceEmitter decide where parallel axes and temporaries go.
+//
+// On the CPU the emitter vectorises by itself: inside `Lanes` one axis stands for `width` consecutive
+// points at once, a value is a vector if it varies along that axis and a scalar if it does not, and
+// `mask` says which points exist. Accesses become vector loads, broadcasts or gathers by the
+// coefficient of the axis in the address. So the order of every sum is decided here and nowhere else.
+//
+// Integers are 64 bits wide throughout.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_EMITTER_H
+#define TEGULA_CODEGEN_EMITTER_H
+
+#include "ir/Tgl.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace tegula {
+
+struct EmitterOptions {
+  /// Bytes of a vector register; 0: no vectors (device code).
+  unsigned vectorBytes = 0;
+  /// Verify every access, not only those that data decides.
+  bool checked = false;
+};
+
+/// A data-dependent (or, in checked mode, any) access that can fail while running.
+struct ErrorSite {
+  std::string text; // what the access is called in the report: `table[ids[i]]`
+  mlir::Location loc;
+};
+
+class Emitter {
+public:
+  Emitter(llvm::Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites);
+  virtual ~Emitter() = default;
+
+  /// Null after success, else why the IR cannot be lowered (our defect, not the user's).
+  const std::string &error() const { return failure; }
+
+protected:
+  //===--- Environment ---===//
+
+  struct Buffer {
+    llvm::Value *pointer = nullptr;
+    tgl::TglTensorType type;
+    llvm::MDNode *scope = nullptr, *noalias = nullptr;
+  };
+  /// The vectorised axis.
+  struct Lanes {
+    mlir::Value axis;
+    unsigned width = 1;
+    llvm::Value *base = nullptr; // axis value of lane 0
+    llvm::Value *mask = nullptr; // <width x i1>; null: all lanes exist
+  };
+
+  llvm::IRBuilder<> b;
+  llvm::Module &module;
+  EmitterOptions options;
+  std::vector<ErrorSite> &sites;
+  std::string failure;
+  llvm::DenseMap<mlir::Value, llvm::Value *> values;
+  llvm::DenseMap<mlir::Value, Buffer> buffers;
+  llvm::StringMap<llvm::Value *> sizes;
+  std::optional<Lanes> lanes;
+  llvm::MDNode *aliasDomain = nullptr;
+  /// Where errors of running go: {i32 taken, i32 site, i64 value}; null: none can happen.
+  llvm::Value *errorRecord = nullptr;
+
+  void fail(mlir::Operation *op, const llvm::Twine &why);
+  bool failed() const { return !failure.empty(); }
+  llvm::Value *i64(int64_t value) { return b.getInt64(value); }
+  llvm::Value *valueOf(mlir::Value value);
+  llvm::Type *typeOf(mlir::Type type);
+  llvm::Value *splat(llvm::Value *value);          // to a vector inside lanes
+  bool isVector(llvm::Value *value) const { return value->getType()->isVectorTy(); }
+  /// Makes two or three operands all scalars or all vectors.
+  void align(llvm::MutableArrayRef<llvm::Value *> operands);
+  /// Distinct buffers never overlap (guarded at launch); tells LLVM.
+  void addAliasScopes(llvm::MutableArrayRef<Buffer *> all);
+
+  //===--- Integers (EmitIndex.cpp) ---===//
+
+  llvm::Value *emitIndex(const tgl::ValueExpr &expr);
+  /// The same with the lane axis at its first lane: a scalar if nothing else in it varies.
+  llvm::Value *emitIndexAtLaneZero(const tgl::ValueExpr &expr);
+  llvm::Value *emitExpr(const IndexExpr &expr,
+                        llvm::function_ref<llvm::Value *(const IndexVar &)> variable);
+  llvm::Value *emitAtom(const IndexExpr::Atom &atom,
+                        llvm::function_ref<llvm::Value *(const IndexVar &)> variable);
+  llvm::Value *sizeOf(llvm::StringRef symbol);
+  /// Floored quotient and remainder; LLVM folds the corrections where it knows the signs.
+  llvm::Value *emitFloorDiv(llvm::Value *lhs, llvm::Value *rhs);
+  llvm::Value *emitMod(llvm::Value *lhs, llvm::Value *rhs);
+  llvm::Value *emitSize(const IndexExpr &size) { return emitIndex(tgl::ValueExpr(size)); }
+
+  //===--- Accesses (EmitAccess.cpp) ---===//
+
+  void emitRead(tgl::ReadOp op);
+  void emitWrite(tgl::WriteOp op);
+  /// Storage bits to the compute type and back.
+  llvm::Value *decode(llvm::Value *raw, mlir::Type element);
+  llvm::Value *encode(llvm::Value *value, mlir::Type element);
+  llvm::Type *storageType(mlir::Type element);
+  llvm::Value *convert(llvm::Value *value, mlir::Type target, bool nearest);
+  llvm::Value *emitAnd(llvm::Value *lhs, llvm::Value *rhs); // null: true
+  llvm::Value *loadRaw(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts,
+                       llvm::Value *mask);
+  llvm::Value *loadAt(const Buffer &buffer, const tgl::ValueExpr &offset, llvm::Type *raw,
+                      llvm::Value *mask, llvm::function_ref<llvm::Value *(llvm::Value *)> tag);
+  void storeRaw(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *raw,
+                llvm::Value *mask);
+  void storeNibbles(const Buffer &buffer, llvm::Value *byte, llvm::Value *nibble, llvm::Value *raw,
+                    llvm::Value *mask);
+  void emitAdd(tgl::WriteOp op, const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts,
+               llvm::Value *value, llvm::Value *mask);
+  void forEachLane(llvm::Value *mask, llvm::ArrayRef<llvm::Value *> operands,
+                   llvm::function_ref<void(llvm::ArrayRef<llvm::Value *>)> body);
+
+
+  //===--- Values (EmitArith.cpp) ---===//
+
+  void emitArith(mlir::Operation *op);
+  llvm::Value *emitRandom(tgl::RandomOp op);
+
+  //===--- Control (EmitLoops.cpp) ---===//
+
+  void emitBlock(mlir::Block &block); // all but the terminator
+  virtual void emitOp(mlir::Operation *op);
+  virtual void emitParallel(tgl::ParallelOp op);
+  virtual void emitReduce(tgl::ReduceOp op);
+  virtual void emitTemp(tgl::TempOp op) = 0;
+  void emitFor(tgl::ForOp op);
+  void emitTiles(tgl::TilesOp op);
+  /// Ends every statement that other points may depend on (device code: a barrier).
+  virtual void afterParallel() {}
+
+  /// for (iv = low; iv < high; iv += step) carried = body(iv, carried)
+  llvm::SmallVector<llvm::Value *>
+  emitLoop(llvm::Value *low, llvm::Value *high, llvm::Value *step,
+           llvm::ArrayRef<llvm::Value *> inits,
+           llvm::function_ref<llvm::SmallVector<llvm::Value *>(
+               llvm::Value *iv, llvm::ArrayRef<llvm::Value *> carried)>
+               body,
+           const llvm::Twine &name = "k");
+  void emitIf(llvm::Value *condition, llvm::function_ref<void()> then);
+  /// Value of `then` where the scalar condition holds, else `otherwise`.
+  llvm::Value *emitIfElse(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then,
+                          llvm::Value *otherwise);
+
+  /// A reduction's accumulator: one value, or value and index for argmax and argmin.
+  using Accumulator = llvm::SmallVector<llvm::Value *>;
+  Accumulator initialAccumulator(tgl::ReduceOp op);
+  Accumulator combine(tgl::ReduceOp op, const Accumulator &lhs, const Accumulator &rhs);
+  /// Emits the body at the current axes and adds its value.
+  Accumulator emitReducePoint(tgl::ReduceOp op, Accumulator accumulator);
+  /// Loops over the axes `order`, the accumulator carried, around `innermost`.
+  Accumulator emitSerialReduce(tgl::ReduceOp op, llvm::ArrayRef<unsigned> order,
+                               Accumulator accumulator,
+                               llvm::function_ref<Accumulator(Accumulator)> innermost);
+  Accumulator combineLanes(tgl::ReduceOp op, Accumulator accumulator, unsigned width);
+  /// Loops over `axes` in order, `body` innermost.
+  void emitNest(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes, llvm::function_ref<void()> body);
+  tgl::ValueExpr lowOf(tgl::AxesOp op, unsigned axis);
+  tgl::ValueExpr highOf(tgl::AxesOp op, unsigned axis);
+
+  //===--- Vectors (Lanes.cpp) ---===//
+
+  struct LaneChoice {
+    unsigned axis;   // of the op
+    unsigned width;  // lanes
+    unsigned unroll; // accumulators of a reduction
+  };
+  /// The axis of `op` along which its body is vectorised; none where that is not possible.
+  std::optional<LaneChoice> chooseLanes(tgl::AxesOp op);
+  void emitLaneParallel(tgl::ParallelOp op, const LaneChoice &choice);
+  void emitLaneRange(tgl::ParallelOp op, const LaneChoice &choice, llvm::Value *low,
+                     llvm::Value *high);
+  Accumulator emitLaneReduce(tgl::ReduceOp op, const LaneChoice &choice, Accumulator outer);
+  llvm::Value *emitFullEnd(llvm::Value *low, llvm::Value *high, unsigned step);
+  /// Emits `body` for lanes base, base + 1, ...; with `high`, those that are below it.
+  void withLanes(mlir::Value axis, unsigned width, llvm::Value *base, llvm::Value *high,
+                 llvm::function_ref<void()> body);
+
+private:
+  llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
+  void report(llvm::Value *bad, mlir::Operation *op, llvm::StringRef text,
+              llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
+
+public:
+  enum class Stride { Uniform, Unit, Other };
+  /// How an element offset moves along an axis: `varies` tells which other operands do.
+  static Stride strideAlong(const tgl::ValueExpr &offset, mlir::Value axis,
+                            llvm::function_ref<bool(mlir::Value)> varies);
+  /// Row-major offset of an access, in elements.
+  static tgl::ValueExpr elementOffset(tgl::TglTensorType type,
+                                      llvm::ArrayRef<tgl::ValueExpr> subscripts);
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_EMITTER_H
