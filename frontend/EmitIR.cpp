@@ -90,7 +90,7 @@ void Emitter::emitEntry() {
   for (const ScalarParam *scalar : program.scalars)
     scalars[scalar] = {Place::Scalar, block.getArgument(next++), {}};
   Region region(*this, &block, {}, {});
-  emitBody(program.body);
+  emitKernelBody(program.body);
 }
 
 Attribute Emitter::sizeAttr(const Size &size) {
@@ -256,7 +256,7 @@ void Emitter::emitCallee(const Stmt &stmt, StringRef name,
     binding(argument);
   {
     Region region(*this, &block, {}, {});
-    emitBody(callee.body);
+    emitKernelBody(callee.body);
   }
 
   std::swap(frames, outerFrames);

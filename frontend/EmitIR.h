@@ -15,6 +15,8 @@
 // - An equation that reads its target at other points than it writes: the values go to a fresh
 //   temporary over the equation's own points, then to the target. Where the target is read by a
 //   subscript or a guard, the old target is copied first instead.
+// - `+=`: a `tgl.write ... add`. An output that is accumulated into is filled with 0 first; a target of
+//   a storage type is widened to a temporary for the statement, so that each statement rounds once.
 // - Scalars at the top of a kernel: SSA values where they are made of constants, sizes, scalar
 //   arguments and loop variables (the host computes them); else temporaries of rank 0, which are
 //   also what scalar states at the top of a kernel are.

@@ -54,9 +54,13 @@ private:
   tgl::TglTensorType tensorType(llvm::ArrayRef<IndexExpr> dims, mlir::Type element);
 
   // --- statements (EmitIRStmt.cpp)
+  /// Outputs that are accumulated into start at 0.
+  void emitKernelBody(llvm::ArrayRef<Stmt *> body);
   void emitBody(llvm::ArrayRef<Stmt *> body);
   /// `following`: the statements after it in its body.
   void emitStmt(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
+  void emitPlainStmt(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
+  llvm::SmallVector<const Tensor *> narrowSums(const Stmt &stmt);
   void emitEquation(const Stmt &stmt);
   /// The axes that an equation runs along, bound or not.
   AxisSet equationAxes(const Stmt &stmt);
@@ -65,7 +69,10 @@ private:
   void emitWrite(const Stmt &stmt, mlir::Value target, mlir::Value value);
   /// No point reads an element that another point of the equation writes.
   bool readsOwnPointsOnly(const Stmt &stmt);
+  void emitElements(mlir::Value tensor, mlir::Location loc,
+                    llvm::function_ref<mlir::Value(llvm::ArrayRef<tgl::ValueExpr>)> value);
   void emitCopy(mlir::Value from, mlir::Value to, mlir::Location loc);
+  void emitFill(mlir::Value tensor, double value, mlir::Location loc);
   void emitDefine(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
   bool isOnHost(const Expr *expr);
   mlir::Value roundedState(const StateDef &state, const Expr *value);

@@ -30,9 +30,57 @@ void Emitter::emitBody(ArrayRef<Stmt *> body) {
     emitStmt(*body[position], body.drop_front(position + 1));
 }
 
+void Emitter::emitKernelBody(ArrayRef<Stmt *> body) {
+  llvm::SmallSetVector<const Tensor *, 4> sums;
+  forEachStmt(body, [&](const Stmt &stmt) {
+    if (stmt.kind == Stmt::Equation && stmt.accumulate && stmt.tensor->kind == Tensor::Out)
+      sums.insert(stmt.tensor);
+  });
+  for (const Tensor *tensor : sums)
+    emitFill(tensors.lookup(tensor), 0, locate(tensor->span));
+  emitBody(body);
+}
+
 void Emitter::emitStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
   // What one statement computes is not kept for the next: tensors and states change in between.
   Region values(*this, nullptr, {}, {});
+  SmallVector<const Tensor *> narrow = narrowSums(stmt);
+  if (narrow.empty())
+    return emitPlainStmt(stmt, following);
+  Location loc = locate(stmt.span);
+  SmallVector<Value> targets;
+  for (const Tensor *tensor : narrow) {
+    targets.push_back(tensors.lookup(tensor));
+    auto type = cast<tgl::TglTensorType>(targets.back().getType());
+    Value wide = tgl::TempOp::create(
+        builder, loc, tgl::TglTensorType::get(&context, type.getDims(), type.getComputeType()),
+        tensor->name + ".sum");
+    emitCopy(targets.back(), wide, loc);
+    tensors[tensor] = wide;
+  }
+  emitPlainStmt(stmt, following);
+  for (auto [tensor, target] : llvm::zip_equal(narrow, targets)) {
+    emitCopy(tensors.lookup(tensor), target, loc);
+    tensors[tensor] = target;
+  }
+}
+
+/// Tensors of storage types that the statement accumulates into.
+SmallVector<const Tensor *> Emitter::narrowSums(const Stmt &stmt) {
+  llvm::SmallSetVector<const Tensor *, 4> sums;
+  auto inspect = [&](const Stmt &inner) {
+    if (inner.kind == Stmt::Equation && inner.accumulate &&
+        computeType(inner.tensor->type) != inner.tensor->type)
+      sums.insert(inner.tensor);
+  };
+  if (!parallelDepth && stmt.kind != Stmt::For) {
+    inspect(stmt);
+    forEachStmt(stmt.body, inspect);
+  }
+  return sums.takeVector();
+}
+
+void Emitter::emitPlainStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
   switch (stmt.kind) {
   case Stmt::Equation: return emitEquation(stmt);
   case Stmt::Define: return emitDefine(stmt, following);
@@ -155,17 +203,31 @@ bool Emitter::readsOwnPointsOnly(const Stmt &stmt) {
   return result;
 }
 
-void Emitter::emitCopy(Value from, Value to, Location loc) {
+/// Writes every element; `value` is called at each point.
+void Emitter::emitElements(Value tensor, Location loc,
+                           llvm::function_ref<Value(ArrayRef<tgl::ValueExpr>)> value) {
+  auto type = cast<tgl::TglTensorType>(tensor.getType());
   SmallVector<tgl::AxisSpec> axes;
-  for (auto [position, dim] : llvm::enumerate(cast<tgl::TglTensorType>(from.getType()).getDims()))
+  for (auto [position, dim] : llvm::enumerate(type.getDims()))
     axes.push_back({"d" + std::to_string(position), 0, dim.getExpr()});
   auto op = tgl::ParallelOp::create(builder, loc, axes);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&op.getBody().front());
   SmallVector<tgl::ValueExpr> subscripts(op.getAxes().begin(), op.getAxes().end());
-  Value value = tgl::ReadOp::create(builder, loc, from, subscripts);
-  value = coerce(value, cast<tgl::TglTensorType>(to.getType()).getComputeType(), loc);
-  tgl::WriteOp::create(builder, loc, value, to, subscripts);
+  Value element = coerce(value(subscripts), type.getComputeType(), loc);
+  tgl::WriteOp::create(builder, loc, element, tensor, subscripts);
+}
+
+void Emitter::emitCopy(Value from, Value to, Location loc) {
+  emitElements(to, loc, [&](ArrayRef<tgl::ValueExpr> subscripts) -> Value {
+    return tgl::ReadOp::create(builder, loc, from, subscripts);
+  });
+}
+
+void Emitter::emitFill(Value tensor, double value, Location loc) {
+  Type type = cast<tgl::TglTensorType>(tensor.getType()).getComputeType();
+  emitElements(tensor, loc,
+               [&](ArrayRef<tgl::ValueExpr>) { return constant(type, value, loc); });
 }
 
 //===----------------------------------------------------------------------===//
