@@ -39,12 +39,7 @@ SmallVector<tgl::ValueExpr> Emitter::valueExprs(ArrayRef<IndexExpr> exprs) {
 }
 
 Value Emitter::indexOf(const IndexExpr &expr, Location loc) {
-  tgl::ValueExpr value = valueExpr(expr);
-  if (std::optional<int64_t> known = value.asConstant())
-    return constantInt(builder.getIndexType(), *known, loc);
-  if (Value known = value.asValue())
-    return known;
-  return tgl::IndexOp::create(builder, loc, value);
+  return tgl::materialize(builder, loc, valueExpr(expr));
 }
 
 SmallVector<ArrayRef<const Var *>> Emitter::splitAtData(ArrayRef<const Var *> vars) {
@@ -91,46 +86,11 @@ bool Emitter::usesAny(const Var &var, ArrayRef<const Var *> others) {
   });
 }
 
-/// Bounds that use axes of the same op; to be called where these are bound. Axes are counted after
-/// the operands, so all bounds are counted anew.
+/// Bounds that use axes of the same op; to be called where these are bound.
 void Emitter::setOwnRanges(tgl::AxesOp op, ArrayRef<const Var *> vars) {
-  bool usesOwn = false;
   for (auto [k, var] : llvm::enumerate(vars))
-    usesOwn |= usesAny(*var, vars.take_front(k));
-  if (!usesOwn)
-    return;
-  Block *block = op.getAxesBlock();
-  SmallVector<tgl::ValueExpr> bounds;
-  tgl::IndexOperands operands;
-  for (auto [k, var] : llvm::enumerate(vars))
-    for (bool isHigh : {false, true}) {
-      if (usesAny(*var, vars.take_front(k))) {
-        bounds.push_back(valueExpr(isHigh ? var->hi : var->lo));
-      } else {
-        ArrayAttr attrs = isHigh ? op.getHighs() : op.getLows();
-        bounds.push_back(
-            {cast<tgl::IndexExprAttr>(attrs[k]).getExpr(), ValueRange(op.getIndices())});
-      }
-      for (Value value : bounds.back().operands())
-        if (value.getParentBlock() != block)
-          operands.dimOf(value);
-    }
-  unsigned count = operands.values().size();
-  SmallVector<Attribute> lows, highs;
-  for (auto [position, bound] : llvm::enumerate(bounds)) {
-    IndexExpr expr = bound.expr().substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
-      if (var.isSymbol())
-        return std::nullopt;
-      Value value = bound.operands()[var.position()];
-      if (value.getParentBlock() == block)
-        return IndexExpr::dim(count + cast<BlockArgument>(value).getArgNumber());
-      return IndexExpr::dim(operands.dimOf(value));
-    });
-    (position % 2 ? highs : lows).push_back(tgl::IndexExprAttr::get(&context, expr));
-  }
-  op.getIndicesMutable().assign(operands.values());
-  op.setLowsAttr(builder.getArrayAttr(lows));
-  op.setHighsAttr(builder.getArrayAttr(highs));
+    if (usesAny(*var, vars.take_front(k)))
+      tgl::setAxisRange(op, k, valueExpr(var->lo), valueExpr(var->hi));
 }
 
 std::string Emitter::subscriptText(ArrayRef<IndexExpr> subscripts, Span span) {

@@ -17,6 +17,7 @@
 #include "frontend/EmitIR.h"
 #include "frontend/EmitIRAnalysis.h"
 #include "ir/Tgl.h"
+#include "ir/TglUtils.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringSet.h"
 

@@ -207,9 +207,9 @@ TEST_F(EmitTest, Attention) {
   EmitOptions options;
   options.tile = 16;
   std::string text = emit(options);
-  EXPECT_EQ(count(text, "tgl.temp \"acc\" : <[D], f32>"), 1u) << text;
-  EXPECT_EQ(count(text, "tgl.temp \"s\" : <[16], f32>"), 1u) << text;
-  EXPECT_EQ(count(text, "tgl.temp \"p\" : <[16], f32>"), 1u) << text;
+  EXPECT_EQ(count(text, "tgl.temp \"acc\" : !tgl.tensor<[D], f32>"), 1u) << text;
+  EXPECT_EQ(count(text, "tgl.temp \"s\" : !tgl.tensor<[16], f32>"), 1u) << text;
+  EXPECT_EQ(count(text, "tgl.temp \"p\" : !tgl.tensor<[16], f32>"), 1u) << text;
   EXPECT_EQ(count(text, "tgl.temp"), 3u) << text;
   EXPECT_EQ(count(text, "size 16 iter"), 1u) << text;
   // Over i; acc's start and update; s; p; o.
@@ -230,7 +230,7 @@ TEST_F(EmitTest, ReadsTarget) {
   pointwise->readsTarget = true;
   program.body = {whole, pointwise};
   std::string text = emit();
-  EXPECT_EQ(count(text, "tgl.temp \"h.new\" : <[N], f32>"), 1u) << text;
+  EXPECT_EQ(count(text, "tgl.temp \"h.new\" : !tgl.tensor<[N], f32>"), 1u) << text;
   EXPECT_EQ(count(text, "tgl.temp"), 1u) << text;
   EXPECT_EQ(count(text, "tgl.parallel"), 3u) << text;
 }
@@ -249,6 +249,17 @@ TEST_F(EmitTest, RaggedReduction) {
   EXPECT_EQ(count(text, "tgl.reduce count"), 1u) << text;
 }
 
+/// Bounds of an axis that use an earlier axis of the same op.
+TEST_F(EmitTest, TriangularAxes) {
+  IndexExpr N = size("N");
+  Tensor *x = tensor("x", Tensor::In, {N, N}), *y = tensor("y", Tensor::Out, {});
+  Var *i = var("i", 0, N);
+  Var *j = var("j", at(i), N);
+  program.body = {equation(y, {}, {}, reduce(Reduction::Sum, read(x, {at(i), at(j)}), {i, j}))};
+  std::string text = emit();
+  EXPECT_EQ(count(text, "tgl.reduce sum (%i = 0 to N, %j = %i to N)"), 1u) << text;
+}
+
 /// A costly value that varies along fewer axes than the block is computed before it.
 TEST_F(EmitTest, HoistedValue) {
   IndexExpr M = size("M"), N = size("N"), K = size("K");
@@ -263,7 +274,7 @@ TEST_F(EmitTest, HoistedValue) {
   parallel->vars = {i, j};
   program.body = {parallel};
   std::string text = emit();
-  EXPECT_EQ(count(text, "tgl.temp \"mu\" : <[M], f32>"), 1u) << text;
+  EXPECT_EQ(count(text, "tgl.temp \"mu\" : !tgl.tensor<[M], f32>"), 1u) << text;
   EXPECT_EQ(count(text, "tgl.temp"), 1u) << text;
   EXPECT_EQ(count(text, "tgl.parallel"), 2u) << text;
 }
