@@ -215,6 +215,31 @@ def WriteOp : Tgl_Op<"write", [AttrSizedOperandSegments, IndexedOp]> {
   let hasVerifier = 1;
 }
 
+def SortOp : Tgl_Op<"sort", [IndexedOp]> {
+  let summary = "sorts a row of a tensor in place, and with it a row of positions";
+  let description = [{
+    The elements `values[s_0, ..., s_r, :]` come into ascending order, or with `descending` into
+    descending order, and those of `positions`, of the same shape, move along. Stable; nan is the
+    largest, as in PyTorch.
+
+    ```mlir
+    tgl.sort %v, %p[%i] descending : !tgl.tensor<[M, N], f32>, !tgl.tensor<[M, N], i64>
+    ```
+  }];
+  let arguments = (ins Arg<TglTensorType, "", [MemRead, MemWrite]>:$values,
+                       Arg<TglTensorType, "", [MemRead, MemWrite]>:$positions,
+                       IndexExprArrayAttr:$subscripts, Variadic<Index>:$indices, UnitAttr:$descending);
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$values, "::mlir::Value":$positions,
+                   "::llvm::ArrayRef<ValueExpr>":$subscripts, CArg<"bool", "false">:$descending)>
+  ];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<ValueExpr> getSubscriptExprs();
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Axes
 //===----------------------------------------------------------------------===//

@@ -12,12 +12,20 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Pipeline.h"
+#include "llvm/Support/CommandLine.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<tegula::tgl::TglDialect, mlir::arith::ArithDialect, mlir::func::FuncDialect,
                   mlir::math::MathDialect, mlir::scf::SCFDialect>();
   mlir::registerTransformsPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Tegula's optimiser driver\n", registry));
+  auto counters = std::make_shared<tegula::Counters>();
+  tegula::registerTegulaPasses(counters);
+  llvm::cl::opt<bool> printCounters("tgl-counters", llvm::cl::desc("Print what the passes counted"));
+  mlir::LogicalResult result =
+      mlir::MlirOptMain(argc, argv, "Tegula's optimiser driver\n", registry);
+  if (printCounters)
+    counters->print(llvm::errs());
+  return mlir::asMainReturnCode(result);
 }

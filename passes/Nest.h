@@ -1,0 +1,100 @@
+//===- Nest.h - Taking statements apart and putting them together -------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What several passes need of nests of `parallel`s, reductions and loops: bounds and subscripts over
+// values, copies of axes, removal of what is unused.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_NEST_H
+#define TEGULA_PASSES_NEST_H
+
+#include "ir/Prove.h"
+#include "ir/Tgl.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tegula {
+
+/// On a reduction that came from a called kernel with its own precision: that precision.
+inline constexpr llvm::StringLiteral precisionAttrName = "tgl.precision";
+
+/// The bounds of an axis, a block argument of a parallel, reduce or scan.
+tgl::ValueExpr lowOf(mlir::Value axis);
+tgl::ValueExpr highOf(mlir::Value axis);
+/// The name that the user gave an axis, or empty.
+llvm::StringRef nameOf(mlir::Value axis);
+/// The op whose axis `value` is, or null.
+tgl::AxesOp axesOpOf(mlir::Value value);
+
+/// The value of an expression: a value itself, or a new tgl.index.
+mlir::Value materialize(mlir::OpBuilder &builder, mlir::Location loc, const tgl::ValueExpr &expr);
+
+/// The expression behind an integer value of any width (arithmetic is taken to be exact), seen through
+/// tgl.index, casts and integer arithmetic. Nothing where an integer that is not an index is data.
+std::optional<tgl::ValueExpr> integerExprOf(mlir::Value value);
+
+/// The number of points of a box whose bounds do not use its own axes.
+std::optional<tgl::ValueExpr> boxVolume(tgl::AxesOp op);
+
+/// A parallel over copies of `axes`, which may be of different ops and stand in an order in which
+/// bounds use earlier ones. Other values in bounds are looked up in `map`; the copies are added to it.
+tgl::ParallelOp copyAxes(mlir::OpBuilder &builder, mlir::Location loc,
+                         llvm::ArrayRef<mlir::Value> axes, mlir::IRMapping &map);
+
+/// Erases the ops of a block whose results are unused and that write nothing, nested blocks included.
+/// Returns how many.
+unsigned eraseUnusedOps(mlir::Block &block);
+
+/// Makes the `indices` of an op distinct values that its expressions use, with integer arithmetic
+/// folded in. Returns the number of folded ones.
+unsigned foldIndices(tgl::IndexedOp op);
+
+/// Values defined above the op that its regions use, and its operands.
+llvm::SetVector<mlir::Value> valuesUsedBy(mlir::Operation *op);
+
+/// Ops that run code in order, or are statements, around axes: for, tiles, launch, kernel.
+bool isSequential(mlir::Operation *op);
+
+/// Expressions at one place in a kernel, as a prover sees them: every value has a position, axes and
+/// loop variables around the place have ranges.
+class Scope {
+public:
+  Scope(Prover &prover, mlir::Operation *place);
+
+  const Domain &domain() const { return ranges; }
+  IndexExpr toDims(const tgl::ValueExpr &expr);
+  tgl::ValueExpr toValues(const IndexExpr &expr) const;
+  /// Adds the range of a variable that is not around the place.
+  void addAxis(mlir::Value axis, const tgl::ValueExpr &lo, const tgl::ValueExpr &hi);
+
+  /// A condition that holds at the place.
+  void assume(Condition condition) { ranges.conditions.push_back(std::move(condition)); }
+
+  bool proves(const Condition &condition) { return prover.proves(condition, ranges); }
+  bool provesInBounds(const tgl::ValueExpr &subscript, const IndexExpr &size) {
+    return prover.provesInBounds(toDims(subscript), size, ranges);
+  }
+  tgl::ValueExpr simplify(const tgl::ValueExpr &expr) {
+    return toValues(prover.simplify(toDims(expr), ranges));
+  }
+  /// An upper bound of the expression, in sizes.
+  std::optional<IndexExpr> maxOf(const tgl::ValueExpr &expr);
+
+private:
+  unsigned dimOf(mlir::Value value);
+  Prover &prover;
+  Domain ranges;
+  llvm::SmallVector<mlir::Value> values;
+};
+
+/// What is known of the sizes of a kernel: definitions, guards, dims.
+SizeFacts sizeFacts(tgl::KernelOp kernel);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_NEST_H

@@ -1,0 +1,62 @@
+//===- Outline.h - Moving a value to where its own axes are -------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Inside `parallel (i, j) { ... reduce (k) { X } }` an op X that uses i alone is computed for all i, j
+// and k. Its *own axes* are those that it, or what it is computed from, uses (with the axes that
+// their bounds use). An Outline says where a new statement over the own axes can stand, and what
+// must be copied into it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_OUTLINE_H
+#define TEGULA_PASSES_OUTLINE_H
+
+#include "passes/Nest.h"
+
+namespace tegula {
+
+/// What a value needs of the axes and ops around it, up to the first op that runs in order.
+struct Outline {
+  /// The new statement goes before this op, inside which the value stands.
+  mlir::Operation *anchor = nullptr;
+  /// Own axes among those of `anchor` and the ops in it, outermost first.
+  llvm::SmallVector<mlir::Value> axes;
+  /// What must be cloned, in order.
+  llvm::SetVector<mlir::Operation *> ops;
+};
+
+enum class OutlineMode {
+  /// Only if the value is now computed more than once per point of its own axes.
+  IfRepeated,
+  /// Always: the anchor stands among statements.
+  Always,
+};
+
+/// Nothing where the value is where it should be, or may not move: it depends on a private temporary,
+/// or on a tensor that the statement around it writes.
+std::optional<Outline> outline(mlir::Operation *op, llvm::ArrayRef<mlir::Value> needs,
+                               OutlineMode mode);
+
+/// A temporary with one dim for each axis, and the subscripts of the element of a point.
+struct AxesTemp {
+  mlir::Value tensor;
+  llvm::SmallVector<mlir::Value> axes;
+  /// Over `axes`.
+  llvm::SmallVector<tgl::ValueExpr> subscripts;
+  /// Over what `map` makes of the axes.
+  llvm::SmallVector<tgl::ValueExpr> subscriptsIn(const mlir::IRMapping &map) const;
+};
+
+/// A temporary over axes, created before `anchor`. Nothing where an extent has no bound in sizes; the
+/// size of a tile loop without one becomes `tileSize`.
+std::optional<AxesTemp> makeAxesTemp(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> axes,
+                                     mlir::Type elementType, llvm::StringRef name, Prover &prover,
+                                     int64_t tileSize);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_OUTLINE_H

@@ -1,0 +1,161 @@
+//===- Passes.td - The passes, in pipeline order -----------------------*- tablegen -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each entry says what the pass does, why it stands where it stands, what it does to rounding and
+// where it stops. Its example is the first test of test/passes/<flag without tgl->.mlir.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_PASSES_TD
+#define TEGULA_PASSES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// Simplify
+//===----------------------------------------------------------------------===//
+
+def InlinePass : Pass<"tgl-inline", "::mlir::ModuleOp"> {
+  let summary = "replaces calls of private kernels by their bodies";
+  let description = [{
+    `tgl.call @relu(%x, %y)` becomes the statements of `@relu` on `%x` and `%y`. Private kernels are
+    gone afterwards.
+
+    *Why here*: everything else works on one kernel; fusion across library calls needs their bodies.
+    *Rounding*: none; a callee's `precision` is kept on its reductions (attribute `tgl.precision`).
+    *Stops*: at nothing; recursion does not occur (the checker rejects it), and is an error here.
+  }];
+}
+
+def SimplifyAccessesPass : Pass<"tgl-simplify-accesses", "::tegula::tgl::KernelOp"> {
+  let summary = "makes subscripts and bounds canonical, drops fills and guards that ranges decide";
+  let description = [{
+    Folds `tgl.index` chains and integer arithmetic into the subscripts and bounds that use them,
+    simplifies these with the ranges of their axes (`(g*E + e) floordiv E` is `g`), and removes from
+    reads and writes what can be proved idle: a `fill` of a read that stays inside, a guard that
+    always holds, a division that is always exact, a comparison that ranges decide.
+
+    *Why here*: later passes compare accesses as expressions.
+    *Rounding*: none.
+    *Stops*: where the prover gives up; then the fill or guard stays, which is always right.
+  }];
+}
+
+def EliminateDeadEquationsPass : Pass<"tgl-eliminate-dead-equations", "::tegula::tgl::KernelOp"> {
+  let summary = "removes writes to temporaries that nobody reads, and what only they need";
+  let description = [{
+    *Why here*: inlined library kernels compute results that the caller ignores; later passes leave
+    temporaries behind that they have read through.
+    *Rounding*: none.
+    *Stops*: a temporary counts as read if any read of it exists, whatever its subscripts.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Fuse
+//===----------------------------------------------------------------------===//
+
+def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelOp"> {
+  let summary = "writes mean, var, logsumexp, softmax and log_softmax as sums and maxima";
+  let description = [{
+    mean: `sum / count`. var: mean first, then the mean of squared differences (two passes, stable).
+    logsumexp and the softmaxes subtract the maximum first (0 where it is infinite, in logsumexp).
+    sum, prod, max, min, any, all, count, argmax and argmin stay.
+
+    *Why here*: code generation knows fewer kinds, and fusion sees that softmax and logsumexp share
+    their maximum.
+    *Rounding*: defines it; the order of operations is PyTorch's.
+    *Stops*: at nothing.
+  }];
+}
+
+def ExpandScansPass : Pass<"tgl-expand-scans", "::tegula::tgl::KernelOp"> {
+  let summary = "writes cumulative scans and recurrences as loops, sorts as sorts of a row";
+  let description = [{
+    `y[i, j] = cumsum(x[i, j], over=j)` becomes a statement `parallel (i) { for j iter (acc) { ... c[i, j]
+    = acc } }` on a temporary `c`, read where the scan stood. sort, argsort and topk write their
+    sequence and its positions to two temporaries, sort the rows in place (`tgl.sort`, stable) and
+    read them. Scans of one sequence share their temporaries.
+
+    *Why here*: after this there are no `tgl.scan`s; distribution and fusion treat the new statements
+    like any other.
+    *Rounding*: sums run in order along the axis.
+    *Stops*: at nothing. A scan that depends on a loop's carried values expands inside that loop.
+  }];
+}
+
+def DistributePass : Pass<"tgl-distribute", "::tegula::tgl::KernelOp"> {
+  let summary = "computes each value once per point of its own axes";
+  let description = [{
+    A reduction that varies along fewer axes than the statement around it becomes its own statement
+    with a temporary over its axes: `y[i,j] = x[i,j] / sum(x[i,k] for k)` is `t[i] = sum(...)` and
+    `y[i,j] = x[i,j] / t[i]`. So does a costly factor of a contraction. A `parallel` block around a
+    sequential loop becomes an outer `parallel` over the axes that all carried values share, with
+    inner ones and private temporaries for the rest (docs/architecture.md).
+
+    *Why here*: fusion and scheduling start from statements that do no redundant work.
+    *Rounding*: none; temporaries have the compute type of the value.
+    *Stops*: a value whose range cannot be bounded by sizes stays where it is.
+  }];
+  let options = [Option<"tileSize", "tile-size", "int64_t", /*default=*/"64",
+                        "size of tile loops whose tiles need a temporary">];
+}
+
+def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
+  let summary = "groups statements into launches";
+  let description = [{
+    Pointwise producers are computed in their consumers where that costs nothing or little; statements
+    that share outer axes become one nest over these (softmax is `parallel (i) { m = max; s = sum;
+    parallel (j) { write } }`), and temporaries that no other nest reads become private to a point, or
+    values. Each nest is a `tgl.launch`.
+
+    *Why here*: the last pass that thinks in whole statements.
+    *Rounding*: none: a temporary of a storage type rounds also when it is read through (`tgl.convert`).
+    *Stops*: at dependences that are not point to point along the shared axes, at contractions, whose
+    operands are reused along the axes that a nest would run in order, and at recomputing reductions.
+  }];
+  let options = [
+    Option<"singletons", "singletons", "bool", /*default=*/"false",
+           "make a launch of every statement, without fusing">];
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
+  let summary = "gives each launch a strategy and maps its axes to the machine";
+  let description = [{
+    Strategy `general` runs any launch. It orders the axes of a `parallel` so that the last one is
+    contiguous in most accesses, and says for each axis of a `parallel` or `reduce` what carries it,
+    as a comma-separated list in `mapping`: `thread` (spread over CPU threads, or blocks and threads of
+    a GPU), `vector` (the one axis of a nest whose accesses are contiguous: vector lanes, or
+    neighbouring threads) or `loop` (in order).
+
+    *Why here*: code generation follows attributes and decides nothing.
+    *Rounding*: `vector` on a reduction splits it into lanes.
+    *Stops*: at nothing.
+  }];
+  let options = [Option<"gpu", "gpu", "bool", /*default=*/"false", "schedule for a GPU">];
+}
+
+//===----------------------------------------------------------------------===//
+// Between phases
+//===----------------------------------------------------------------------===//
+
+def VerifyPhasePass : Pass<"tgl-verify-phase", "::mlir::ModuleOp"> {
+  let summary = "checks what the phase before guarantees";
+  let description = [{
+    After `simplify`: no calls, no private kernels, no `tgl.index` that an access could hold. After
+    `fuse`: no scans, no derived reductions (mean, var, logsumexp); every statement stands in a launch.
+    After `schedule`: every launch has a strategy, every `parallel` in it a mapping.
+  }];
+  let options = [Option<"phase", "phase", "std::string", /*default=*/"",
+                        "the phase that has ended: simplify, fuse or schedule">];
+}
+
+#endif // TEGULA_PASSES_PASSES_TD

@@ -1,0 +1,165 @@
+//===- Pipeline.cpp - The table of contents of the compiler --------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Pipeline.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace tegula;
+using tgl::KernelOp;
+
+namespace {
+/// Adds passes to a manager, or only notes their names.
+class PipelineBuilder {
+public:
+  PipelineBuilder(OpPassManager *manager, const PipelineOptions &options)
+      : manager(manager), options(options) {}
+
+  void add(std::unique_ptr<Pass> pass) {
+    StringRef flag = pass->getArgument();
+    if (!llvm::is_contained(names, flag))
+      names.push_back(flag.str());
+    if (!manager || llvm::is_contained(options.disabled, flag))
+      return;
+    if (auto *counted = dynamic_cast<CountedBase *>(pass.get()))
+      counted->counters = options.counters;
+    if (pass->getOpName() == KernelOp::getOperationName() || !pass->getOpName())
+      manager->addNestedPass<KernelOp>(std::move(pass));
+    else
+      manager->addPass(std::move(pass));
+  }
+
+  /// What the phase guarantees from here on.
+  void endPhase(Phase phase) {
+    if (!manager || !options.checkInvariants)
+      return;
+    VerifyPhasePassOptions verifyOptions;
+    verifyOptions.phase = toString(phase).str();
+    manager->addPass(createVerifyPhasePass(verifyOptions));
+  }
+
+  std::vector<std::string> names;
+
+private:
+  OpPassManager *manager;
+  const PipelineOptions &options;
+};
+} // namespace
+
+static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options, Phase stopAfter) {
+  if (stopAfter < Phase::Simplify)
+    return;
+  // One kernel from here on: library calls are the caller's own statements.
+  pipeline.add(createInlinePass());
+  // Accesses become expressions that can be compared; what ranges decide is decided.
+  pipeline.add(createSimplifyAccessesPass());
+  // Arithmetic inside regions is MLIR's business.
+  pipeline.add(createCanonicalizerPass());
+  pipeline.add(createCSEPass());
+  // Results that nobody reads, then work done twice.
+  pipeline.add(createEliminateDeadEquationsPass());
+  // Structural zeros bound the loops, before anything depends on which axes a bound uses.
+  // Accumulation written as a tile loop is a reduction.
+  pipeline.endPhase(Phase::Simplify);
+  if (stopAfter < Phase::Fuse)
+    return;
+
+  // Fewer kinds of reductions, no scans.
+  pipeline.add(createExpandReductionsPass());
+  pipeline.add(createExpandScansPass());
+  // Each value once per point of its own axes: statements now do no redundant work...
+  pipeline.add(createDistributePass());
+  pipeline.add(createSimplifyAccessesPass());
+  // ...except where two do the same.
+  pipeline.add(createCanonicalizerPass());
+  pipeline.add(createCSEPass());
+  pipeline.add(createEliminateDeadEquationsPass());
+  // Statements that belong together run together; the rest of memory traffic goes.
+  pipeline.add(createFusePass());
+  pipeline.endPhase(Phase::Fuse);
+  if (stopAfter < Phase::Schedule)
+    return;
+
+  // What carries each axis.
+  SchedulePassOptions scheduleOptions;
+  scheduleOptions.gpu = options.machine == Machine::GPU;
+  pipeline.add(createSchedulePass(scheduleOptions));
+  pipeline.endPhase(Phase::Schedule);
+}
+
+void tegula::buildPipeline(OpPassManager &manager, const PipelineOptions &options, Phase stopAfter) {
+  PipelineBuilder builder(&manager, options);
+  addPasses(builder, options, stopAfter);
+}
+
+std::vector<std::string> tegula::pipelinePassNames() {
+  PipelineOptions options;
+  PipelineBuilder builder(nullptr, options);
+  addPasses(builder, options, Phase::Schedule);
+  return builder.names;
+}
+
+void tegula::instrument(PassManager &manager, const PipelineOptions &options, raw_ostream &stream) {
+  if (!options.printAfter.empty()) {
+    manager.getContext()->disableMultithreading();
+    bool all = llvm::is_contained(options.printAfter, "all");
+    std::vector<std::string> flags = options.printAfter;
+    manager.enableIRPrinting(
+        [](Pass *, Operation *) { return false; },
+        [all, flags](Pass *pass, Operation *) {
+          return all || llvm::is_contained(flags, pass->getArgument());
+        },
+        /*printModuleScope=*/false, /*printAfterOnlyOnChange=*/false,
+        /*printAfterOnlyOnFailure=*/false, stream);
+  }
+  if (options.timing)
+    manager.enableTiming();
+}
+
+namespace {
+struct TextOptions : PassPipelineOptions<TextOptions> {
+  Option<bool> gpu{*this, "gpu", llvm::cl::desc("schedule for a GPU"), llvm::cl::init(false)};
+  Option<std::string> stopAfter{*this, "stop-after", llvm::cl::desc("the last phase"),
+                                llvm::cl::init("schedule")};
+  ListOption<std::string> disable{*this, "disable", llvm::cl::desc("passes to leave out, by flag")};
+};
+} // namespace
+
+/// Registers a pass whose instances count into `counters`.
+template <typename Create>
+static void registerCounted(Create create, const std::shared_ptr<Counters> &counters) {
+  registerPass([create, counters] {
+    std::unique_ptr<Pass> pass = create();
+    if (auto *counted = dynamic_cast<CountedBase *>(pass.get()))
+      counted->counters = counters;
+    return pass;
+  });
+}
+
+void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
+  registerCounted([] { return createInlinePass(); }, counters);
+  registerCounted([] { return createSimplifyAccessesPass(); }, counters);
+  registerCounted([] { return createEliminateDeadEquationsPass(); }, counters);
+  registerCounted([] { return createExpandReductionsPass(); }, counters);
+  registerCounted([] { return createExpandScansPass(); }, counters);
+  registerCounted([] { return createDistributePass(); }, counters);
+  registerCounted([] { return createFusePass(); }, counters);
+  registerCounted([] { return createSchedulePass(); }, counters);
+  registerCounted([] { return createVerifyPhasePass(); }, counters);
+  PassPipelineRegistration<TextOptions>(
+      "tgl-pipeline", "All passes of the phases simplify, fuse and schedule",
+      [counters](OpPassManager &manager, const TextOptions &text) {
+        PipelineOptions options;
+        options.counters = counters;
+        options.machine = text.gpu ? Machine::GPU : Machine::CPU;
+        options.disabled.assign(text.disable.begin(), text.disable.end());
+        buildPipeline(manager, options, parsePhase(text.stopAfter).value_or(Phase::Schedule));
+      });
+}

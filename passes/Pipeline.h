@@ -1,0 +1,56 @@
+//===- Pipeline.h - The passes in order ---------------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_PIPELINE_H
+#define TEGULA_PASSES_PIPELINE_H
+
+#include "mlir/Pass/PassManager.h"
+#include "passes/Counters.h"
+#include "passes/Phases.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
+
+namespace tegula {
+
+/// What kind of machine the schedule is for.
+enum class Machine { CPU, GPU };
+
+struct PipelineOptions {
+  Machine machine = Machine::CPU;
+  /// Passes left out, by flag: `tgl-fuse`. A pass that later stages need is missed by the verifier
+  /// of its phase, which says so.
+  std::vector<std::string> disabled;
+  /// Passes after which the IR is printed, by flag; `all` for every pass.
+  std::vector<std::string> printAfter;
+  /// Run the verifier passes that stand between phases.
+  bool checkInvariants = true;
+  /// Where passes count what they do, if anywhere.
+  std::shared_ptr<Counters> counters;
+  /// Print the times of all passes when the pass manager has run.
+  bool timing = false;
+};
+
+/// Adds the passes of the phases simplify, fuse and schedule, up to `stopAfter`, to a pass manager
+/// for modules.
+void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options,
+                   Phase stopAfter = Phase::Schedule);
+
+/// Turns on what `options` ask to be printed (printAfter, timing); call before running.
+void instrument(mlir::PassManager &manager, const PipelineOptions &options,
+                llvm::raw_ostream &stream = llvm::errs());
+
+/// The flags that `disabled` and `printAfter` understand, in pipeline order.
+std::vector<std::string> pipelinePassNames();
+
+/// Registers every pass and the pipeline `tgl-pipeline` with command lines (tegula-opt). Passes made
+/// from a command line count into `counters`.
+void registerTegulaPasses(const std::shared_ptr<Counters> &counters = nullptr);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_PIPELINE_H

@@ -1,0 +1,38 @@
+//===- Schedule.cpp - A strategy and a mapping for each launch -----------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/schedule/Strategy.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+namespace tegula {
+#define GEN_PASS_DEF_SCHEDULEPASS
+#include "passes/Passes.h.inc"
+} // namespace tegula
+
+namespace {
+struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
+  using Counted::Counted;
+
+  void runOnOperation() override {
+    Machine machine = gpu ? Machine::GPU : Machine::CPU;
+    getOperation().walk([&](LaunchOp launch) {
+      ScheduleCounts counts;
+      for (const Strategy *strategy : strategies())
+        if (strategy->applies(launch, machine)) {
+          strategy->schedule(launch, machine, counts);
+          launch.setStrategy(strategy->name());
+          break;
+        }
+      count("parallels reordered", counts.axesReordered);
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,162 @@
+//===- SimplifyAccesses.cpp - Canonical subscripts and bounds ------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "mlir/IR/Matchers.h"
+#include "passes/Conditions.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+namespace tegula {
+#define GEN_PASS_DEF_SIMPLIFYACCESSESPASS
+#include "passes/Passes.h.inc"
+} // namespace tegula
+
+/// Whether ranges could make the expression simpler: sums of products of variables are canonical.
+static bool hasDecisions(const IndexExpr &expr) {
+  return llvm::any_of(expr.terms(), [](const IndexExpr::Term &term) {
+    return llvm::any_of(term.factors, [](const auto &factor) {
+      return factor.first->kind != IndexExpr::AtomKind::Variable;
+    });
+  });
+}
+
+/// True or false where the ranges around `place` decide a comparison.
+static std::optional<bool> decide(const Comparison &comparison, Scope &scope) {
+  if (scope.proves(comparison.inDims(scope)))
+    return true;
+  if (scope.proves(comparison.negated().inDims(scope)))
+    return false;
+  return std::nullopt;
+}
+
+namespace {
+struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<SimplifyAccessesPass>> {
+  void runOnOperation() override {
+    Prover prover(sizeFacts(getOperation()));
+    // Outermost first: ranges of inner axes build on those of outer ones.
+    SmallVector<Operation *> ops;
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops) {
+      if (auto indexed = dyn_cast<IndexedOp>(op)) {
+        count("indices folded", foldIndices(indexed));
+        simplifyExprs(indexed, prover);
+      }
+      if (auto read = dyn_cast<ReadOp>(op))
+        simplifyRead(read, prover);
+      else if (auto write = dyn_cast<WriteOp>(op))
+        simplifyGuard(write.getGuardMutable(), write, prover);
+      else if (auto compare = dyn_cast<arith::CmpIOp>(op))
+        decideComparison(compare, prover);
+    }
+    eraseUnusedOps(getOperation().getBody().front());
+  }
+
+  /// Rewrites every expression with divisions, minima, maxima or conditionals.
+  void simplifyExprs(IndexedOp op, Prover &prover) {
+    std::optional<Scope> scope;
+    // Bounds count their own axes after the indices; those are left alone.
+    size_t numIndices = op.getIndices().size();
+    bool changed = false;
+    auto simplify = [&](IndexExprAttr attr) {
+      const IndexExpr &expr = attr.getExpr();
+      if (!hasDecisions(expr) || llvm::any_of(expr.variables(), [&](const IndexVar &var) {
+            return !var.isSymbol() && var.position() >= numIndices;
+          }))
+        return attr;
+      if (!scope)
+        scope.emplace(prover, op);
+      ValueExpr before(expr, op.getIndices()), after = scope->simplify(before);
+      if (before == after)
+        return attr;
+      changed = true;
+      count("expressions simplified");
+      IndexOperands operands{ValueRange(op.getIndices())};
+      return IndexExprAttr::get(op->getContext(), operands.add(after));
+    };
+    for (NamedAttribute attr : llvm::to_vector(op->getAttrs())) {
+      if (auto expr = dyn_cast<IndexExprAttr>(attr.getValue())) {
+        op->setAttr(attr.getName(), simplify(expr));
+      } else if (auto array = dyn_cast<ArrayAttr>(attr.getValue());
+                 array && llvm::all_of(array, llvm::IsaPred<IndexExprAttr>)) {
+        SmallVector<Attribute> simplified;
+        for (Attribute element : array)
+          simplified.push_back(simplify(cast<IndexExprAttr>(element)));
+        op->setAttr(attr.getName(), ArrayAttr::get(op->getContext(), simplified));
+      }
+    }
+    if (changed)
+      foldIndices(op); // operands that are not used any more
+  }
+
+  void simplifyRead(ReadOp read, Prover &prover) {
+    simplifyGuard(read.getGuardMutable(), read, prover);
+    if (!read.getFill() && read.getExactNumerators().empty())
+      return;
+    Scope scope(prover, read);
+    if (read.getGuard())
+      for (const Conjunct &conjunct : conjunctsOf(read.getGuard()))
+        if (conjunct.comparison)
+          scope.assume(conjunct.comparison->inDims(scope));
+    // Divisions that are always exact.
+    SmallVector<Attribute> numerators, denominators;
+    for (auto [numerator, denominator] :
+         llvm::zip_equal(read.getExactNumerators(), read.getExactDenominators())) {
+      ValueExpr above(cast<IndexExprAttr>(numerator).getExpr(), read.getIndices());
+      ValueExpr below(cast<IndexExprAttr>(denominator).getExpr(), read.getIndices());
+      if (scope.proves(Condition::divides(scope.toDims(above), scope.toDims(below))))
+        continue;
+      numerators.push_back(numerator);
+      denominators.push_back(denominator);
+    }
+    Builder builder(read.getContext());
+    if (numerators.size() != read.getExactNumerators().size()) {
+      read.setExactNumeratorsAttr(builder.getArrayAttr(numerators));
+      read.setExactDenominatorsAttr(builder.getArrayAttr(denominators));
+      foldIndices(cast<IndexedOp>(read.getOperation()));
+    }
+    if (!read.getFill() || !numerators.empty())
+      return;
+    for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims()))
+      if (!scope.provesInBounds(subscript, dim.getExpr()))
+        return;
+    read.getFillMutable().clear();
+    count("fills dropped");
+  }
+
+  void simplifyGuard(MutableOperandRange guard, Operation *access, Prover &prover) {
+    if (guard.empty())
+      return;
+    SmallVector<Conjunct> conjuncts = conjunctsOf(guard[0].get());
+    Scope scope(prover, access);
+    for (const Conjunct &conjunct : conjuncts) {
+      if (matchPattern(conjunct.value, m_One()))
+        continue;
+      if (!conjunct.comparison || !scope.proves(conjunct.comparison->inDims(scope)))
+        return;
+    }
+    guard.clear();
+    count("guards dropped");
+  }
+
+  void decideComparison(arith::CmpIOp compare, Prover &prover) {
+    SmallVector<Conjunct> conjuncts = conjunctsOf(compare.getResult());
+    if (!conjuncts[0].comparison)
+      return;
+    Scope scope(prover, compare);
+    std::optional<bool> holds = decide(*conjuncts[0].comparison, scope);
+    if (!holds)
+      return;
+    OpBuilder builder(compare);
+    compare.getResult().replaceAllUsesWith(
+        arith::ConstantIntOp::create(builder, compare.getLoc(), *holds, 1));
+    count("comparisons decided");
+  }
+};
+} // namespace

@@ -1,0 +1,42 @@
+//===- Strategy.h - Ways to run a launch --------------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A strategy says when it applies and writes its decisions into the launch. Each lives in a file of
+// its own here; Strategy.cpp lists them, special ones first. `general` applies to everything.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_SCHEDULE_STRATEGY_H
+#define TEGULA_PASSES_SCHEDULE_STRATEGY_H
+
+#include "ir/Tgl.h"
+#include "passes/Pipeline.h"
+
+namespace tegula {
+
+struct ScheduleCounts {
+  unsigned axesReordered = 0;
+};
+
+class Strategy {
+public:
+  virtual ~Strategy() = default;
+  virtual llvm::StringRef name() const = 0;
+  virtual bool applies(tgl::LaunchOp launch, Machine machine) const = 0;
+  /// Orders axes and sets `mapping`s and parameters; changes nothing but the order of computation.
+  virtual void schedule(tgl::LaunchOp launch, Machine machine, ScheduleCounts &counts) const = 0;
+};
+
+/// All strategies in order of preference.
+llvm::ArrayRef<const Strategy *> strategies();
+
+/// The strategy of last resort.
+const Strategy &generalStrategy();
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_SCHEDULE_STRATEGY_H
