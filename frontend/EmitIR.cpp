@@ -58,8 +58,8 @@ OwningOpRef<ModuleOp> Emitter::emit() {
 void Emitter::emitEntry() {
   SmallVector<tgl::KernelArgument> arguments;
   for (const Tensor *tensor : program.inputs)
-    arguments.push_back({tensor->name, tensor->kind == Tensor::Inout ? "inout" : "in",
-                         tensorType(*tensor)});
+    arguments.push_back(
+        {tensor->name, tensor->kind == Tensor::Inout ? "inout" : "in", tensorType(*tensor)});
   for (const Tensor *tensor : program.outputs)
     arguments.push_back({tensor->name, "out", tensorType(*tensor)});
   for (const ScalarParam *scalar : program.scalars)
@@ -101,11 +101,16 @@ Attribute Emitter::sizeAttr(const Size &size) {
 
 static tgl::GuardKind guardKind(Guard::Kind kind) {
   switch (kind) {
-  case Guard::NonNegative: return tgl::GuardKind::NonNegative;
-  case Guard::Zero: return tgl::GuardKind::Zero;
-  case Guard::NonZero: return tgl::GuardKind::NonZero;
-  case Guard::Divides: return tgl::GuardKind::Divides;
-  case Guard::InBounds: return tgl::GuardKind::InBounds;
+  case Guard::NonNegative:
+    return tgl::GuardKind::NonNegative;
+  case Guard::Zero:
+    return tgl::GuardKind::Zero;
+  case Guard::NonZero:
+    return tgl::GuardKind::NonZero;
+  case Guard::Divides:
+    return tgl::GuardKind::Divides;
+  case Guard::InBounds:
+    return tgl::GuardKind::InBounds;
   }
   llvm_unreachable("a kind of guard");
 }
@@ -229,8 +234,7 @@ void Emitter::emitCall(const Stmt &stmt) {
     emitCopy(from, to, loc);
 }
 
-void Emitter::emitCallee(const Stmt &stmt, StringRef name,
-                         ArrayRef<tgl::KernelArgument> arguments,
+void Emitter::emitCallee(const Stmt &stmt, StringRef name, ArrayRef<tgl::KernelArgument> arguments,
                          ArrayRef<std::function<void(Value)>> bind) {
   const Callee &callee = *stmt.callee;
   // A kernel sees nothing of its caller but sizes.

@@ -9,13 +9,15 @@
 // The module holds the entry kernel and one private kernel for each call. Kernel arguments stand in
 // the order inputs (and inouts), outputs, run-time scalars. What becomes of each construct:
 //
-// - Equation: `tgl.parallel` over its index variables with scalar arithmetic and a `tgl.write`; with
+// - Equation: `tgl.parallel` over its index variables with scalar arithmetic and a `tgl.write`;
+// with
 //   no variables, a `tgl.parallel` without axes. Where an axis's bounds hold an integer read from
 //   data that varies along earlier axes, the axes are split over nested `tgl.parallel`s.
 // - An equation that reads its target at other points than it writes: the values go to a fresh
 //   temporary over the equation's own points, then to the target. Where the target is read by a
 //   subscript or a guard, the old target is copied first instead.
-// - `+=`: a `tgl.write ... add`. An output that is accumulated into is filled with 0 first; a target of
+// - `+=`: a `tgl.write ... add`. An output that is accumulated into is filled with 0 first; a
+// target of
 //   a storage type is widened to a temporary for the statement, so that each statement rounds once.
 // - Scalars at the top of a kernel: SSA values where they are made of constants, sizes, scalar
 //   arguments and loop variables (the host computes them); else temporaries of rank 0, which are
@@ -39,17 +41,17 @@
 //   is carried by it); one that also varies along inner axes is a private `tgl.temp` over
 //   them, computed in an inner `tgl.parallel`;
 // - a cheap value is instead recomputed where it is used. Cheap are constants, indices, states,
-//   reads and other cheap values joined by at most eight operations (a read counts as one), none of them a division, an
-//   elementary function, a reduction, a scan or a random number; a value that reads a state or a
-//   tensor which a later statement of the block changes is never recomputed;
+//   reads and other cheap values joined by at most eight operations (a read counts as one), none of
+//   them a division, an elementary function, a reduction, a scan or a random number; a value that
+//   reads a state or a tensor which a later statement of the block changes is never recomputed;
 // - a costly value that depends on no state, stands outside of loops and does not vary along all of
 //   the outer axes is computed before the block, into a temporary;
 // - a reduction in a statement that runs along inner axes, itself constant along them, is computed
 //   before them.
 //
 // Where that form does not exist (an inner axis of a stored value has bounds that are no sizes, or
-// the bounds of a loop or an outer axis vary along an inner one), all axes are outer, and everything
-// is computed at each point.
+// the bounds of a loop or an outer axis vary along an inner one), all axes are outer, and
+// everything is computed at each point.
 //
 // Float arithmetic carries `contract` and no other fast-math flag.
 //

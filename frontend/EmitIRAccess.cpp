@@ -134,8 +134,8 @@ Value Emitter::readConstant(const Expr *expr, const Tensor &tensor) {
     return value;
   Value inside;
   auto require = [&](arith::CmpIPredicate predicate, const IndexExpr &lhs, const IndexExpr &rhs) {
-    Value holds = arith::CmpIOp::create(builder, loc, predicate, indexOf(lhs, loc),
-                                        indexOf(rhs, loc));
+    Value holds =
+        arith::CmpIOp::create(builder, loc, predicate, indexOf(lhs, loc), indexOf(rhs, loc));
     inside = inside ? arith::AndIOp::create(builder, loc, inside, holds) : holds;
   };
   for (auto [subscript, dim] : llvm::zip_equal(expr->subscripts, expr->tensor->dims)) {

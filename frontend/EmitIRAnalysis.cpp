@@ -189,9 +189,8 @@ bool Analysis::dependsOnState(const Expr *expr) {
 }
 
 bool Analysis::readsTensor(const Expr *expr, const Tensor *tensor) {
-  return refersTo(expr, [&](const Expr *node) {
-    return node->kind == Expr::Read && node->tensor == tensor;
-  });
+  return refersTo(
+      expr, [&](const Expr *node) { return node->kind == Expr::Read && node->tensor == tensor; });
 }
 
 bool Analysis::readsTensor(const IndexExpr &expr, const Tensor *tensor) {

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // EmitIR.h says which axes are outer and where values live. Everything here asks one question,
-// "along which axes does this vary that no region around me binds?": those are the axes of the inner
-// `tgl.parallel` that computes it, and the dims of the private temporary that holds it.
+// "along which axes does this vary that no region around me binds?": those are the axes of the
+// inner `tgl.parallel` that computes it, and the dims of the private temporary that holds it.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/EmitIRImpl.h"
@@ -116,8 +116,8 @@ std::optional<IndexExpr> Emitter::extentOf(const Var &var) {
   IndexExpr extent = var.hi - var.lo;
   bool isNonNegative = llvm::all_of(extent.terms(), [](const IndexExpr::Term &term) {
     return term.coefficient >= 0 && llvm::all_of(term.factors, [](const auto &factor) {
-      return factor.first->kind == IndexExpr::AtomKind::Variable;
-    });
+             return factor.first->kind == IndexExpr::AtomKind::Variable;
+           });
   });
   return isNonNegative ? extent : IndexExpr::max(extent, IndexExpr(0));
 }
@@ -191,8 +191,7 @@ Place Emitter::createStored(StringRef name, Type element, ArrayRef<const Var *> 
   return {Place::Stored, tensor, SmallVector<const Var *, 4>(axes)};
 }
 
-void Emitter::forPoints(ArrayRef<const Var *> axes, Location loc,
-                        llvm::function_ref<void()> body) {
+void Emitter::forPoints(ArrayRef<const Var *> axes, Location loc, llvm::function_ref<void()> body) {
   if (axes.empty() && parallelDepth)
     return body();
   // Data in bounds is read on the device.

@@ -31,20 +31,34 @@ static Value create(OpBuilder &builder, Location loc, Args &&...args) {
 
 Type Emitter::typeOf(DType type) {
   switch (type) {
-  case DType::F64: return builder.getF64Type();
-  case DType::F32: return builder.getF32Type();
-  case DType::F16: return builder.getF16Type();
-  case DType::BF16: return builder.getBF16Type();
-  case DType::F8E4M3: return Float8E4M3FNType::get(&context);
-  case DType::F8E5M2: return Float8E5M2Type::get(&context);
-  case DType::I64: return builder.getI64Type();
-  case DType::I32: return builder.getI32Type();
-  case DType::I16: return builder.getIntegerType(16);
-  case DType::I8: return builder.getIntegerType(8);
-  case DType::U8: return builder.getIntegerType(8, /*isSigned=*/false);
-  case DType::I4: return builder.getIntegerType(4);
-  case DType::U4: return builder.getIntegerType(4, /*isSigned=*/false);
-  case DType::Bool: return builder.getI1Type();
+  case DType::F64:
+    return builder.getF64Type();
+  case DType::F32:
+    return builder.getF32Type();
+  case DType::F16:
+    return builder.getF16Type();
+  case DType::BF16:
+    return builder.getBF16Type();
+  case DType::F8E4M3:
+    return Float8E4M3FNType::get(&context);
+  case DType::F8E5M2:
+    return Float8E5M2Type::get(&context);
+  case DType::I64:
+    return builder.getI64Type();
+  case DType::I32:
+    return builder.getI32Type();
+  case DType::I16:
+    return builder.getIntegerType(16);
+  case DType::I8:
+    return builder.getIntegerType(8);
+  case DType::U8:
+    return builder.getIntegerType(8, /*isSigned=*/false);
+  case DType::I4:
+    return builder.getIntegerType(4);
+  case DType::U4:
+    return builder.getIntegerType(4, /*isSigned=*/false);
+  case DType::Bool:
+    return builder.getI1Type();
   }
   llvm_unreachable("a type of the language");
 }
@@ -163,9 +177,12 @@ Value Emitter::compute(const Expr *expr) {
   case Expr::Let: {
     const Place &place = lets.find(expr->let)->second;
     switch (place.kind) {
-    case Place::Inline: return eval(expr->let->value);
-    case Place::Scalar: return place.value;
-    case Place::Stored: return readStored(place, loc);
+    case Place::Inline:
+      return eval(expr->let->value);
+    case Place::Scalar:
+      return place.value;
+    case Place::Stored:
+      return readStored(place, loc);
     }
     llvm_unreachable("a kind of place");
   }
@@ -259,24 +276,42 @@ Value Emitter::computeUnary(const Expr *expr) {
     return x;
   }
   switch (expr->unary) {
-  case UnaryOp::Floor: return create<math::FloorOp>(builder, loc, x);
-  case UnaryOp::Ceil: return create<math::CeilOp>(builder, loc, x);
-  case UnaryOp::Round: return create<math::RoundEvenOp>(builder, loc, x);
-  case UnaryOp::Trunc: return create<math::TruncOp>(builder, loc, x);
-  case UnaryOp::Exp: return create<math::ExpOp>(builder, loc, x);
-  case UnaryOp::Exp2: return create<math::Exp2Op>(builder, loc, x);
-  case UnaryOp::Expm1: return create<math::ExpM1Op>(builder, loc, x);
-  case UnaryOp::Log: return create<math::LogOp>(builder, loc, x);
-  case UnaryOp::Log2: return create<math::Log2Op>(builder, loc, x);
-  case UnaryOp::Log1p: return create<math::Log1pOp>(builder, loc, x);
-  case UnaryOp::Sqrt: return create<math::SqrtOp>(builder, loc, x);
-  case UnaryOp::Rsqrt: return create<math::RsqrtOp>(builder, loc, x);
-  case UnaryOp::Sin: return create<math::SinOp>(builder, loc, x);
-  case UnaryOp::Cos: return create<math::CosOp>(builder, loc, x);
-  case UnaryOp::Tan: return create<math::TanOp>(builder, loc, x);
-  case UnaryOp::Tanh: return create<math::TanhOp>(builder, loc, x);
-  case UnaryOp::Erf: return create<math::ErfOp>(builder, loc, x);
-  default: llvm_unreachable("handled above");
+  case UnaryOp::Floor:
+    return create<math::FloorOp>(builder, loc, x);
+  case UnaryOp::Ceil:
+    return create<math::CeilOp>(builder, loc, x);
+  case UnaryOp::Round:
+    return create<math::RoundEvenOp>(builder, loc, x);
+  case UnaryOp::Trunc:
+    return create<math::TruncOp>(builder, loc, x);
+  case UnaryOp::Exp:
+    return create<math::ExpOp>(builder, loc, x);
+  case UnaryOp::Exp2:
+    return create<math::Exp2Op>(builder, loc, x);
+  case UnaryOp::Expm1:
+    return create<math::ExpM1Op>(builder, loc, x);
+  case UnaryOp::Log:
+    return create<math::LogOp>(builder, loc, x);
+  case UnaryOp::Log2:
+    return create<math::Log2Op>(builder, loc, x);
+  case UnaryOp::Log1p:
+    return create<math::Log1pOp>(builder, loc, x);
+  case UnaryOp::Sqrt:
+    return create<math::SqrtOp>(builder, loc, x);
+  case UnaryOp::Rsqrt:
+    return create<math::RsqrtOp>(builder, loc, x);
+  case UnaryOp::Sin:
+    return create<math::SinOp>(builder, loc, x);
+  case UnaryOp::Cos:
+    return create<math::CosOp>(builder, loc, x);
+  case UnaryOp::Tan:
+    return create<math::TanOp>(builder, loc, x);
+  case UnaryOp::Tanh:
+    return create<math::TanhOp>(builder, loc, x);
+  case UnaryOp::Erf:
+    return create<math::ErfOp>(builder, loc, x);
+  default:
+    llvm_unreachable("handled above");
   }
 }
 
@@ -377,8 +412,7 @@ Value Emitter::integerDivision(bool remainder, const Expr *expr) {
     isZero = compare(BinaryOp::EQ, b, zero, loc);
     isMinusOne = compare(BinaryOp::EQ, b, constantInt(type, -1, loc), loc);
     Value isSpecial = create<arith::OrIOp>(builder, loc, isZero, isMinusOne);
-    divisor =
-        arith::SelectOp::create(builder, loc, isSpecial, constantInt(type, 1, loc), b);
+    divisor = arith::SelectOp::create(builder, loc, isSpecial, constantInt(type, 1, loc), b);
   }
   if (!remainder) {
     Value quotient = create<arith::FloorDivSIOp>(builder, loc, a, divisor);
@@ -391,8 +425,8 @@ Value Emitter::integerDivision(bool remainder, const Expr *expr) {
   // By 1, which replaces 0 and -1, the remainder is the 0 that is wanted for both.
   Value rest = create<arith::RemSIOp>(builder, loc, a, divisor);
   Value isInexact = compare(BinaryOp::NE, rest, zero, loc);
-  Value differs = compare(BinaryOp::LT, create<arith::XOrIOp>(builder, loc, rest, divisor), zero,
-                          loc);
+  Value differs =
+      compare(BinaryOp::LT, create<arith::XOrIOp>(builder, loc, rest, divisor), zero, loc);
   Value mustMove = create<arith::AndIOp>(builder, loc, isInexact, differs);
   Value moved = create<arith::AddIOp>(builder, loc, rest, divisor);
   return arith::SelectOp::create(builder, loc, mustMove, moved, rest);
@@ -476,8 +510,8 @@ Value Emitter::integerPower(Value base, Value exponent, Location loc) {
   Value zero = constantInt(type, 0, loc), one = constantInt(type, 1, loc),
         minusOne = constantInt(type, -1, loc);
   auto bits = static_cast<int64_t>(type.getIntOrFloatBitWidth()) - 1;
-  auto loop = tgl::ForOp::create(builder, loc, StringRef("bit"), 0, bits,
-                                 ValueRange{one, base, exponent});
+  auto loop =
+      tgl::ForOp::create(builder, loc, StringRef("bit"), 0, bits, ValueRange{one, base, exponent});
   {
     OpBuilder::InsertionGuard guard(builder);
     Block *block = &loop.getBody().front();

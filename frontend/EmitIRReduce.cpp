@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A reduction over several axes is one op. Only where an axis's bounds hold data that varies along an
-// earlier axis (`for s, t in 0:length[s]`) the axes cannot stand in one op, and reductions nest.
+// A reduction over several axes is one op. Only where an axis's bounds hold data that varies along
+// an earlier axis (`for s, t in 0:length[s]`) the axes cannot stand in one op, and reductions nest.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/EmitIRImpl.h"
@@ -19,18 +19,30 @@ using namespace mlir;
 
 static tgl::ReduceKind reduceKind(Reduction kind) {
   switch (kind) {
-  case Reduction::Sum: return tgl::ReduceKind::Sum;
-  case Reduction::Prod: return tgl::ReduceKind::Prod;
-  case Reduction::Max: return tgl::ReduceKind::Max;
-  case Reduction::Min: return tgl::ReduceKind::Min;
-  case Reduction::Mean: return tgl::ReduceKind::Mean;
-  case Reduction::Var: return tgl::ReduceKind::Var;
-  case Reduction::Any: return tgl::ReduceKind::Any;
-  case Reduction::All: return tgl::ReduceKind::All;
-  case Reduction::Count: return tgl::ReduceKind::Count;
-  case Reduction::ArgMax: return tgl::ReduceKind::ArgMax;
-  case Reduction::ArgMin: return tgl::ReduceKind::ArgMin;
-  case Reduction::LogSumExp: return tgl::ReduceKind::LogSumExp;
+  case Reduction::Sum:
+    return tgl::ReduceKind::Sum;
+  case Reduction::Prod:
+    return tgl::ReduceKind::Prod;
+  case Reduction::Max:
+    return tgl::ReduceKind::Max;
+  case Reduction::Min:
+    return tgl::ReduceKind::Min;
+  case Reduction::Mean:
+    return tgl::ReduceKind::Mean;
+  case Reduction::Var:
+    return tgl::ReduceKind::Var;
+  case Reduction::Any:
+    return tgl::ReduceKind::Any;
+  case Reduction::All:
+    return tgl::ReduceKind::All;
+  case Reduction::Count:
+    return tgl::ReduceKind::Count;
+  case Reduction::ArgMax:
+    return tgl::ReduceKind::ArgMax;
+  case Reduction::ArgMin:
+    return tgl::ReduceKind::ArgMin;
+  case Reduction::LogSumExp:
+    return tgl::ReduceKind::LogSumExp;
   }
   llvm_unreachable("a kind of reduction");
 }
@@ -88,33 +100,32 @@ Value Emitter::computeReduce(const Expr *expr) {
 }
 
 /// Reduces `value` over all axes of `groups`, one op for each group; no value: counts the points.
-Value Emitter::reduceOver(const Expr *expr, Reduction kind,
-                          ArrayRef<ArrayRef<const Var *>> groups, const Expr *value,
-                          llvm::function_ref<Value(Value)> transform) {
+Value Emitter::reduceOver(const Expr *expr, Reduction kind, ArrayRef<ArrayRef<const Var *>> groups,
+                          const Expr *value, llvm::function_ref<Value(Value)> transform) {
   Location loc = locate(expr->span);
   Type type = kind == Reduction::Count ? builder.getI64Type() : computeTypeOf(expr->type);
   bool isInnermost = groups.size() == 1;
   // Counts of counts are sums.
   Reduction own = !isInnermost && kind == Reduction::Count ? Reduction::Sum : kind;
-  return createReduce(
-      own, type, groups.front(), expr->unbiased, isInnermost && expr->filter, loc,
-      [&]() -> SmallVector<Value> {
-        if (!isInnermost)
-          return {reduceOver(expr, kind, groups.drop_front(), value, transform)};
-        SmallVector<Value> yielded;
-        Value filter =
-            expr->filter ? evalAs(expr->filter, builder.getI1Type()) : Value();
-        if (value) {
-          Value point = eval(value);
-          point = coerce(point, pointType(kind, type, point.getType(), builder), loc);
-          yielded.push_back(transform ? transform(point) : point);
-        } else {
-          yielded.push_back(constantInt(builder.getI1Type(), 1, loc));
-        }
-        if (filter)
-          yielded.push_back(filter);
-        return yielded;
-      });
+  return createReduce(own, type, groups.front(), expr->unbiased, isInnermost && expr->filter, loc,
+                      [&]() -> SmallVector<Value> {
+                        if (!isInnermost)
+                          return {reduceOver(expr, kind, groups.drop_front(), value, transform)};
+                        SmallVector<Value> yielded;
+                        Value filter =
+                            expr->filter ? evalAs(expr->filter, builder.getI1Type()) : Value();
+                        if (value) {
+                          Value point = eval(value);
+                          point =
+                              coerce(point, pointType(kind, type, point.getType(), builder), loc);
+                          yielded.push_back(transform ? transform(point) : point);
+                        } else {
+                          yielded.push_back(constantInt(builder.getI1Type(), 1, loc));
+                        }
+                        if (filter)
+                          yielded.push_back(filter);
+                        return yielded;
+                      });
 }
 
 /// In two steps: the mean, then the mean square of the distances.
@@ -138,17 +149,28 @@ Value Emitter::varianceOver(const Expr *expr, ArrayRef<ArrayRef<const Var *>> gr
 static tgl::ScanKind scanKind(tegula::checked::Scan kind) {
   using tegula::checked::Scan;
   switch (kind) {
-  case Scan::CumSum: return tgl::ScanKind::CumSum;
-  case Scan::CumProd: return tgl::ScanKind::CumProd;
-  case Scan::CumMax: return tgl::ScanKind::CumMax;
-  case Scan::CumMin: return tgl::ScanKind::CumMin;
-  case Scan::Softmax: return tgl::ScanKind::Softmax;
-  case Scan::LogSoftmax: return tgl::ScanKind::LogSoftmax;
-  case Scan::Sort: return tgl::ScanKind::Sort;
-  case Scan::ArgSort: return tgl::ScanKind::ArgSort;
-  case Scan::TopKValue: return tgl::ScanKind::TopKValue;
-  case Scan::TopKIndex: return tgl::ScanKind::TopKIndex;
-  case Scan::Recurrence: return tgl::ScanKind::Recurrence;
+  case Scan::CumSum:
+    return tgl::ScanKind::CumSum;
+  case Scan::CumProd:
+    return tgl::ScanKind::CumProd;
+  case Scan::CumMax:
+    return tgl::ScanKind::CumMax;
+  case Scan::CumMin:
+    return tgl::ScanKind::CumMin;
+  case Scan::Softmax:
+    return tgl::ScanKind::Softmax;
+  case Scan::LogSoftmax:
+    return tgl::ScanKind::LogSoftmax;
+  case Scan::Sort:
+    return tgl::ScanKind::Sort;
+  case Scan::ArgSort:
+    return tgl::ScanKind::ArgSort;
+  case Scan::TopKValue:
+    return tgl::ScanKind::TopKValue;
+  case Scan::TopKIndex:
+    return tgl::ScanKind::TopKIndex;
+  case Scan::Recurrence:
+    return tgl::ScanKind::Recurrence;
   }
   llvm_unreachable("a kind of scan");
 }
@@ -161,8 +183,8 @@ Value Emitter::computeScan(const Expr *expr) {
   bool isRecurrence = expr->scan == Scan::Recurrence;
   assert(splitAtData(expr->vars).size() == 1 && "the axes of a scan do not depend on each other");
 
-  Value init = isRecurrence && expr->operands.size() > 2 ? evalAs(expr->operands[2], type)
-                                                         : Value();
+  Value init =
+      isRecurrence && expr->operands.size() > 2 ? evalAs(expr->operands[2], type) : Value();
   auto op = tgl::ScanOp::create(builder, loc, type, scanKind(expr->scan), axisSpecs(expr->vars),
                                 valueExprs(expr->positions), init, expr->reverse, expr->exclusive,
                                 expr->descending);

@@ -82,18 +82,25 @@ SmallVector<const Tensor *> Emitter::narrowSums(const Stmt &stmt) {
 
 void Emitter::emitPlainStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
   switch (stmt.kind) {
-  case Stmt::Equation: return emitEquation(stmt);
-  case Stmt::Define: return emitDefine(stmt, following);
-  case Stmt::Update: return emitUpdate(stmt);
-  case Stmt::StateInit: return emitStateInit(stmt);
+  case Stmt::Equation:
+    return emitEquation(stmt);
+  case Stmt::Define:
+    return emitDefine(stmt, following);
+  case Stmt::Update:
+    return emitUpdate(stmt);
+  case Stmt::StateInit:
+    return emitStateInit(stmt);
   case Stmt::TensorDef:
     tensors[stmt.tensor] = tgl::TempOp::create(builder, locate(stmt.span), tensorType(*stmt.tensor),
                                                stmt.tensor->name);
     return;
-  case Stmt::Parallel: return emitParallel(stmt);
+  case Stmt::Parallel:
+    return emitParallel(stmt);
   case Stmt::Tiles:
-  case Stmt::For: return emitLoop(stmt);
-  case Stmt::Call: return emitCall(stmt);
+  case Stmt::For:
+    return emitLoop(stmt);
+  case Stmt::Call:
+    return emitCall(stmt);
   }
 }
 
@@ -131,8 +138,9 @@ void Emitter::emitEquation(const Stmt &stmt) {
 void Emitter::emitThroughTemp(const Stmt &stmt, ArrayRef<const Var *> axes) {
   Location loc = locate(stmt.span);
   Value target = tensors.lookup(stmt.tensor);
-  Place place = createStored(stmt.tensor->name + ".new",
-                             cast<tgl::TglTensorType>(target.getType()).getComputeType(), axes, loc);
+  Place place =
+      createStored(stmt.tensor->name + ".new",
+                   cast<tgl::TglTensorType>(target.getType()).getComputeType(), axes, loc);
   emitInvariants(stmt.value, axes);
   forPoints(axes, loc, [&] { writeStored(eval(stmt.value), place, loc); });
   forPoints(axes, loc, [&] { emitWrite(stmt, target, readStored(place, loc)); });
@@ -160,8 +168,7 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
     for (const Var *axis : blockAxes) {
       if (contains(own, axis->id) || !isBound(axis->id))
         continue;
-      Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                            valueOf(*axis),
+      Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, valueOf(*axis),
                                             indexOf(axis->lo, loc));
       guard = guard ? arith::AndIOp::create(builder, loc, guard, isFirst) : isFirst;
     }
@@ -226,8 +233,7 @@ void Emitter::emitCopy(Value from, Value to, Location loc) {
 
 void Emitter::emitFill(Value tensor, double value, Location loc) {
   Type type = cast<tgl::TglTensorType>(tensor.getType()).getComputeType();
-  emitElements(tensor, loc,
-               [&](ArrayRef<tgl::ValueExpr>) { return constant(type, value, loc); });
+  emitElements(tensor, loc, [&](ArrayRef<tgl::ValueExpr>) { return constant(type, value, loc); });
 }
 
 //===----------------------------------------------------------------------===//

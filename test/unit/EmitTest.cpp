@@ -169,9 +169,9 @@ TEST_F(EmitTest, Matmul) {
   Tensor *w = tensor("w", Tensor::In, {size("K"), size("N")});
   Tensor *y = tensor("y", Tensor::Out, {size("M"), size("N")});
   Var *i = var("i", 0, size("M")), *j = var("j", 0, size("N")), *k = var("k", 0, size("K"));
-  program.body = {equation(y, {at(i), at(j)}, {i, j},
-                           reduce(Reduction::Sum, mul(read(x, {at(i), at(k)}), read(w, {at(k), at(j)})),
-                                  {k}))};
+  program.body = {
+      equation(y, {at(i), at(j)}, {i, j},
+               reduce(Reduction::Sum, mul(read(x, {at(i), at(k)}), read(w, {at(k), at(j)})), {k}))};
   std::string text = emit();
   EXPECT_EQ(count(text, "tgl.parallel"), 1u) << text;
   EXPECT_EQ(count(text, "tgl.reduce sum"), 1u) << text;
@@ -183,8 +183,7 @@ TEST_F(EmitTest, Attention) {
   IndexExpr S = size("S"), T = size("T"), D = size("D");
   Tensor *q = tensor("q", Tensor::In, {S, D}), *kt = tensor("k", Tensor::In, {T, D}),
          *v = tensor("v", Tensor::In, {T, D}), *o = tensor("o", Tensor::Out, {S, D});
-  Var *i = var("i", 0, S), *d = var("d", 0, D), *j = var("j", 0, T, Var::Tile),
-      *e = var("e", 0, D);
+  Var *i = var("i", 0, S), *d = var("d", 0, D), *j = var("j", 0, T, Var::Tile), *e = var("e", 0, D);
   auto [initM, m] = state("m", {i->id}, number(-1e30));
   auto [initL, l] = state("l", {i->id}, number(0));
   auto [initAcc, acc] = state("acc", {i->id, d->id}, number(0));
@@ -199,9 +198,9 @@ TEST_F(EmitTest, Attention) {
        update(acc, add(mul(acc, r), reduce(Reduction::Sum, mul(p, read(v, {at(j), at(d)})), {j}))),
        update(m, m2)});
   tiles->vars = {j};
-  Stmt *parallel = stmt(Stmt::Parallel,
-                        {initM, initL, initAcc, tiles,
-                         equation(o, {at(i), at(d)}, {}, binary(checked::Binary::Div, acc, l))});
+  Stmt *parallel =
+      stmt(Stmt::Parallel, {initM, initL, initAcc, tiles,
+                            equation(o, {at(i), at(d)}, {}, binary(checked::Binary::Div, acc, l))});
   parallel->vars = {i, d};
   program.body = {parallel};
   EmitOptions options;
@@ -221,9 +220,8 @@ TEST_F(EmitTest, ReadsTarget) {
   IndexExpr N = size("N");
   Tensor *w = tensor("w", Tensor::In, {N, N}), *h = tensor("h", Tensor::Inout, {N});
   Var *i = var("i", 0, N), *k = var("k", 0, N);
-  Stmt *whole =
-      equation(h, {at(i)}, {i},
-               reduce(Reduction::Sum, mul(read(w, {at(i), at(k)}), read(h, {at(k)})), {k}));
+  Stmt *whole = equation(
+      h, {at(i)}, {i}, reduce(Reduction::Sum, mul(read(w, {at(i), at(k)}), read(h, {at(k)})), {k}));
   whole->readsTarget = true;
   Var *j = var("j", 0, N);
   Stmt *pointwise = equation(h, {at(j)}, {j}, mul(read(h, {at(j)}), number(2)));
@@ -238,7 +236,8 @@ TEST_F(EmitTest, ReadsTarget) {
 /// `sum(x[s, t] for s, t in 0:length[s])`: the bounds of t are read inside the sum over s.
 TEST_F(EmitTest, RaggedReduction) {
   IndexExpr S = size("S"), T = size("T");
-  Tensor *x = tensor("x", Tensor::In, {S, T}), *length = tensor("length", Tensor::In, {S}, DType::I32);
+  Tensor *x = tensor("x", Tensor::In, {S, T}),
+         *length = tensor("length", Tensor::In, {S}, DType::I32);
   Tensor *y = tensor("y", Tensor::Out, {});
   Var *s = var("s", 0, S);
   Var *end = data("length[s]", read(length, {at(s)}));
@@ -267,9 +266,9 @@ TEST_F(EmitTest, HoistedValue) {
          *y = tensor("y", Tensor::Out, {M, N});
   Var *i = var("i", 0, M), *j = var("j", 0, N), *k = var("k", 0, K), *l = var("l", 0, K);
   auto [defMean, mean] = define("mu", reduce(Reduction::Mean, read(x, {at(i), at(l)}), {l}));
-  auto [defSum, sum] = define(
-      "h", reduce(Reduction::Sum, mul(sub(read(x, {at(i), at(k)}), mean), read(w, {at(k), at(j)})),
-                  {k}));
+  auto [defSum, sum] =
+      define("h", reduce(Reduction::Sum,
+                         mul(sub(read(x, {at(i), at(k)}), mean), read(w, {at(k), at(j)})), {k}));
   Stmt *parallel = stmt(Stmt::Parallel, {defMean, defSum, equation(y, {at(i), at(j)}, {}, sum)});
   parallel->vars = {i, j};
   program.body = {parallel};

@@ -1,0 +1,47 @@
+//===- Generate.h - Random valid Tegula programs ------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A seed gives a program that the checker must accept, the sizes and inputs to run it with, and how
+// far two correct implementations may be apart on each output. Every value is built together with a
+// bound of its magnitude and of its rounding error: values made of small multiples of 1/2 by exact
+// operations have error 0, and only those decide comparisons, roundings and orders; so a difference
+// beyond the bound is a bug, not bad luck.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_TEST_FUZZ_GENERATE_H
+#define TEGULA_TEST_FUZZ_GENERATE_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tegula::fuzz {
+
+struct GeneratedTensor {
+  std::string name, type; // as written: `f16`
+  std::vector<int64_t> shape;
+  /// Inputs: integers in [lo, hi] (floats: their halves too), with nan and infinities among them
+  /// where `special`.
+  int64_t lo = 0, hi = 0;
+  bool special = false;
+  /// Outputs: largest absolute difference that rounding explains.
+  double tolerance = 0;
+};
+
+struct GeneratedProgram {
+  std::string text;
+  std::vector<std::pair<std::string, int64_t>> sizes;
+  std::vector<GeneratedTensor> inputs, outputs;
+};
+
+GeneratedProgram generateProgram(uint64_t seed);
+
+} // namespace tegula::fuzz
+
+#endif // TEGULA_TEST_FUZZ_GENERATE_H

@@ -1,0 +1,604 @@
+//===- GenerateExpr.cpp - Random expressions --------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "GenerateImpl.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace tegula::fuzz;
+
+uint64_t Random::next() { // splitmix64
+  uint64_t z = (state += 0x9E3779B97F4A7C15ull);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+//===----------------------------------------------------------------------===//
+// Bounds and errors
+//===----------------------------------------------------------------------===//
+
+Value Generator::settle(Value value) {
+  if (value.kind != Class::Float || !value.isExact())
+    return value;
+  if (value.grain > 20 || std::ldexp(value.bound, value.grain) > (1 << 23))
+    value.error = value.bound * ulp;
+  return value;
+}
+
+Value Generator::add(const Value &a, const Value &b, const char *op) {
+  Value result;
+  result.text = "(" + a.text + " " + op + " " + b.text + ")";
+  result.kind = std::max({a.kind, b.kind, Class::Int});
+  result.bound = a.bound + b.bound;
+  result.grain = std::max(a.grain, b.grain);
+  result.error = a.error + b.error;
+  if (result.error)
+    result.error += result.bound * ulp;
+  return settle(result);
+}
+
+Value Generator::multiply(const Value &a, const Value &b) {
+  Value result;
+  result.text = a.text + "*" + b.text;
+  result.kind = std::max({a.kind, b.kind, Class::Int});
+  result.bound = a.bound * b.bound;
+  result.grain = a.grain + b.grain;
+  result.error = a.bound * b.error + b.bound * a.error + a.error * b.error;
+  if (result.error)
+    result.error += result.bound * ulp;
+  return settle(result);
+}
+
+Value Generator::limited(Value value, double bound) {
+  if (value.bound <= bound)
+    return value;
+  std::string limit = std::to_string(static_cast<int>(bound));
+  value.text = "clamp(" + value.text + ", min=-" + limit + ", max=" + limit + ")";
+  value.bound = bound;
+  return value;
+}
+
+/// A continuous function with its Lipschitz constant where |x| <= 4.
+Value Generator::elementary(Value x) {
+  struct Function {
+    const char *before, *after;
+    double slope, bound;
+  };
+  static const std::vector<Function> functions = {{"exp(", ")", 55, 55},
+                                                  {"exp2(", ")", 12, 16},
+                                                  {"expm1(", ")", 55, 55},
+                                                  {"log(abs(", ") + 1)", 1, 2},
+                                                  {"log1p(abs(", "))", 1, 2},
+                                                  {"log2(abs(", ") + 1)", 1.5, 3},
+                                                  {"sqrt(abs(", ") + 1)", .5, 3},
+                                                  {"rsqrt(abs(", ") + 1)", .5, 1},
+                                                  {"sin(", ")", 1, 1},
+                                                  {"cos(", ")", 1, 1},
+                                                  {"tanh(", ")", 1, 1},
+                                                  {"sigmoid(", ")", .25, 1},
+                                                  {"erf(", ")", 1.2, 1},
+                                                  {"reciprocal(1 + abs(", "))", 1, 1},
+                                                  {"silu(", ")", 1.2, 4},
+                                                  {"gelu(", ")", 1.2, 4},
+                                                  {"gelu_tanh(", ")", 1.2, 4},
+                                                  {"mish(", ")", 1.2, 4},
+                                                  {"softplus(", ")", 1, 5},
+                                                  {"hardswish(", ")", 1.5, 4},
+                                                  {"elu(", ")", 1, 4},
+                                                  {"selu(", ")", 1.8, 5},
+                                                  {"log_sigmoid(", ")", 1, 5},
+                                                  {"softsign(", ")", 1, 1},
+                                                  {"leaky_relu(", ", negative_slope=0.1)", 1, 4},
+                                                  {"1.0 / (2 + abs(", "))", 1, 1},
+                                                  {"pow(abs(", ") + 1, 1.5)", 4, 12}};
+  x = limited(x, 4);
+  const Function &function = random.pick(functions);
+  Value result;
+  result.text = std::string(function.before) + x.text + function.after;
+  if (result.text.find(" / ") != std::string::npos)
+    result.text = "(" + result.text + ")";
+  result.bound = function.bound;
+  result.error = function.slope * x.error + 8 * ulp * (function.bound + 4);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Reads
+//===----------------------------------------------------------------------===//
+
+/// A subscript for a dim; `mayLeave` where it may be outside.
+std::string Generator::subscript(Scope &scope, const Dim &dim, bool &mayLeave) {
+  std::vector<Index *> same;
+  for (Index &index : scope)
+    if (index.range.text == dim.text)
+      same.push_back(&index);
+  if (!same.empty() && random.chance(85)) {
+    Index &index = *random.pick(same);
+    switch (random.below(12)) {
+    case 0:
+      return dim.text + " - 1 - " + index.name;
+    case 1:
+      return index.name + " // 2";
+    case 2:
+      mayLeave = true;
+      return index.name + (random.chance(50) ? " - 1" : " + 1");
+    case 3:
+      mayLeave = true;
+      return "2*" + index.name + " - 1";
+    default:
+      index.isBare = true;
+      return index.name;
+    }
+  }
+  for (const Source &source : sources) // an integer tensor of subscripts for this dim
+    if (source.isSubscript && source.value.bound < dim.value && source.dims.size() == 1 &&
+        random.chance(30))
+      for (Index &index : scope)
+        if (index.range.text == source.dims[0].text) {
+          index.isBare = true;
+          return source.name + "[" + index.name + "]";
+        }
+  if (!scope.empty() && random.chance(70)) {
+    const Index &index = random.pick(scope);
+    switch (random.below(3)) {
+    case 0:
+      return index.name + " % " +
+             (dim.text.size() > 1 && dim.text[0] != '(' ? "(" + dim.text + ")" : dim.text);
+    case 1:
+      return "clamp(" + index.name + ", min=0, max=" + dim.text + " - 1)";
+    default:
+      mayLeave = true;
+      return index.name + (random.chance(50) ? " + 1" : " - 1");
+    }
+  }
+  return random.chance(70) ? "0" : dim.text + " - 1";
+}
+
+Value Generator::read(Scope &scope, const Source &source) {
+  Value result = source.value;
+  result.text = source.name;
+  if (source.dims.empty())
+    return result;
+  bool mayLeave = false;
+  std::string subscripts;
+  for (const Dim &dim : source.dims) {
+    // A group where the dim is a product of a size and 2.
+    if (dim.text.rfind("2*", 0) == 0 && random.chance(60)) {
+      for (Index &index : scope)
+        if (index.range.text == dim.text.substr(2)) {
+          subscripts += (subscripts.empty() ? "" : ", ") + std::string("(") +
+                        (random.chance(50) ? "0" : "1") + ", " + index.name + ")";
+          goto next;
+        }
+    }
+    subscripts += (subscripts.empty() ? "" : ", ") + subscript(scope, dim, mayLeave);
+  next:;
+  }
+  if (mayLeave) {
+    if (result.kind == Class::Bool)
+      subscripts += ", fill=false";
+    else
+      subscripts += random.chance(70) ? ", fill=0" : ", fill=1";
+    result.bound = std::max(result.bound, 1.0);
+  }
+  result.text += "[" + subscripts + "]";
+  return result;
+}
+
+Value Generator::leaf(Scope &scope, Class kind) {
+  std::vector<const Source *> fitting;
+  for (const Source &source : sources)
+    if (source.value.kind == kind && !source.isSubscript)
+      fitting.push_back(&source);
+  if (!fitting.empty() && random.chance(85))
+    return read(scope, *random.pick(fitting));
+  Value result;
+  result.kind = kind;
+  switch (kind) {
+  case Class::Bool:
+    result.text = random.chance(50) ? "true" : "false";
+    break;
+  case Class::Int:
+    if (!scope.empty() && random.chance(60)) {
+      const Index &index = random.pick(scope);
+      result.text = index.name;
+      result.bound = std::max<int64_t>(index.range.value, 1);
+    } else if (random.chance(30)) {
+      const Dim &size = random.pick(sizes);
+      result.text = size.text;
+      result.bound = std::max<int64_t>(size.value, 1);
+    } else {
+      result.bound = 1 + random.below(4);
+      result.text = std::to_string(static_cast<int>(result.bound));
+    }
+    break;
+  case Class::Float:
+    result.bound = 0.5 * (1 + random.below(5));
+    result.grain = 1;
+    result.text = std::to_string(result.bound).substr(0, 3);
+    break;
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+Value Generator::expression(Scope &scope, Class kind, unsigned depth) {
+  switch (kind) {
+  case Class::Bool:
+    return boolean(scope, depth);
+  case Class::Int:
+    return integer(scope, depth);
+  case Class::Float:
+    return floating(scope, depth);
+  }
+  return {};
+}
+
+Value Generator::exact(Scope &scope, unsigned depth) {
+  for (unsigned tries = 0; tries < 4; ++tries) {
+    Value value = floating(scope, depth);
+    if (value.isExact())
+      return value;
+  }
+  std::vector<const Source *> fitting;
+  for (const Source &source : sources)
+    if (source.value.kind == Class::Float && source.value.isExact())
+      fitting.push_back(&source);
+  if (!fitting.empty())
+    return read(scope, *random.pick(fitting));
+  Value value = leaf(scope, Class::Int);
+  value.text = "(" + value.text + " * 0.5)";
+  value.kind = Class::Float;
+  value.grain = 1;
+  return settle(value);
+}
+
+Value Generator::boolean(Scope &scope, unsigned depth) {
+  Value result;
+  result.kind = Class::Bool;
+  static const std::vector<const char *> compares = {"<", "<=", ">", ">=", "==", "!="};
+  switch (depth == 0 ? 0 : random.below(6)) {
+  case 0: {
+    if (random.chance(30))
+      return leaf(scope, Class::Bool);
+    Value a = leaf(scope, Class::Int), b = leaf(scope, Class::Int);
+    result.text = "(" + a.text + " " + random.pick(compares) + " " + b.text + ")";
+    return result;
+  }
+  case 1:
+  case 2: {
+    Value a = exact(scope, depth - 1), b = exact(scope, depth - 1);
+    result.text = "(" + a.text + " " + random.pick(compares) + " " + b.text + ")";
+    return result;
+  }
+  case 3:
+    result.text = "(not " + boolean(scope, depth - 1).text + ")";
+    return result;
+  case 4: {
+    Value a = boolean(scope, depth - 1), b = boolean(scope, depth - 1);
+    result.text = "(" + a.text + (random.chance(50) ? " and " : " or ") + b.text + ")";
+    return result;
+  }
+  default:
+    return reduction(scope, Class::Bool, depth);
+  }
+}
+
+Value Generator::integer(Scope &scope, unsigned depth) {
+  if (depth == 0)
+    return leaf(scope, Class::Int);
+  switch (random.below(10)) {
+  case 0:
+    return add(integer(scope, depth - 1), integer(scope, depth - 1), random.chance(50) ? "+" : "-");
+  case 1:
+    return multiply(integer(scope, depth - 1), integer(scope, depth - 1));
+  case 2:
+  case 3: { // a divisor of 0 gives 0
+    Value a = integer(scope, depth - 1), b = integer(scope, depth - 1);
+    bool isQuotient = random.chance(50);
+    a.text = "(" + a.text + (isQuotient ? " // " : " % ") + b.text + ")";
+    a.bound = isQuotient ? a.bound : b.bound;
+    return a;
+  }
+  case 4: {
+    Value a = integer(scope, depth - 1), b = integer(scope, depth - 1);
+    a.text = (random.chance(50) ? "maximum(" : "minimum(") + a.text + ", " + b.text + ")";
+    a.bound = std::max(a.bound, b.bound);
+    return a;
+  }
+  case 5: {
+    Value c = boolean(scope, depth - 1), a = integer(scope, depth - 1),
+          b = integer(scope, depth - 1);
+    a.text = "where(" + c.text + ", " + a.text + ", " + b.text + ")";
+    a.bound = std::max(a.bound, b.bound);
+    return a;
+  }
+  case 6: {
+    Value a = integer(scope, depth - 1);
+    static const std::vector<const char *> unary = {"abs(", "sign(", "square(", "relu("};
+    unsigned which = random.below(unary.size());
+    a.text = unary[which] + a.text + ")";
+    if (which == 2)
+      a.bound *= a.bound;
+    return a;
+  }
+  case 7:
+    if (special)
+      return leaf(scope, Class::Int);
+    else {
+      Value a = exact(scope, depth - 1);
+      static const std::vector<const char *> to = {"i32(", "i64(", "quantize("};
+      unsigned which = random.below(to.size());
+      a.text = to[which] + a.text + (which == 2 ? ", i8)" : ")");
+      a.kind = Class::Int;
+      a.grain = 0;
+      return a;
+    }
+  case 8:
+    return reduction(scope, Class::Int, depth);
+  default:
+    return leaf(scope, Class::Int);
+  }
+}
+
+Value Generator::floating(Scope &scope, unsigned depth) {
+  if (depth == 0)
+    return leaf(scope, Class::Float);
+  switch (random.below(16)) {
+  case 0:
+  case 1:
+    return add(floating(scope, depth - 1),
+               expression(scope, random.chance(80) ? Class::Float : Class::Int, depth - 1),
+               random.chance(50) ? "+" : "-");
+  case 2:
+  case 3: {
+    Value a = limited(floating(scope, depth - 1), 64), b = limited(floating(scope, depth - 1), 64);
+    return multiply(a, b);
+  }
+  case 4: {
+    Value a = floating(scope, depth - 1), b = floating(scope, depth - 1);
+    a.text = (random.chance(50) ? "maximum(" : "minimum(") + a.text + ", " + b.text + ")";
+    a.bound = std::max(a.bound, b.bound);
+    a.grain = std::max(a.grain, b.grain);
+    a.error = std::max(a.error, b.error);
+    return settle(a);
+  }
+  case 5: {
+    Value c = boolean(scope, depth - 1), a = floating(scope, depth - 1),
+          b = floating(scope, depth - 1);
+    a.text = "where(" + c.text + ", " + a.text + ", " + b.text + ")";
+    a.bound = std::max(a.bound, b.bound);
+    a.grain = std::max(a.grain, b.grain);
+    a.error = std::max(a.error, b.error);
+    return settle(a);
+  }
+  case 6: {
+    Value a = floating(scope, depth - 1);
+    static const std::vector<const char *> unary = {"-", "abs(", "relu("};
+    const char *op = random.pick(unary);
+    a.text = op + a.text + (op[1] ? ")" : "");
+    if (!op[1])
+      a.text = "(" + a.text + ")";
+    return a;
+  }
+  case 7: { // steps need exact values
+    Value a = exact(scope, depth - 1);
+    static const std::vector<const char *> unary = {"floor(", "ceil(", "round(", "trunc(", "sign("};
+    a.text = random.pick(unary) + a.text + ")";
+    a.bound += 1;
+    a.grain = 0;
+    return a;
+  }
+  case 8: {
+    Value a = exact(scope, depth - 1);
+    bool isHalf = random.chance(50);
+    a.text = (isHalf ? "f16(" : "bf16(") + a.text + ")";
+    return limited(a, 1 << 14);
+  }
+  case 9: {
+    Value a = exact(scope, depth - 1), b = leaf(scope, Class::Int);
+    b.bound = 1 + random.below(4);
+    a.text = "(" + a.text + (random.chance(50) ? " // " : " % ") +
+             std::to_string(static_cast<int>(b.bound)) + ")";
+    a.bound += b.bound;
+    return a;
+  }
+  case 10:
+  case 11:
+    return elementary(floating(scope, depth - 1));
+  case 12:
+    return leaf(scope, Class::Float);
+  case 13: {
+    Value a = limited(floating(scope, depth - 1), 16);
+    bool isSquare = random.chance(60);
+    a.text = isSquare ? "square(" + a.text + ")" : "(" + a.text + ")**3";
+    unsigned power = isSquare ? 2 : 3;
+    a.error = power * std::pow(a.bound + a.error, power - 1) * a.error;
+    a.bound = std::pow(a.bound, power);
+    a.grain *= power;
+    if (a.error)
+      a.error += a.bound * 2 * ulp;
+    else if (std::ldexp(a.bound, a.grain) > (1 << 23))
+      a.error = a.bound * 2 * ulp;
+    return a;
+  }
+  default:
+    return reduction(scope, Class::Float, depth);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and scans
+//===----------------------------------------------------------------------===//
+
+std::string Generator::item(const Index &index) {
+  if (index.isBare && random.chance(60))
+    return index.name;
+  return index.name + " in " + index.range.text;
+}
+
+Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
+  Scope scope = outer;
+  unsigned rank = random.chance(80) ? 1 : 2;
+  double count = 1;
+  for (unsigned k = 0; k < rank; ++k) {
+    scope.push_back(freshIndex(scope));
+    count *= std::max<int64_t>(scope.back().range.value, 1);
+  }
+  std::string name, option;
+  Value result;
+  auto names = [&](std::vector<const char *> from) { name = random.pick(from); };
+  switch (kind) {
+  case Class::Bool:
+    result = boolean(scope, depth - 1);
+    names({"any", "all"});
+    break;
+  case Class::Int:
+    if (random.chance(25)) {
+      result = boolean(scope, depth - 1);
+      name = "count";
+      result.bound = count;
+      result.kind = Class::Int;
+    } else if (random.chance(25) && rank == 1) {
+      result = exact(scope, depth - 1);
+      names({"argmax", "argmin"});
+      result.bound = count;
+      result.kind = Class::Int;
+    } else {
+      result = integer(scope, depth - 1);
+      names({"sum", "max", "min", "prod"});
+      if (name == "sum")
+        result.bound *= count;
+      if (name == "prod")
+        result.bound = std::pow(result.bound, count);
+    }
+    break;
+  case Class::Float: {
+    result = floating(scope, depth - 1);
+    names({"sum", "sum", "sum", "max", "min", "mean", "var", "prod", "logsumexp"});
+    double bound = result.bound, error = result.error;
+    if (name == "var" || name == "logsumexp") {
+      Value small = limited(result, 64);
+      result.text = small.text;
+      bound = small.bound;
+    }
+    if (name == "prod") {
+      result = limited(result, 2);
+      bound = result.bound;
+      result.bound = std::pow(std::max(bound, 1.0), count);
+      result.grain *= static_cast<int>(std::min(count, 64.0));
+      result.error = error * count * result.bound;
+      if (error)
+        result.error += count * result.bound * ulp;
+      result = settle(result);
+    } else if (name == "sum") {
+      result.bound = bound * count;
+      result.error = error ? count * (error + result.bound * ulp) : 0;
+      result = settle(result);
+      if (error == 0 && result.error)
+        result.error *= count;
+    } else if (name == "mean") {
+      result.error = error + (count + 2) * bound * ulp;
+    } else if (name == "var") {
+      result.bound = bound * bound;
+      result.error = 4 * bound * error + 4 * count * bound * bound * ulp;
+      if (random.chance(30) && count > 1 && rank == 1) {
+        option = ", unbiased=true";
+        result.bound *= 2, result.error *= 2;
+      }
+    } else if (name == "logsumexp") {
+      result.bound = bound + 6;
+      result.error = error + (count + 8) * (bound + 6) * ulp;
+    }
+    result.kind = Class::Float;
+    break;
+  }
+  }
+  std::string items;
+  bool mayBeEmpty = name == "sum" || name == "any" || name == "all" || name == "count";
+  for (size_t k = outer.size(); k < scope.size(); ++k) {
+    Index &index = scope[k];
+    std::string text = item(index);
+    if (mayBeEmpty && rank == 1 && random.chance(15)) { // a part of the range
+      const Index *other = nullptr;
+      for (const Index &candidate : outer)
+        if (candidate.range.text == index.range.text)
+          other = &candidate;
+      text = index.name + " in " + (other ? "0:" + other->name + " + 1" : "1:" + index.range.text);
+    } else if (mayBeEmpty && random.chance(15)) {
+      Value filter = boolean(scope, 0);
+      text = index.name + " in " + index.range.text + " if " + filter.text;
+    }
+    items += (items.empty() ? "" : ", ") + text;
+  }
+  result.text = name + "(" + result.text + " for " + items + option + ")";
+  // What stands inside may have used indices of the outer scope bare.
+  for (size_t k = 0; k < outer.size(); ++k)
+    outer[k].isBare |= scope[k].isBare;
+  return result;
+}
+
+Value Generator::scan(Scope &scope, const Index &over, unsigned depth) {
+  double count = std::max<int64_t>(over.range.value, 1);
+  static const std::vector<const char *> names = {"cumsum",  "cumsum",    "cummax",  "cummin",
+                                                  "softmax", "sort",      "argsort", "log_softmax",
+                                                  "cumprod", "recurrence"};
+  std::string name = random.pick(names), options;
+  Value value;
+  if (name == "argsort" || (name == "sort" && special))
+    value = exact(scope, depth);
+  else
+    value = floating(scope, depth);
+  std::string argument = value.text;
+  if (name == "cumsum") {
+    double error = value.error;
+    value.bound *= count;
+    value.error = error ? count * (error + value.bound * ulp) : 0;
+    value = settle(value);
+    value.error *= count;
+  } else if (name == "cumprod") {
+    value = limited(value, 2);
+    argument = value.text;
+    double bound = std::pow(std::max(value.bound, 1.0), count), error = value.error;
+    value.bound = bound;
+    value.grain *= static_cast<int>(std::min(count, 64.0));
+    value.error = error ? count * bound * (error + ulp) : 0;
+    value = settle(value);
+    value.error *= count;
+  } else if (name == "softmax" || name == "log_softmax") {
+    value = limited(value, 32);
+    argument = value.text;
+    bool isLog = name == "log_softmax";
+    value.error = 2 * value.error + (count + 80) * (isLog ? 2 * value.bound + 6 : 1) * ulp;
+    value.bound = isLog ? 2 * value.bound + 6 : 1;
+  } else if (name == "recurrence") {
+    Value factor = limited(floating(scope, depth > 0 ? depth - 1 : 0), 1);
+    double bound = count * (value.bound + 1);
+    value.error = count * (value.error + bound * factor.error + 2 * bound * ulp);
+    value.bound = bound;
+    argument = factor.text + ", " + argument;
+    if (random.chance(40))
+      options += ", init=1.0";
+  } else if (name == "argsort") {
+    value.kind = Class::Int;
+    value.bound = count;
+    value.grain = 0;
+  }
+  if ((name == "sort" || name == "argsort") && random.chance(50))
+    options += ", descending=true";
+  bool isCumulative = name.rfind("cum", 0) == 0;
+  if ((isCumulative || name == "recurrence") && random.chance(30))
+    options += ", reverse=true";
+  if ((name == "cumsum" || name == "cumprod") && random.chance(30))
+    options += ", exclusive=true";
+  value.text = name + "(" + argument + ", over=" + over.name + options + ")";
+  return value;
+}

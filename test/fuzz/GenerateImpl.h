@@ -1,0 +1,133 @@
+//===- GenerateImpl.h - Values and scopes of the generator -------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_TEST_FUZZ_GENERATEIMPL_H
+#define TEGULA_TEST_FUZZ_GENERATEIMPL_H
+
+#include "Generate.h"
+#include <functional>
+#include <map>
+
+namespace tegula::fuzz {
+
+/// The same numbers on every platform, which the standard library's distributions do not give.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  uint64_t next();
+  /// 0 <= result < count.
+  unsigned below(unsigned count) { return next() % count; }
+  bool chance(unsigned percent) { return below(100) < percent; }
+  template <typename T> const T &pick(const std::vector<T> &from) {
+    return from[below(from.size())];
+  }
+
+private:
+  uint64_t state;
+};
+
+enum class Class { Bool, Int, Float };
+
+/// Text with what is known of its value.
+struct Value {
+  std::string text;
+  Class kind = Class::Float;
+  double bound = 1; // |value| <= bound (where no input is special)
+  int grain = 0;    // exact values are multiples of 2^-grain
+  double error = 0; // of a float; 0: exact in f32
+  bool isExact() const { return error == 0; }
+};
+
+struct Dim {
+  std::string text;
+  int64_t value = 0;
+};
+
+/// A tensor in scope, or a scalar without dims.
+struct Source {
+  std::string name;
+  std::vector<Dim> dims;
+  Value value;              // its elements; the text is unused
+  bool isSubscript = false; // elements are in [0, value.bound]
+};
+
+/// An index in scope.
+struct Index {
+  std::string name;
+  Dim range;
+  bool isBare = false; // some read subscripts it bare: its range can be inferred
+};
+
+constexpr double ulp = 6e-8; // half of f32's spacing at 1
+
+/// One kernel under construction. Helper kernels that it calls are generated with it.
+class Generator {
+public:
+  Generator(Random &random, bool special, std::string &kernels)
+      : random(random), special(special), kernels(kernels) {}
+  void generateEntry(GeneratedProgram &program);
+
+private:
+  using Scope = std::vector<Index>;
+
+  // Expressions (GenerateExpr.cpp). `depth` bounds what may stand below.
+  Value expression(Scope &scope, Class kind, unsigned depth);
+  Value floating(Scope &scope, unsigned depth);
+  Value integer(Scope &scope, unsigned depth);
+  Value boolean(Scope &scope, unsigned depth);
+  Value exact(Scope &scope, unsigned depth); ///< a float of error 0
+  Value leaf(Scope &scope, Class kind);
+  Value read(Scope &scope, const Source &source);
+  std::string subscript(Scope &scope, const Dim &dim, bool &mayLeave);
+  Value reduction(Scope &scope, Class kind, unsigned depth);
+  Value elementary(Value x);
+  Value scan(Scope &scope, const Index &index, unsigned depth);
+  std::string item(const Index &index); ///< after `for`
+
+  static Value add(const Value &a, const Value &b, const char *op);
+  static Value multiply(const Value &a, const Value &b);
+  static Value settle(Value value);         ///< an exact value that has grown too large is inexact
+  Value limited(Value value, double bound); ///< clamped where larger
+
+  // Statements (GenerateStmt.cpp).
+  void statement();
+  void equation();
+  void pieces();
+  void topk();
+  void scalar();
+  void loop();
+  void tiles();
+  void attention();
+  void block();
+  void call();
+  void scatter();
+  void output();
+  std::string left(Scope &scope); ///< `i, j in M`
+  std::string typed(Value &value);
+  Scope freshScope(unsigned rank);
+  Index freshIndex(const Scope &scope);
+  Index freshIndex(const Scope &scope, const Dim &range);
+  Dim anyDim();
+  Source &define(std::string name, const std::vector<Dim> &dims, Value value);
+  static std::vector<Dim> dimsOf(const Scope &scope);
+  std::string fresh(const char *prefix) { return prefix + std::to_string(counter++); }
+  void line(const std::string &text) { body += std::string(indent, ' ') + text + "\n"; }
+
+  Random &random;
+  bool special;         ///< inputs hold nan and infinities: no conversions to integers
+  std::string &kernels; ///< text before the entry
+  std::vector<Dim> sizes;
+  std::vector<Source> sources;
+  std::vector<GeneratedTensor> inputs, outputs;
+  std::string parameters, results, body;
+  unsigned indent = 2, counter = 0;
+  bool isHelper = false;
+};
+
+} // namespace tegula::fuzz
+
+#endif // TEGULA_TEST_FUZZ_GENERATEIMPL_H
