@@ -47,7 +47,7 @@ struct GuardSpec {
   std::vector<IndexExpr> conditions; // InBounds: each >= 0 at the points that count
   std::string message;
 
-  /// `inbounds e, f for lo to hi, lo to hi where c, c : "message"`; one line.
+  /// `inbounds e, f for lo to hi, lo to hi given c, c : "message"`; one line.
   std::string str() const;
   static std::optional<GuardSpec> parse(llvm::StringRef text);
 };
@@ -60,8 +60,8 @@ struct GuardFailure {
     GuardError, // guards[index] could not be evaluated: overflow, or too many points to decide
   } kind = Violated;
   unsigned index = 0;
-  /// The guard's message with the values that broke it: `x[i + 2] leaves x (M = 4, N = 4, i = 3:
-  /// subscript 5, dim 4)`.
+  /// The guard's message with the values that broke it: `x[i + 2] leaves x (M = 4, N = 4; at (3)
+  /// the subscript is 5, the dim 4)`.
   std::string message;
 };
 
