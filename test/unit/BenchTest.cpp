@@ -5,12 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "bench/Child.h"
 #include "bench/Compare.h"
 #include "bench/RefFile.h"
 #include "bench/Reference.h"
+#include "bench/Timing.h"
 #include <cmath>
+#include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 using namespace tegula::bench;
 using testing::ElementsAre;
@@ -278,4 +282,60 @@ TEST_F(BenchTorch, TimesCallsOnSetsInTurn) {
   ASSERT_EQ(seconds->size(), 6u);
   for (int i = 2; i < 6; i += 2)
     EXPECT_LT((*seconds)[i] * 5, (*seconds)[i + 1]);
+}
+
+TEST(BenchChild, SendsLinesAndEnds) {
+  std::vector<std::string> lines;
+  auto receive = [&](llvm::StringRef line) { lines.push_back(line.str()); };
+  ChildEnd end = runInChild(
+      [](auto send) {
+        send("one");
+        send(std::string(200000, 'x'));
+        return 3;
+      },
+      receive, 30);
+  EXPECT_EQ(end.kind, ChildEnd::Exited);
+  EXPECT_EQ(end.code, 3);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0], "one");
+  EXPECT_EQ(lines[1].size(), 200000u);
+}
+
+TEST(BenchChild, OutlivesAChildThatDoesNot) {
+  auto ignore = [](llvm::StringRef) {};
+  ChildEnd crashed = runInChild(
+      [](auto) {
+        *static_cast<volatile int *>(nullptr) = 1;
+        return 0;
+      },
+      ignore, 30);
+  EXPECT_EQ(crashed.kind, ChildEnd::Signalled);
+  EXPECT_EQ(crashed.code, SIGSEGV);
+  ChildEnd hung = runInChild(
+      [](auto) {
+        for (;;)
+          pause();
+        return 0;
+      },
+      ignore, 0.2);
+  EXPECT_EQ(hung.kind, ChildEnd::TimedOut);
+}
+
+TEST(BenchTiming, TakesMediansInTurns) {
+  Timing timing = summarize({3, 1, 2, 100});
+  EXPECT_DOUBLE_EQ(timing.median, 2.5);
+  EXPECT_DOUBLE_EQ(timing.lower, 1.75);
+  CacheFlush flush;
+  std::string order;
+  TimingLimits limits;
+  limits.leastCalls = 5;
+  limits.seconds = 0;
+  auto pair = timeInTurns(
+      [&](unsigned turn) { order += 'a'; return std::optional<double>(turn < 2 ? 1e9 : 2); },
+      [&](unsigned turn) { order += 'b'; return std::optional<double>(5); }, limits, flush);
+  ASSERT_TRUE(pair);
+  EXPECT_EQ(order, "ababababababab");
+  EXPECT_DOUBLE_EQ(pair->first.median, 2);
+  EXPECT_DOUBLE_EQ(pair->ratio, 2.5);
+  EXPECT_FALSE(timeInTurns([](unsigned) { return std::optional<double>(); }, {}, limits, flush));
 }

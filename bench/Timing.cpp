@@ -1,0 +1,87 @@
+//===- Timing.cpp - Times of calls --------------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Timing.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <cmath>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace tegula::bench {
+namespace {
+
+/// Between the two values around it where it falls between them.
+double quantile(ArrayRef<double> sorted, double part) {
+  double position = part * (sorted.size() - 1);
+  size_t below = static_cast<size_t>(position);
+  size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - below) * (sorted[above] - sorted[below]);
+}
+
+} // namespace
+
+Timing summarize(ArrayRef<double> seconds) {
+  Timing timing;
+  timing.calls = seconds.size();
+  if (seconds.empty())
+    return timing;
+  std::vector<double> sorted(seconds.begin(), seconds.end());
+  llvm::sort(sorted);
+  timing.lower = quantile(sorted, 0.25);
+  timing.median = quantile(sorted, 0.5);
+  timing.upper = quantile(sorted, 0.75);
+  return timing;
+}
+
+CacheFlush::CacheFlush() {
+  long last = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  // Virtual machines report the cache of a whole host; what one core sees of it is less.
+  size_t bytes = std::clamp<long>(2 * last, 16l << 20, 96l << 20);
+  memory.resize(bytes);
+}
+
+void CacheFlush::run() {
+  ++round;
+  for (size_t i = 0; i < memory.size(); i += 64)
+    memory[i] += static_cast<char>(round);
+}
+
+std::optional<TimedPair> timeInTurns(function_ref<std::optional<double>(unsigned)> first,
+                                     function_ref<std::optional<double>(unsigned)> second,
+                                     const TimingLimits &limits, CacheFlush &flush) {
+  std::vector<double> ours, theirs, ratios;
+  double spent = 0;
+  for (unsigned turn = 0; turn < limits.warmup + limits.mostCalls; ++turn) {
+    flush.run();
+    std::optional<double> mine = first(turn);
+    if (!mine)
+      return std::nullopt;
+    std::optional<double> other = 0;
+    if (second) {
+      flush.run();
+      other = second(turn);
+      if (!other)
+        return std::nullopt;
+    }
+    if (turn < limits.warmup)
+      continue;
+    ours.push_back(*mine);
+    if (second) {
+      theirs.push_back(*other);
+      ratios.push_back(*mine > 0 ? *other / *mine : 0);
+    }
+    spent += *mine + *other;
+    if (ours.size() >= limits.leastCalls && spent >= limits.seconds)
+      break;
+  }
+  return TimedPair{summarize(ours), summarize(theirs), summarize(ratios).median};
+}
+
+} // namespace tegula::bench

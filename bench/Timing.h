@@ -1,0 +1,65 @@
+//===- Timing.h - Times of calls ---------------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two things are timed against each other in turns, so that whatever else the machine does meets both.
+// Before each call the caches are filled with something else, and the call's own preparation (fresh
+// inputs, poisoned outputs) is done outside the clock.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_BENCH_TIMING_H
+#define TEGULA_BENCH_TIMING_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <optional>
+#include <vector>
+
+namespace tegula::bench {
+
+struct Timing {
+  double median = 0, lower = 0, upper = 0; // seconds; quartiles
+  unsigned calls = 0;
+  /// (upper - lower) / median
+  double spread() const { return median > 0 ? (upper - lower) / median : 0; }
+};
+
+Timing summarize(llvm::ArrayRef<double> seconds);
+
+/// Takes what the caches hold out of them.
+class CacheFlush {
+public:
+  CacheFlush();
+  void run();
+  size_t bytes() const { return memory.size(); }
+
+private:
+  std::vector<char> memory;
+  unsigned round = 0;
+};
+
+struct TimedPair {
+  Timing first, second;
+  /// Median over the turns of second / first: how many times as fast the first is.
+  double ratio = 0;
+};
+
+struct TimingLimits {
+  unsigned warmup = 2, leastCalls = 15, mostCalls = 200;
+  double seconds = 1; // of measured calls, both together, unless leastCalls needs more
+};
+
+/// Each function makes its `turn`-th call and says how long it took; nothing on failure, which ends
+/// the measurement. Without `second` only the first is timed.
+std::optional<TimedPair>
+timeInTurns(llvm::function_ref<std::optional<double>(unsigned turn)> first,
+            llvm::function_ref<std::optional<double>(unsigned turn)> second,
+            const TimingLimits &limits, CacheFlush &flush);
+
+} // namespace tegula::bench
+
+#endif // TEGULA_BENCH_TIMING_H
