@@ -31,6 +31,17 @@ ValueExpr Emitter::elementOffset(tgl::TglTensorType type, ArrayRef<ValueExpr> su
   return offset;
 }
 
+IndexExpr Emitter::bytesOf(tgl::TglTensorType type, int64_t alignment) {
+  IndexExpr bytes = storageBytes(type.getElementType());
+  for (auto [index, dim] : enumerate(type.getDims())) {
+    IndexExpr extent = dim.getExpr();
+    if (isPacked(type.getElementType()) && index + 1 == type.getRank()) // rows of whole bytes
+      extent = IndexExpr::floorDiv(extent + 1, 2);
+    bytes = bytes * extent;
+  }
+  return IndexExpr::floorDiv(bytes + (alignment - 1), alignment) * alignment;
+}
+
 Emitter::Stride Emitter::strideAlong(const ValueExpr &offset, mlir::Value axis,
                                      function_ref<bool(mlir::Value)> variesOtherwise) {
   // offset(axis + 1) - offset(axis) is 0, 1, or anything else.

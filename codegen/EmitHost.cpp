@@ -28,6 +28,8 @@ namespace {
 constexpr int64_t laneBlock = 4096;
 /// Constant-size temporaries up to this live on the stack.
 constexpr int64_t stackBytes = 16 * 1024;
+/// Temporaries begin and end on cache lines, so that neighbours do not share one.
+constexpr int64_t cacheLineBytes = 64;
 
 class HostEmitter : public Emitter {
 public:
@@ -132,20 +134,7 @@ private:
     b.SetInsertPoint(entry);
   }
 
-  /// Rounded up to whole cache lines, so that neighbours do not share one.
-  Value *emitBytes(tgl::TglTensorType type) {
-    ValueExpr elements(int64_t(1));
-    ArrayRef<tgl::IndexExprAttr> dims = type.getDims();
-    unsigned bits = type.getElementType().getIntOrFloatBitWidth();
-    for (auto [index, dim] : enumerate(dims)) {
-      ValueExpr extent(dim.getExpr());
-      if (bits == 4 && index + 1 == dims.size()) // rows of whole bytes
-        extent = ValueExpr::floorDiv(extent + ValueExpr(int64_t(1)), ValueExpr(int64_t(2)));
-      elements = elements * extent;
-    }
-    Value *bytes = b.CreateMul(emitIndex(elements), i64(std::max(1u, bits / 8)));
-    return b.CreateAnd(b.CreateAdd(bytes, i64(63)), i64(-64));
-  }
+  Value *emitBytes(tgl::TglTensorType type) { return emitSize(bytesOf(type, cacheLineBytes)); }
 
   //===--- Outlining ---===//
 

@@ -204,6 +204,8 @@ public:
   /// How an element offset moves along an axis: `varies` tells which other operands do.
   static Stride strideAlong(const tgl::ValueExpr &offset, mlir::Value axis,
                             llvm::function_ref<bool(mlir::Value)> varies);
+  /// Bytes of a tensor, rounded up to a multiple of `alignment`.
+  static IndexExpr bytesOf(tgl::TglTensorType type, int64_t alignment);
   /// Row-major offset of an access, in elements.
   static tgl::ValueExpr elementOffset(tgl::TglTensorType type,
                                       llvm::ArrayRef<tgl::ValueExpr> subscripts);

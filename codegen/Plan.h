@@ -43,13 +43,13 @@ struct PlanArgument {
 
 struct PlanStep {
   enum Kind { Launch, Loop, Zero } kind = Launch;
-  // Launch
-  std::string function;
-  /// Blocks: min(points, what the device holds); each block walks the points with a stride.
+  // Launch: one of two functions with the same arguments, of which one may be missing. With many
+  // points a thread takes a point at a time, with few a block does. Either walks the points with the
+  // stride of the grid, so that any number of blocks is right.
+  std::string threadFunction, blockFunction;
   IndexExpr points;
-  unsigned threads = 0;          // per block
-  unsigned sharedBytes = 0;      // static, for the record
-  IndexExpr workspaceBytes;      // per block
+  unsigned threads = 0;     // per block
+  IndexExpr workspaceBytes; // per block
   std::vector<PlanArgument> arguments;
   // Loop: variable d<depth> from low to high
   IndexExpr low, high;

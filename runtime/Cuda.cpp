@@ -444,10 +444,17 @@ private:
       return points.takeError();
     if (*points == 0)
       return Error::success();
-    Expected<unsigned> resident = module.residentBlocks(step.function, step.threads);
+    // A thread for a point pays where that fills a good part of the device.
+    const CudaDeviceInfo &info = device.info();
+    uint64_t half = uint64_t(info.multiprocessors) * info.maxThreadsPerMultiprocessor / 2;
+    bool byThread = step.blockFunction.empty() ||
+                    (!step.threadFunction.empty() && uint64_t(*points) >= half);
+    const std::string &function = byThread ? step.threadFunction : step.blockFunction;
+    Expected<unsigned> resident = module.residentBlocks(function, step.threads);
     if (!resident)
       return resident.takeError();
-    uint64_t blocks = std::min<uint64_t>(*points, uint64_t(*resident) * wavesPerLaunch);
+    uint64_t wanted = byThread ? divideCeil(uint64_t(*points), uint64_t(step.threads)) : *points;
+    uint64_t blocks = std::min<uint64_t>(wanted, uint64_t(*resident) * wavesPerLaunch);
 
     SmallVector<uint64_t, 16> values(step.arguments.size());
     SmallVector<void *, 16> pointers;
@@ -491,7 +498,7 @@ private:
       }
       pointers.push_back(&value);
     }
-    return module.launch(step.function, blocks, step.threads, pointers, inputs.stream);
+    return module.launch(function, blocks, step.threads, pointers, inputs.stream);
   }
 
   /// Blocks beyond what is resident cost a little each; four waves even out unequal points.

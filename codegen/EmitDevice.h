@@ -1,0 +1,29 @@
+//===- EmitDevice.h - A scheduled kernel as device code ---------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_EMITDEVICE_H
+#define TEGULA_CODEGEN_EMITDEVICE_H
+
+#include "codegen/Emitter.h"
+#include "codegen/Plan.h"
+#include "llvm/Support/Error.h"
+
+namespace tegula {
+
+struct DeviceCode {
+  Plan plan;
+  std::vector<ErrorSite> sites;
+};
+
+/// Adds the kernel's device functions (for NVPTX, one or two for each parallel statement outside of
+/// others) to `module` and makes the plan that launches them: the general strategy.
+llvm::Expected<DeviceCode> emitDevice(tgl::KernelOp kernel, llvm::Module &module,
+                                      const EmitterOptions &options);
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_EMITDEVICE_H

@@ -1,0 +1,150 @@
+//===- Ptx.cpp - LLVM IR for NVPTX to PTX -----------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Ptx.h"
+
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/InitializePasses.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/PassRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/AlwaysInliner.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/GVN.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include <mutex>
+
+using namespace llvm;
+using namespace tegula;
+
+extern "C" {
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+static constexpr StringRef tripleText = "nvptx64-nvidia-cuda";
+
+/// Code generation finds some of its passes by name in the registry; without this they would silently
+/// not run.
+static void initializeOnce() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    PassRegistry &registry = *PassRegistry::getPassRegistry();
+    initializeCore(registry);
+    initializeAnalysis(registry);
+    initializeCodeGen(registry);
+    initializeScalarOpts(registry);
+    initializeTransformUtils(registry);
+    initializeTarget(registry);
+  });
+}
+
+/// Compute capability times ten from `sm_90a`; 0 where it is not of that form.
+static unsigned capability(StringRef target) {
+  if (!target.consume_front("sm_"))
+    return 0;
+  if (target.ends_with("a") || target.ends_with("f"))
+    target = target.drop_back();
+  unsigned value = 0;
+  return target.getAsInteger(10, value) ? 0 : value;
+}
+
+bool tegula::isDeviceTarget(StringRef target) { return capability(target) >= 80; }
+
+std::string tegula::deviceTarget(int major, int minor) {
+  std::string plain = "sm_" + std::to_string(major * 10 + minor);
+  // Architecture-specific instructions (wgmma, tcgen05) exist in the "a" variants from 9.0 on.
+  return major >= 9 ? plain + "a" : plain;
+}
+
+/// The oldest PTX version that has the target (PTX ISA, "Release history"): what older drivers still load.
+static StringRef ptxFeature(unsigned capability) {
+  if (capability >= 120)
+    return "+ptx87";
+  if (capability >= 100)
+    return "+ptx86";
+  if (capability >= 90)
+    return "+ptx80";
+  return "+ptx78";
+}
+
+Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef target) {
+  initializeOnce();
+  Triple triple(tripleText);
+  std::string message;
+  const Target *nvptx = TargetRegistry::lookupTarget(triple, message);
+  if (!nvptx)
+    return createStringError(inconvertibleErrorCode(), message);
+  TargetOptions options;
+  options.AllowFPOpFusion = FPOpFusion::Standard; // fma only where `contract` allows
+  std::unique_ptr<TargetMachine> machine(
+      nvptx->createTargetMachine(triple, target, ptxFeature(capability(target)), options, std::nullopt,
+                                 std::nullopt, CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return createStringError(inconvertibleErrorCode(), "no NVPTX target machine for " + target);
+  return machine;
+}
+
+void tegula::applyDeviceTarget(Module &module, TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+}
+
+void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager graph;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine); // with the target's own cost model and alias analysis
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graph, modules);
+
+  FunctionPassManager perFunction;
+  perFunction.addPass(SROAPass(SROAOptions::ModifyCFG));
+  perFunction.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  perFunction.addPass(InstCombinePass());
+  perFunction.addPass(SimplifyCFGPass());
+  perFunction.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
+  perFunction.addPass(GVNPass());
+  perFunction.addPass(InstCombinePass());
+  perFunction.addPass(ADCEPass());
+  perFunction.addPass(SimplifyCFGPass());
+  ModulePassManager all;
+  all.addPass(AlwaysInlinerPass());
+  all.addPass(createModuleToFunctionPassAdaptor(std::move(perFunction)));
+  all.addPass(GlobalDCEPass());
+  all.run(module, modules);
+}
+
+std::string tegula::emitPtx(Module &module, TargetMachine &machine) {
+  SmallString<0> text;
+  raw_svector_ostream stream(text);
+  legacy::PassManager passes;
+  bool failed =
+      machine.addPassesToEmitFile(passes, stream, nullptr, CodeGenFileType::AssemblyFile);
+  assert(!failed && "NVPTX writes assembly");
+  (void)failed;
+  passes.run(module);
+  return std::string(text);
+}

@@ -1,0 +1,38 @@
+//===- Ptx.h - LLVM IR for NVPTX to PTX -------------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_PTX_H
+#define TEGULA_CODEGEN_PTX_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+
+namespace llvm {
+class Module;
+class TargetMachine;
+} // namespace llvm
+
+namespace tegula {
+
+/// `sm_80`, `sm_90a`, ...: a target that LLVM's NVPTX back end knows, of compute capability 8.0 or newer.
+bool isDeviceTarget(llvm::StringRef target);
+/// The target for a device of this compute capability: `sm_90a` for 9.0, whose own instructions need it.
+std::string deviceTarget(int major, int minor);
+
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createDeviceMachine(llvm::StringRef target);
+/// Sets triple and data layout.
+void applyDeviceTarget(llvm::Module &module, llvm::TargetMachine &machine);
+/// A trimmed middle end: functions inlined, memory to registers, loop invariants out, common
+/// subexpressions merged. No vectorisers and no unrolling (docs/rationale.md).
+void optimizeForDevice(llvm::Module &module, llvm::TargetMachine &machine);
+std::string emitPtx(llvm::Module &module, llvm::TargetMachine &machine);
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_PTX_H
