@@ -26,6 +26,9 @@
 #include <vector>
 
 namespace tegula {
+namespace tgl {
+class KernelOp;
+} // namespace tgl
 
 /// A size symbol: bound by a dim of an argument, or derived from sizes before it.
 struct SizeSpec {
@@ -51,6 +54,10 @@ struct GuardSpec {
   std::string str() const;
   static std::optional<GuardSpec> parse(llvm::StringRef text);
 };
+
+/// The sizes and guards of a kernel.
+void launchSpecs(tgl::KernelOp kernel, std::vector<SizeSpec> &sizes,
+                 std::vector<GuardSpec> &guards);
 
 /// Why a launch is refused.
 struct GuardFailure {

@@ -273,10 +273,16 @@ SizeFacts tegula::sizeFacts(KernelOp kernel) {
       break; // about points, not sizes alone
     }
   }
+  // Not negative anyway; a derived size is only where it is the dim of an argument.
+  auto isBoundSize = [&](const IndexExpr &dim) {
+    std::optional<IndexVar> var = dim.asVariable();
+    return var && llvm::none_of(facts.definitions,
+                                [&](auto &definition) { return definition.first == var->name(); });
+  };
   auto addDims = [&](Type type) {
     if (auto tensor = dyn_cast<TglTensorType>(type))
       for (IndexExprAttr dim : tensor.getDims())
-        if (!dim.getExpr().asConstant() && !dim.getExpr().asVariable())
+        if (!dim.getExpr().asConstant() && !isBoundSize(dim.getExpr()))
           facts.facts.push_back(Condition::nonNegative(dim.getExpr()));
   };
   for (Type type : kernel.getArgumentTypes())
