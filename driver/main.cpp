@@ -1,0 +1,90 @@
+//===- main.cpp - The `tegula` command ---------------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "driver/Commands.h"
+#include "driver/Crash.h"
+#include "frontend/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace tegula;
+
+static const Command *const commands[] = {&checkCommand, &fmtCommand, &fixCommand, &explainCommand};
+
+static void printVersion(raw_ostream &os) {
+  os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
+}
+
+static void printUsage(raw_ostream &os) {
+  os << "usage: tegula COMMAND [OPTIONS] [FILE...]\n\n";
+  for (const Command *command : commands)
+    os << "  " << left_justify(command->options.getName(), 10) << command->options.getDescription()
+       << '\n';
+  os << "\n'tegula COMMAND --help' lists the options of a command; 'tegula --version' says the "
+        "version.\nExit codes: 0 fine, 1 the program is wrong, 2 the call is wrong, 3 a resource or "
+        "device is missing,\n4 the result is wrong, 70 a mistake of the compiler.\n";
+}
+
+/// What the first argument says, before LLVM's parser with its own ideas of errors sees it.
+static std::optional<ExitCode> handleFirstArgument(int argc, char **argv) {
+  if (argc < 2) {
+    printUsage(errs());
+    return ExitWrongCall;
+  }
+  StringRef first = argv[1];
+  if (first == "--version" || first == "-version") {
+    printVersion(outs());
+    return ExitSuccess;
+  }
+  if (first == "--help" || first == "-help" || first == "-h" || first == "help") {
+    printUsage(outs());
+    return ExitSuccess;
+  }
+  SmallVector<StringRef> names;
+  for (const Command *command : commands)
+    names.push_back(command->options.getName());
+  if (is_contained(names, first))
+    return std::nullopt;
+  errs() << "tegula: there is no command '" << first << "'";
+  StringRef nearest = nearestName(first, names);
+  if (!nearest.empty())
+    errs() << "; nearest is '" << nearest << "'";
+  errs() << "\n\n";
+  printUsage(errs());
+  return ExitWrongCall;
+}
+
+static ExitCode runCommand(int argc, char **argv) {
+  if (std::optional<ExitCode> code = handleFirstArgument(argc, argv))
+    return *code;
+  cl::SetVersionPrinter(printVersion);
+  std::string complaints;
+  raw_string_ostream stream(complaints);
+  if (!cl::ParseCommandLineOptions(argc, argv, "", &stream)) {
+    errs() << complaints;
+    return ExitWrongCall;
+  }
+  for (const Command *command : commands)
+    if (command->options)
+      return command->run();
+  llvm_unreachable("the first argument is a command");
+}
+
+int main(int argc, char **argv) {
+  installCrashHandler(argc, argv);
+  int code = runCommand(argc, argv);
+  outs().flush();
+  if (outs().has_error()) {
+    errs() << "tegula: cannot write standard output: " << outs().error().message() << '\n';
+    outs().clear_error();
+    code = ExitMissingResource;
+  }
+  return code;
+}

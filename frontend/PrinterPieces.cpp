@@ -1,0 +1,471 @@
+//===- PrinterPieces.cpp - Text between possible line breaks -----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "frontend/PrinterPieces.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace llvm;
+
+namespace tegula {
+
+void PieceBuilder::text(StringRef text, uint32_t offset) {
+  // A piece without a place of its own stands where the one before it does.
+  if (offset == 0 && !pieces.empty())
+    offset = pieces.back().offset;
+  bool joins = !pieces.empty() && !wantsBlank && nextLevel < 0 && offset == pieces.back().offset;
+  if (joins)
+    pieces.back().text += text;
+  else
+    pieces.push_back({text.str(), wantsBlank, nextLevel, depth, offset});
+  wantsBlank = false;
+  nextLevel = -1;
+}
+
+void PieceBuilder::open(StringRef bracket, uint32_t offset) {
+  text(bracket, offset);
+  ++depth;
+}
+
+void PieceBuilder::close(StringRef bracket) {
+  --depth;
+  text(bracket);
+}
+
+void PieceBuilder::comma() {
+  text(",");
+  blank();
+  mayBreak(Comma);
+}
+
+//===----------------------------------------------------------------------===//
+// Definitions
+//===----------------------------------------------------------------------===//
+
+void PieceBuilder::params(const std::vector<ast::Param> &params) {
+  open("(");
+  for (size_t i = 0; i != params.size(); ++i) {
+    const ast::Param &param = params[i];
+    if (i)
+      comma();
+    text(param.name.name, param.name.span.begin);
+    text(": ");
+    if (param.isInout)
+      text("inout ");
+    text(param.type.name, param.type.span.begin);
+    if (param.hasDims) {
+      open("[");
+      for (size_t d = 0; d != param.dims.size(); ++d) {
+        if (d)
+          comma();
+        if (param.dims[d].ellipsis)
+          text("...", param.dims[d].span.begin);
+        else
+          expr(*param.dims[d].expr);
+      }
+      close("]");
+    }
+    if (param.defaultValue) {
+      text(" = ");
+      expr(*param.defaultValue);
+    }
+  }
+  close(")");
+}
+
+void PieceBuilder::head(const ast::Kernel &kernel) {
+  text("kernel " + kernel.name.name, kernel.span.begin);
+  params(kernel.params);
+  if (kernel.hasOutputs) {
+    blank();
+    mayBreak(Clause);
+    text("-> ");
+    params(kernel.outputs);
+  }
+  for (size_t i = 0; i != kernel.sizes.size(); ++i) {
+    if (i)
+      comma();
+    else {
+      blank();
+      mayBreak(Clause);
+      text("where ");
+    }
+    let(kernel.sizes[i].name, *kernel.sizes[i].value);
+  }
+  blank();
+  text("{");
+}
+
+void PieceBuilder::head(const ast::Fn &fn) {
+  text("fn " + fn.name.name, fn.span.begin);
+  open("(");
+  for (size_t i = 0; i != fn.params.size(); ++i) {
+    if (i)
+      comma();
+    text(fn.params[i].name, fn.params[i].span.begin);
+    if (i < fn.defaults.size() && fn.defaults[i]) {
+      text("=");
+      expr(*fn.defaults[i]);
+    }
+  }
+  close(")");
+}
+
+void PieceBuilder::definition(const ast::Fn &fn) {
+  head(fn);
+  text(" =");
+  blank();
+  mayBreak(Assign);
+  expr(*fn.result);
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+void PieceBuilder::let(const ast::Ident &name, const ast::Expr &value) {
+  text(name.name, name.span.begin);
+  text(" =");
+  blank();
+  mayBreak(Assign);
+  expr(value);
+}
+
+void PieceBuilder::result(const ast::Expr &value) {
+  text("return ");
+  expr(value);
+}
+
+void PieceBuilder::range(const ast::Range &range) {
+  if (range.lo) {
+    expr(*range.lo, /*tight=*/true);
+    text(":");
+    expr(*range.hi, /*tight=*/true);
+  } else {
+    expr(*range.hi);
+  }
+}
+
+void PieceBuilder::items(const std::vector<ast::ForItem> &items) {
+  blank();
+  mayBreak(For);
+  text("for ");
+  for (size_t i = 0; i != items.size(); ++i) {
+    const ast::ForItem &item = items[i];
+    if (i)
+      comma();
+    if (item.ellipsis) {
+      text("...", item.span.begin);
+      continue;
+    }
+    text(item.index.name, item.index.span.begin);
+    if (item.range) {
+      text(" in ");
+      range(*item.range);
+    }
+    if (item.filter) {
+      text(" if ");
+      expr(*item.filter);
+    }
+  }
+}
+
+void PieceBuilder::subscript(const ast::Subscript &subscript) {
+  switch (subscript.kind) {
+  case ast::Subscript::Ellipsis:
+    text("...", subscript.span.begin);
+    break;
+  case ast::Subscript::Single:
+    expr(*subscript.expr);
+    break;
+  case ast::Subscript::Group:
+    open("(", subscript.span.begin);
+    for (size_t i = 0; i != subscript.members.size(); ++i) {
+      if (i)
+        comma();
+      this->subscript(subscript.members[i]);
+    }
+    // A group of one without a range needs its comma to be a group.
+    if (subscript.members.size() == 1 && !subscript.members[0].range)
+      text(",");
+    close(")");
+    break;
+  }
+  if (subscript.range) {
+    text(" in ");
+    range(*subscript.range);
+  }
+}
+
+void PieceBuilder::subscripts(const std::vector<ast::Subscript> &subscripts,
+                              const std::vector<ast::Argument> &keywords) {
+  open("[");
+  for (size_t i = 0; i != subscripts.size(); ++i) {
+    if (i)
+      comma();
+    subscript(subscripts[i]);
+  }
+  for (size_t i = 0; i != keywords.size(); ++i) {
+    if (i || !subscripts.empty())
+      comma();
+    text(keywords[i].keyword->name, keywords[i].keyword->span.begin);
+    text("=");
+    expr(*keywords[i].value);
+  }
+  close("]");
+}
+
+void PieceBuilder::target(const ast::Target &target) {
+  text(target.name.name, target.name.span.begin);
+  if (target.hasColon)
+    text(": ");
+  if (target.type)
+    text(target.type->name, target.type->span.begin);
+  if (target.hasSubscripts)
+    subscripts(target.subscripts, {});
+}
+
+void PieceBuilder::targets(const ast::Stmt &stmt) {
+  for (size_t i = 0; i != stmt.targets.size(); ++i) {
+    if (i)
+      comma();
+    target(stmt.targets[i]);
+  }
+}
+
+void PieceBuilder::head(const ast::Stmt &block) {
+  if (block.kind == ast::Stmt::Parallel) {
+    text("parallel ", block.span.begin);
+    for (size_t i = 0; i != block.binders.size(); ++i) {
+      if (i)
+        comma();
+      text(block.binders[i].index.name, block.binders[i].index.span.begin);
+      text(" in ");
+      range(block.binders[i].range);
+    }
+  } else {
+    text("for " + block.index.name + " in ", block.span.begin);
+    if (block.kind == ast::Stmt::ForTiles) {
+      text("tiles");
+      open("(");
+      range(*block.range);
+      close(")");
+    } else {
+      range(*block.range);
+      if (block.reverse)
+        text(", reverse");
+    }
+  }
+  blank();
+  text("{");
+}
+
+void PieceBuilder::statement(const ast::Stmt &stmt) {
+  switch (stmt.kind) {
+  case ast::Stmt::Precision:
+    text("precision " + stmt.index.name, stmt.span.begin);
+    return;
+  case ast::Stmt::Deterministic:
+    text("deterministic", stmt.span.begin);
+    return;
+  case ast::Stmt::Call:
+    expr(*stmt.value);
+    return;
+  case ast::Stmt::Schedule:
+    text("schedule {", stmt.span.begin);
+    for (size_t i = 0; i != stmt.schedule.size(); ++i) {
+      const ast::ScheduleItem &item = stmt.schedule[i];
+      if (i)
+        text(";");
+      blank();
+      mayBreak(Clause);
+      text(item.keyword.name, item.keyword.span.begin);
+      for (size_t s = 0; s != item.settings.size(); ++s) {
+        if (s)
+          comma();
+        else
+          blank();
+        const auto &[name, value] = item.settings[s];
+        if (name) {
+          text(name->name, name->span.begin);
+          text("=");
+        }
+        expr(*value);
+      }
+    }
+    blank();
+    text("}");
+    return;
+  case ast::Stmt::State:
+    text("state ", stmt.span.begin);
+    [[fallthrough]];
+  case ast::Stmt::Assign:
+    targets(stmt);
+    text(stmt.accumulate ? " +=" : " =");
+    blank();
+    mayBreak(Assign);
+    expr(*stmt.value);
+    if (!stmt.trailing.empty())
+      items(stmt.trailing);
+    return;
+  case ast::Stmt::Parallel:
+  case ast::Stmt::ForTiles:
+  case ast::Stmt::For:
+    break;
+  }
+  llvm_unreachable("blocks are printed by their head");
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+static StringRef spelling(ast::BinaryOp op) {
+  switch (op) {
+  case ast::BinaryOp::Add: return "+";
+  case ast::BinaryOp::Sub: return "-";
+  case ast::BinaryOp::Mul: return "*";
+  case ast::BinaryOp::Div: return "/";
+  case ast::BinaryOp::FloorDiv: return "//";
+  case ast::BinaryOp::Mod: return "%";
+  case ast::BinaryOp::Pow: return "**";
+  case ast::BinaryOp::And: return "and";
+  case ast::BinaryOp::Or: return "or";
+  }
+  llvm_unreachable("all operators are spelt");
+}
+
+static StringRef spelling(ast::CompareOp op) {
+  switch (op) {
+  case ast::CompareOp::LT: return "<";
+  case ast::CompareOp::LE: return "<=";
+  case ast::CompareOp::GT: return ">";
+  case ast::CompareOp::GE: return ">=";
+  case ast::CompareOp::EQ: return "==";
+  case ast::CompareOp::NE: return "!=";
+  }
+  llvm_unreachable("all comparisons are spelt");
+}
+
+static bool isSum(const ast::Expr &expr) {
+  return expr.kind == ast::Expr::Binary &&
+         (expr.binaryOp == ast::BinaryOp::Add || expr.binaryOp == ast::BinaryOp::Sub);
+}
+
+/// `a + b*c`: a product is written close where it is part of a sum, wide where it is not.
+void PieceBuilder::binary(const ast::Expr &expr, bool tight) {
+  ast::BinaryOp op = expr.binaryOp;
+  Rank rank = op == ast::BinaryOp::Or    ? Or
+              : op == ast::BinaryOp::And ? And
+              : isSum(expr)              ? Sum
+                                         : Product;
+  bool word = rank == Or || rank == And;
+  bool close = op == ast::BinaryOp::Pow || (tight && !word);
+  // The chain on the left side is a loop: it can be long.
+  SmallVector<const ast::Expr *> chain = {&expr};
+  auto sameRank = [&](const ast::Expr &e) {
+    return e.kind == ast::Expr::Binary && !e.parenthesized && op != ast::BinaryOp::Pow &&
+           e.binaryOp != ast::BinaryOp::Pow &&
+           (isSum(e) == isSum(expr)) && (e.binaryOp == ast::BinaryOp::Or) == (rank == Or) &&
+           (e.binaryOp == ast::BinaryOp::And) == (rank == And);
+  };
+  while (sameRank(*chain.back()->operands[0]))
+    chain.push_back(chain.back()->operands[0].get());
+  bool tightOperands = close || rank == Sum;
+  this->expr(*chain.back()->operands[0], tightOperands);
+  for (const ast::Expr *each : llvm::reverse(chain)) {
+    if (!close) {
+      blank();
+      mayBreak(rank);
+    }
+    text(spelling(each->binaryOp), each->opSpan.begin);
+    if (!close)
+      text(" ");
+    this->expr(*each->operands[1], tightOperands);
+  }
+}
+
+void PieceBuilder::call(const ast::Expr &expr) {
+  text(expr.name.name, expr.name.span.begin);
+  open("(");
+  bool first = true;
+  if (expr.isComprehension) {
+    this->expr(*expr.operands[0]);
+    items(expr.items);
+    first = false;
+  }
+  for (const ast::Argument &argument : expr.arguments) {
+    if (!first)
+      comma();
+    first = false;
+    if (argument.keyword) {
+      text(argument.keyword->name, argument.keyword->span.begin);
+      text("=");
+    }
+    this->expr(*argument.value);
+  }
+  close(")");
+}
+
+void PieceBuilder::expr(const ast::Expr &expr, bool tight) {
+  if (expr.parenthesized) {
+    open("(", expr.span.begin);
+    tight = false;
+  }
+  switch (expr.kind) {
+  case ast::Expr::Integer:
+  case ast::Expr::Float:
+  case ast::Expr::String:
+    text(expr.text, expr.parenthesized ? 0 : expr.span.begin);
+    break;
+  case ast::Expr::Name:
+    text(expr.name.name, expr.name.span.begin);
+    break;
+  case ast::Expr::Unary:
+    text(expr.unaryOp == ast::UnaryOp::Not   ? "not "
+         : expr.unaryOp == ast::UnaryOp::Neg ? "-"
+                                             : "+",
+         expr.opSpan.begin);
+    this->expr(*expr.operands[0], tight || expr.unaryOp != ast::UnaryOp::Not);
+    break;
+  case ast::Expr::Binary:
+    binary(expr, tight);
+    break;
+  case ast::Expr::Compare:
+    this->expr(*expr.operands[0]);
+    for (size_t i = 0; i != expr.compares.size(); ++i) {
+      blank();
+      mayBreak(Compare);
+      text(spelling(expr.compares[i]));
+      text(" ");
+      this->expr(*expr.operands[i + 1]);
+    }
+    break;
+  case ast::Expr::Index:
+    text(expr.name.name, expr.name.span.begin);
+    subscripts(expr.subscripts, expr.arguments);
+    break;
+  case ast::Expr::Call:
+    call(expr);
+    break;
+  case ast::Expr::Tuple:
+    open("(", expr.span.begin);
+    for (size_t i = 0; i != expr.operands.size(); ++i) {
+      if (i)
+        comma();
+      this->expr(*expr.operands[i]);
+    }
+    if (expr.operands.size() == 1)
+      text(",");
+    close(")");
+    break;
+  }
+  if (expr.parenthesized)
+    close(")");
+}
+
+} // namespace tegula
