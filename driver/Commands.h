@@ -23,7 +23,7 @@ struct Command {
   ExitCode (*run)();
 };
 
-extern const Command checkCommand, explainCommand, fixCommand, fmtCommand;
+extern const Command checkCommand, compileCommand, explainCommand, fixCommand, fmtCommand;
 
 } // namespace tegula
 

@@ -63,6 +63,26 @@ Value Generator::limited(Value value, double bound) {
   return value;
 }
 
+static bool mentions(const std::string &text, const std::string &name) {
+  auto isPart = [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    size_t end = at + name.size();
+    if ((at == 0 || !isPart(text[at - 1])) && (end == text.size() || !isPart(text[end])))
+      return true;
+  }
+  return false;
+}
+
+Value Generator::varying(Value value, const Index &index) {
+  if (mentions(value.text, index.name))
+    return value;
+  Value own;
+  own.text = index.name;
+  own.kind = Class::Int;
+  own.bound = static_cast<double>(std::max<int64_t>(index.range.value, 1));
+  return add(value, own, "+");
+}
+
 /// A continuous function with its Lipschitz constant where |x| <= 4.
 Value Generator::elementary(Value x) {
   struct Function {
@@ -557,6 +577,8 @@ Value Generator::scan(Scope &scope, const Index &over, unsigned depth) {
     value = exact(scope, depth);
   else
     value = floating(scope, depth);
+  if (name != "recurrence")
+    value = varying(value, over);
   std::string argument = value.text;
   if (name == "cumsum") {
     double error = value.error;

@@ -92,6 +92,8 @@ private:
   static Value multiply(const Value &a, const Value &b);
   static Value settle(Value value);         ///< an exact value that has grown too large is inexact
   Value limited(Value value, double bound); ///< clamped where larger
+  /// The index itself is added where the value does not vary along it.
+  static Value varying(Value value, const Index &index);
 
   // Statements (GenerateStmt.cpp).
   void statement();

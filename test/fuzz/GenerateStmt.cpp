@@ -146,7 +146,7 @@ void Generator::topk() {
   if (over.range.value < 1)
     return;
   inner.push_back(over);
-  Value value = exact(inner, 1);
+  Value value = varying(exact(inner, 1), over);
   int64_t k = 1 + random.below(static_cast<unsigned>(over.range.value));
   Scope ranked = scope;
   Index rank = freshIndex(inner, {std::to_string(k), k});
@@ -219,7 +219,7 @@ void Generator::tiles() {
   Index i = scope[0], d = scope[1];
   Index j = freshIndex(scope);
   Scope over{i, j}, wide{i, d, j};
-  Value s = exact(over, 1);
+  Value s = varying(exact(over, 1), j);
   std::string a = fresh("a"), b = fresh("a"), m = fresh("a"), value = fresh("s"),
               square = fresh("s");
   Source inner{value, {}, s};
@@ -268,7 +268,7 @@ void Generator::attention() {
   Index i = scope[0], d = scope[1];
   Index j = freshIndex(scope);
   Scope over{i, j}, weighted{j, d};
-  Value s = limited(floating(over, 2), 8), v = limited(floating(weighted, 1), 8);
+  Value s = varying(limited(floating(over, 2), 8), j), v = limited(floating(weighted, 1), 8);
   std::string mask = random.chance(50) ? boolean(over, 0).text : "";
   std::string out = fresh("y");
   line("parallel " + i.name + " in " + i.range.text + ", " + d.name + " in " + d.range.text + " {");

@@ -1,0 +1,28 @@
+//===- InstanceArgs.h - Sizes, constants and types given on the command line ===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_DRIVER_INSTANCEARGS_H
+#define TEGULA_DRIVER_INSTANCEARGS_H
+
+#include "frontend/Check.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace tegula {
+
+/// `M=64,N=128` in each text. False, with the reason on standard error, where one is malformed.
+bool parseSizes(llvm::ArrayRef<std::string> texts, std::map<std::string, int64_t> &sizes);
+
+/// `eps=1e-3`, `causal=true`, `stride=2`, `stride=2,3` (a tuple), several joined by commas.
+bool parseConstants(llvm::ArrayRef<std::string> texts,
+                    decltype(InstanceOptions::constants) &constants);
+
+/// `T=f16`.
+bool parseTypes(llvm::ArrayRef<std::string> texts, std::map<std::string, checked::DType> &types);
+
+} // namespace tegula
+
+#endif // TEGULA_DRIVER_INSTANCEARGS_H
