@@ -309,6 +309,11 @@ Accesses tgl::accessesOf(Operation *root) {
       result.writes.insert(write.getTensor());
       if (write.getAdd())
         result.reads.insert(write.getTensor());
+    } else if (auto sort = dyn_cast<SortOp>(op)) {
+      for (Value tensor : {sort.getValues(), sort.getPositions()}) {
+        result.reads.insert(tensor);
+        result.writes.insert(tensor);
+      }
     } else if (auto call = dyn_cast<CallOp>(op)) {
       auto callee = SymbolTable::lookupNearestSymbolFrom<KernelOp>(call, call.getCalleeAttr());
       for (auto [position, argument] : llvm::enumerate(call.getArgs())) {

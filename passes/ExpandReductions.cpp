@@ -34,7 +34,6 @@ public:
     auto reduction = ReduceOp::create(builder, loc, type, kind, axesOp.getLows(), axesOp.getHighs(),
                                       axesOp.getIndices(), axesOp.getNames().value_or(ArrayAttr()),
                                       /*unbiased=*/false, filtered, /*mapping=*/StringAttr());
-    foldIndices(cast<IndexedOp>(reduction.getOperation())); // the positions of a scan are not its own
     if (Attribute precision = axesOp->getAttr(precisionAttrName))
       reduction->setAttr(precisionAttrName, precision);
     cloneBody(reduction, [&](OpBuilder &inner, YieldOp yield, IRMapping &map) {
@@ -101,6 +100,7 @@ private:
     for (Operation &nested : axesOp.getAxesBlock()->without_terminator())
       inner.clone(nested, map);
     finish(inner, cast<YieldOp>(axesOp.getAxesBlock()->getTerminator()), map);
+    foldIndices(op); // the positions of a scan are no business of its reductions
   }
 
   AxesOp axesOp;

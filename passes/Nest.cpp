@@ -21,28 +21,16 @@ AxesOp tegula::axesOpOf(Value value) {
   return argument ? dyn_cast<AxesOp>(argument.getOwner()->getParentOp()) : AxesOp();
 }
 
-/// A bound of an op with axes: dims are its indices, then its axes.
-static ValueExpr boundExpr(AxesOp op, Attribute bound) {
-  OperandRange indices = op.getIndices();
-  return ValueExpr(cast<IndexExprAttr>(bound).getExpr(), [&](unsigned position) -> Value {
-    if (position < indices.size())
-      return indices[position];
-    return op.getAxes()[position - indices.size()];
-  });
-}
-
 ValueExpr tegula::lowOf(Value axis) {
-  return boundExpr(axesOpOf(axis), axesOpOf(axis).getLows()[cast<BlockArgument>(axis).getArgNumber()]);
+  return getAxisRange(axesOpOf(axis), cast<BlockArgument>(axis).getArgNumber()).lo;
 }
 
 ValueExpr tegula::highOf(Value axis) {
-  return boundExpr(axesOpOf(axis), axesOpOf(axis).getHighs()[cast<BlockArgument>(axis).getArgNumber()]);
+  return getAxisRange(axesOpOf(axis), cast<BlockArgument>(axis).getArgNumber()).hi;
 }
 
 StringRef tegula::nameOf(Value axis) {
-  std::optional<ArrayAttr> names = axesOpOf(axis).getNames();
-  unsigned number = cast<BlockArgument>(axis).getArgNumber();
-  return names && number < names->size() ? cast<StringAttr>((*names)[number]).getValue() : "";
+  return getAxisName(axesOpOf(axis), cast<BlockArgument>(axis).getArgNumber());
 }
 
 std::optional<ValueExpr> tegula::boxVolume(AxesOp op) {
@@ -100,12 +88,6 @@ ParallelOp tegula::copyAxes(OpBuilder &builder, Location loc, ArrayRef<Value> ax
 // Index values
 //===----------------------------------------------------------------------===//
 
-Value tegula::materialize(OpBuilder &builder, Location loc, const ValueExpr &expr) {
-  if (Value value = expr.asValue())
-    return value;
-  return IndexOp::create(builder, loc, expr);
-}
-
 /// As below, without the last resort for values of type index.
 static std::optional<ValueExpr> integerExprOfDefinition(Value value) {
   APInt constant;
@@ -146,56 +128,13 @@ std::optional<ValueExpr> tegula::integerExprOf(Value value) {
   return isa<IndexType>(value.getType()) ? std::optional<ValueExpr>(value) : std::nullopt;
 }
 
-/// Calls `visit` with every attribute of an op that holds expressions, replaces it by what comes back.
-static void rewriteExprs(Operation *op, llvm::function_ref<IndexExpr(const IndexExpr &)> rewrite) {
-  auto rewriteAttr = [&](Attribute attr) -> Attribute {
-    return IndexExprAttr::get(op->getContext(), rewrite(cast<IndexExprAttr>(attr).getExpr()));
-  };
-  for (NamedAttribute attr : llvm::to_vector(op->getAttrs())) {
-    if (isa<IndexExprAttr>(attr.getValue())) {
-      op->setAttr(attr.getName(), rewriteAttr(attr.getValue()));
-    } else if (auto array = dyn_cast<ArrayAttr>(attr.getValue());
-               array && llvm::all_of(array, llvm::IsaPred<IndexExprAttr>)) {
-      op->setAttr(attr.getName(),
-                  ArrayAttr::get(op->getContext(), llvm::map_to_vector(array, rewriteAttr)));
-    }
-  }
-}
-
 unsigned tegula::foldIndices(IndexedOp op) {
   unsigned folded = 0;
-  size_t oldCount = op.getIndices().size();
-  SmallVector<ValueExpr> exprs; // what each old index is
-  for (Value index : op.getIndices()) {
-    exprs.push_back(*integerExprOf(index));
-    folded += exprs.back().asValue() != index;
-  }
-  // Values that the expressions still use, once they are made of those.
-  IndexOperands operands;
-  SmallVector<bool> used(oldCount);
-  rewriteExprs(op, [&](const IndexExpr &expr) {
-    for (const IndexVar &var : expr.variables())
-      if (!var.isSymbol() && var.position() < oldCount)
-        used[var.position()] = true;
-    return expr;
+  for (Value index : op.getIndices())
+    folded += integerExprOf(index)->asValue() != index;
+  rewriteExprs(op, [](const ValueExpr &expr) {
+    return expr.substitute([](Value value) -> std::optional<ValueExpr> { return integerExprOf(value); });
   });
-  SmallVector<IndexExpr> replacements(oldCount);
-  for (size_t position = 0; position < oldCount; ++position)
-    if (used[position])
-      replacements[position] = operands.add(exprs[position]);
-  if (!folded && operands.values().size() == oldCount)
-    return 0;
-  size_t newCount = operands.values().size();
-  rewriteExprs(op, [&](const IndexExpr &expr) {
-    return expr.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
-      if (var.isSymbol())
-        return std::nullopt;
-      if (var.position() < oldCount)
-        return replacements[var.position()];
-      return IndexExpr::dim(var.position() - oldCount + newCount);
-    });
-  });
-  op.getIndicesMutable().assign(operands.values());
   return folded;
 }
 
@@ -290,23 +229,6 @@ SizeFacts tegula::sizeFacts(KernelOp kernel) {
   return facts;
 }
 
-/// The range of a variable of an op that runs code for a range; nothing for carried values.
-static std::optional<std::pair<ValueExpr, ValueExpr>> rangeOf(BlockArgument argument) {
-  Operation *parent = argument.getOwner()->getParentOp();
-  unsigned number = argument.getArgNumber();
-  if (auto axes = dyn_cast<AxesOp>(parent); axes && number < axes.getLows().size())
-    return std::pair(lowOf(argument), highOf(argument));
-  if (auto loop = dyn_cast<ForOp>(parent); loop && number == 0)
-    return std::pair(loop.getLowExpr(), loop.getHighExpr());
-  if (auto tiles = dyn_cast<TilesOp>(parent)) {
-    if (number == 0)
-      return std::pair(tiles.getLowExpr(), tiles.getHighExpr());
-    if (number == 1)
-      return std::pair(ValueExpr(tiles.getTileLow()) + 1, tiles.getHighExpr() + 1);
-  }
-  return std::nullopt;
-}
-
 Scope::Scope(Prover &prover, Operation *place) : prover(prover) {
   SmallVector<Block *> blocks;
   for (Block *block = place->getBlock(); block && !isa<KernelOp>(block->getParentOp());
@@ -314,8 +236,8 @@ Scope::Scope(Prover &prover, Operation *place) : prover(prover) {
     blocks.push_back(block);
   for (Block *block : llvm::reverse(blocks))
     for (BlockArgument argument : block->getArguments())
-      if (auto range = rangeOf(argument))
-        addAxis(argument, range->first, range->second);
+      if (auto range = getRange(argument))
+        addAxis(argument, range->lo, range->hi);
 }
 
 unsigned Scope::dimOf(Value value) {

@@ -15,6 +15,7 @@
 
 #include "ir/Prove.h"
 #include "ir/Tgl.h"
+#include "ir/TglUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -30,9 +31,6 @@ tgl::ValueExpr highOf(mlir::Value axis);
 llvm::StringRef nameOf(mlir::Value axis);
 /// The op whose axis `value` is, or null.
 tgl::AxesOp axesOpOf(mlir::Value value);
-
-/// The value of an expression: a value itself, or a new tgl.index.
-mlir::Value materialize(mlir::OpBuilder &builder, mlir::Location loc, const tgl::ValueExpr &expr);
 
 /// The expression behind an integer value of any width (arithmetic is taken to be exact), seen through
 /// tgl.index, casts and integer arithmetic. Nothing where an integer that is not an index is data.

@@ -55,14 +55,10 @@ private:
 
 /// Whether a statement writes a tensor that one of `ops`, or an op in them, reads.
 static bool writesWhatIsRead(Operation *statement, ArrayRef<Operation *> ops) {
-  DenseSet<Value> read;
-  for (Operation *op : ops)
-    op->walk([&](ReadOp readOp) { read.insert(readOp.getTensor()); });
-  return statement
-      ->walk([&](WriteOp write) {
-        return read.contains(write.getTensor()) ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+  SetVector<Value> written = accessesOf(statement).writes;
+  return llvm::any_of(ops, [&](Operation *op) {
+    return llvm::any_of(accessesOf(op).reads, [&](Value tensor) { return written.contains(tensor); });
+  });
 }
 
 std::optional<Outline> tegula::outline(Operation *op, ArrayRef<Value> values, OutlineMode mode) {

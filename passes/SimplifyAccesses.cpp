@@ -61,38 +61,18 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
   /// Rewrites every expression with divisions, minima, maxima or conditionals.
   void simplifyExprs(IndexedOp op, Prover &prover) {
     std::optional<Scope> scope;
-    // Bounds count their own axes after the indices; those are left alone.
-    size_t numIndices = op.getIndices().size();
-    bool changed = false;
-    auto simplify = [&](IndexExprAttr attr) {
-      const IndexExpr &expr = attr.getExpr();
-      if (!hasDecisions(expr) || llvm::any_of(expr.variables(), [&](const IndexVar &var) {
-            return !var.isSymbol() && var.position() >= numIndices;
+    rewriteExprs(op, [&](const ValueExpr &expr) {
+      // Bounds that use the op's own axes are left alone: their ranges are what is being rewritten.
+      if (!hasDecisions(expr.expr()) || llvm::any_of(expr.operands(), [&](Value value) {
+            return axesOpOf(value) == op.getOperation();
           }))
-        return attr;
+        return expr;
       if (!scope)
         scope.emplace(prover, op);
-      ValueExpr before(expr, op.getIndices()), after = scope->simplify(before);
-      if (before == after)
-        return attr;
-      changed = true;
-      count("expressions simplified");
-      IndexOperands operands{ValueRange(op.getIndices())};
-      return IndexExprAttr::get(op->getContext(), operands.add(after));
-    };
-    for (NamedAttribute attr : llvm::to_vector(op->getAttrs())) {
-      if (auto expr = dyn_cast<IndexExprAttr>(attr.getValue())) {
-        op->setAttr(attr.getName(), simplify(expr));
-      } else if (auto array = dyn_cast<ArrayAttr>(attr.getValue());
-                 array && llvm::all_of(array, llvm::IsaPred<IndexExprAttr>)) {
-        SmallVector<Attribute> simplified;
-        for (Attribute element : array)
-          simplified.push_back(simplify(cast<IndexExprAttr>(element)));
-        op->setAttr(attr.getName(), ArrayAttr::get(op->getContext(), simplified));
-      }
-    }
-    if (changed)
-      foldIndices(op); // operands that are not used any more
+      ValueExpr simplified = scope->simplify(expr);
+      count("expressions simplified", !(simplified == expr));
+      return simplified;
+    });
   }
 
   void simplifyRead(ReadOp read, Prover &prover) {
