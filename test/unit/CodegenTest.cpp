@@ -1,0 +1,152 @@
+//===- CodegenTest.cpp - From tgl to host and device code -------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Assemble.h"
+#include "codegen/EmitDevice.h"
+#include "codegen/EmitHost.h"
+#include "codegen/HostAbi.h"
+#include "codegen/HostTarget.h"
+#include "codegen/Jit.h"
+#include "codegen/Ptx.h"
+#include "passes/Pipeline.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Target/TargetMachine.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Parser/Parser.h"
+#include <cmath>
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using namespace llvm;
+using namespace tegula;
+
+namespace {
+
+constexpr const char *softmaxText = R"(
+tgl.kernel @softmax(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"},
+                    %y: !tgl.tensor<[M, N], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, N = 0 : 1] {
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %m = tgl.reduce max (%k = 0 to N) -> f32 {
+      %a = tgl.read %x[%i, %k] : !tgl.tensor<[M, N], f32>
+      tgl.yield %a : f32
+    }
+    %s = tgl.reduce sum (%k = 0 to N) -> f32 {
+      %a = tgl.read %x[%i, %k] : !tgl.tensor<[M, N], f32>
+      %d = arith.subf %a, %m : f32
+      %e = math.exp %d : f32
+      tgl.yield %e : f32
+    }
+    %a = tgl.read %x[%i, %j] : !tgl.tensor<[M, N], f32>
+    %d = arith.subf %a, %m : f32
+    %e = math.exp %d : f32
+    %q = arith.divf %e, %s : f32
+    tgl.write %q, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+}
+)";
+
+void runHere(HostRun *run, ParallelBody body, void *frame, int64_t count, int64_t) {
+  body(0, count, frame, run);
+}
+
+void *scratchHere(HostRun *, int64_t bytes) {
+  static thread_local std::vector<char> space;
+  space.resize(bytes + 64);
+  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(space.data()) + 63) & ~uintptr_t(63));
+}
+
+class Codegen : public ::testing::Test {
+protected:
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+
+  tgl::KernelOp schedule(StringRef text, Machine machine) {
+    context.loadDialect<tgl::TglDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    mlir::PassManager manager(&context);
+    PipelineOptions options;
+    options.machine = machine;
+    buildPipeline(manager, options);
+    EXPECT_TRUE(succeeded(manager.run(*module)));
+    return *module->getOps<tgl::KernelOp>().begin();
+  }
+};
+
+TEST_F(Codegen, SoftmaxOnTheHost) {
+  tgl::KernelOp kernel = schedule(softmaxText, Machine::CPU);
+  const HostTarget &target = HostTarget::get();
+  for (unsigned vectorBytes : {0u, 16u, target.vectorBytes}) {
+    LLVMContext llvmContext;
+    Module code("test", llvmContext);
+    std::unique_ptr<TargetMachine> machine = target.createMachine();
+    applyTarget(code, target, *machine);
+    EmitterOptions options;
+    options.vectorBytes = vectorBytes;
+    Expected<HostCode> host = emitHost(kernel, code, options);
+    ASSERT_TRUE(bool(host)) << toString(host.takeError());
+    ASSERT_FALSE(verifyModule(code, &errs()));
+    optimize(code, *machine);
+    auto loaded = LoadedCode::load(emitObject(code, *machine));
+    ASSERT_TRUE(bool(loaded)) << toString(loaded.takeError());
+    Expected<void *> symbol = (*loaded)->lookup(host->function);
+    ASSERT_TRUE(bool(symbol)) << toString(symbol.takeError());
+
+    int64_t sizes[] = {3, 1037};
+    std::vector<float> x(sizes[0] * sizes[1]), y(x.size(), NAN);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = std::sin(double(i)) * 4;
+    std::vector<void *> buffers = {x.data(), y.data()};
+    std::vector<std::vector<char>> temporaries;
+    for (const TemporaryInfo &temporary : host->temporaries) {
+      auto bytes = Emitter::bytesOf(temporary.type, 64).evaluate([&](const IndexVar &var) {
+        return std::optional<int64_t>(var.name() == "M" ? sizes[0] : sizes[1]);
+      });
+      temporaries.emplace_back(*bytes);
+      buffers.push_back(temporaries.back().data());
+    }
+    HostRun run{{}, runHere, scratchHere, nullptr};
+    reinterpret_cast<KernelFunction>(*symbol)(buffers.data(), sizes, nullptr, &run);
+    for (int64_t i = 0; i < sizes[0]; ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < sizes[1]; ++j)
+        sum += std::exp(double(x[i * sizes[1] + j]));
+      for (int64_t j = 0; j < sizes[1]; ++j)
+        ASSERT_NEAR(y[i * sizes[1] + j], std::exp(double(x[i * sizes[1] + j])) / sum, 1e-8)
+            << "row " << i << ", column " << j << ", vectors of " << vectorBytes << " bytes";
+    }
+  }
+}
+
+TEST_F(Codegen, SoftmaxOnTheDevice) {
+  tgl::KernelOp kernel = schedule(softmaxText, Machine::GPU);
+  for (StringRef arch : {"sm_80", "sm_90a"}) {
+    LLVMContext llvmContext;
+    Module code("test", llvmContext);
+    auto machine = createDeviceMachine(arch);
+    ASSERT_TRUE(bool(machine)) << toString(machine.takeError());
+    applyDeviceTarget(code, **machine);
+    Expected<DeviceCode> device = emitDevice(kernel, code, EmitterOptions());
+    ASSERT_TRUE(bool(device)) << toString(device.takeError());
+    ASSERT_FALSE(verifyModule(code, &errs()));
+    optimizeForDevice(code, **machine);
+    std::string ptx = emitPtx(code, **machine);
+    EXPECT_NE(ptx.find(".entry"), std::string::npos);
+    EXPECT_NE(ptx.find((".target " + arch).str()), std::string::npos);
+    EXPECT_FALSE(device->plan.steps.empty());
+    Expected<Cubin> cubin = assemble(ptx, arch);
+    if (!cubin && cubin.errorIsA<MissingToolError>()) {
+      consumeError(cubin.takeError());
+      GTEST_SKIP() << "no assembler here";
+    }
+    ASSERT_TRUE(bool(cubin)) << toString(cubin.takeError()) << ptx;
+  }
+}
+
+} // namespace
