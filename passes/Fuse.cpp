@@ -5,8 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Nest.h"
 #include "passes/Passes.h"
+#include "passes/fuse/InlineProducers.h"
+#include "passes/fuse/MergeNests.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -36,11 +37,53 @@ static std::string nameFor(Operation *statement) {
   return name;
 }
 
+/// Moves temporaries and scalars that nothing before them decides to the front, so that statements are
+/// neighbours.
+static void gatherDefinitions(Block &block) {
+  Operation *front = nullptr; // the last op that has been moved
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    bool moves = isa<TempOp>(op) ||
+                 (op.getNumRegions() == 0 && isMemoryEffectFree(&op) &&
+                  !op.hasTrait<OpTrait::IsTerminator>() && llvm::all_of(op.getOperands(), [&](Value value) {
+                    Operation *def = value.getDefiningOp();
+                    return !def || def->getBlock() != &block || (front && def->isBeforeInBlock(front)) ||
+                           def == front;
+                  }));
+    if (!moves)
+      continue;
+    if (front)
+      op.moveAfter(front);
+    else
+      op.moveBefore(&block.front());
+    front = &op;
+  }
+}
+
 namespace {
 struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
   using Counted::Counted;
 
-  void runOnOperation() override { makeLaunches(getOperation().getBody().front()); }
+  void runOnOperation() override {
+    Block &body = getOperation().getBody().front();
+    if (!singletons) {
+      Prover prover(sizeFacts(getOperation()));
+      fuse(body, prover);
+    }
+    makeLaunches(body);
+  }
+
+  /// Fuses the statements of a block, then those inside each nest that this makes.
+  void fuse(Block &block, Prover &prover) {
+    gatherDefinitions(block);
+    count("producers inlined", inlineProducers(block, prover));
+    count("statements merged", mergeNests(block, prover));
+    PrivatizeCounts counts = privatizeTemps(block, prover);
+    count("temporaries privatized", counts.privatized);
+    count("temporaries forwarded", counts.forwarded);
+    for (Operation &op : block)
+      if (isa<ParallelOp, ForOp, TilesOp>(op))
+        fuse(op.getRegion(0).front(), prover);
+  }
 
   /// Wraps every statement of a kernel, or of a sequential loop at its top, in a launch.
   void makeLaunches(Block &block) {

@@ -83,6 +83,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createEliminateDeadEquationsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
   pipeline.add(createFusePass());
+  pipeline.add(createSimplifyAccessesPass());
+  pipeline.add(createCanonicalizerPass());
+  pipeline.add(createCSEPass());
   pipeline.endPhase(Phase::Fuse);
   if (stopAfter < Phase::Schedule)
     return;

@@ -1,0 +1,162 @@
+//===- Access.cpp - What statements read and write ------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fuse/Access.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+SmallVector<Access> tegula::accessesIn(Operation *statement) {
+  SmallVector<Access> accesses;
+  auto add = [&](Operation *op, Value tensor, bool writes, ArrayRef<ValueExpr> subscripts) {
+    if (statement->isAncestor(tensor.getParentBlock()->getParentOp()))
+      return;
+    accesses.push_back({op, tensor, writes, {subscripts.begin(), subscripts.end()}});
+  };
+  statement->walk([&](Operation *op) {
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      add(op, read.getTensor(), false, read.getSubscriptExprs());
+    } else if (auto write = dyn_cast<WriteOp>(op)) {
+      add(op, write.getTensor(), true, write.getSubscriptExprs());
+    } else if (auto sort = dyn_cast<SortOp>(op)) {
+      for (Value tensor : {sort.getValues(), sort.getPositions()}) {
+        size_t before = accesses.size();
+        add(op, tensor, true, sort.getSubscriptExprs());
+        if (accesses.size() > before)
+          accesses.back().subscripts.push_back(std::nullopt);
+      }
+    }
+  });
+  return accesses;
+}
+
+bool tegula::conflict(Operation *a, Operation *b) {
+  Accesses first = accessesOf(a), second = accessesOf(b);
+  auto meets = [](const SetVector<Value> &written, const Accesses &other) {
+    return llvm::any_of(written, [&](Value tensor) {
+      return other.reads.contains(tensor) || other.writes.contains(tensor);
+    });
+  };
+  return meets(first.writes, second) || meets(second.writes, first);
+}
+
+std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis, Operation *place,
+                                         Prover &prover) {
+  if (!subscript.uses(axis))
+    return std::nullopt;
+  ValueExpr weight = subscript.substitute(axis, ValueExpr(axis) + 1) - subscript;
+  if (!weight.operands().empty())
+    return std::nullopt;
+  ValueExpr rest = subscript - weight * axis;
+  if (rest.uses(axis))
+    return std::nullopt;
+  if (weight.asConstant() == 1 && rest.operands().empty())
+    return IndexExpr(1);
+  Scope scope(prover, place);
+  if (!scope.provesInBounds(rest, weight.expr()))
+    return std::nullopt;
+  return weight.expr();
+}
+
+/// The pairs that one pair of accesses allows: axes that a dim holds in both as digits of the same
+/// weight (and, where they stand alone, with the same offset).
+static SmallVector<AxisPair> pairsOf(const Access &a, ParallelOp first, const Access &b, ParallelOp second,
+                                     Prover &prover) {
+  SmallVector<AxisPair> pairs;
+  for (auto [left, right] : llvm::zip_equal(a.subscripts, b.subscripts)) {
+    if (!left || !right)
+      continue;
+    for (Value x : left->operands()) {
+      if (axesOpOf(x) != first)
+        continue;
+      for (Value y : right->operands()) {
+        if (axesOpOf(y) != second)
+          continue;
+        std::optional<IndexExpr> weight = digitOf(*left, x, a.op, prover);
+        if (!weight)
+          continue;
+        std::optional<IndexExpr> other = digitOf(*right, y, b.op, prover);
+        if (!other || *weight != *other)
+          continue;
+        // Alone in its dim an axis may stand with an offset: it must be the same one.
+        if (weight->asConstant() == 1 && !(*left - ValueExpr(x) == *right - ValueExpr(y)))
+          continue;
+        pairs.push_back({x, y});
+      }
+    }
+  }
+  return pairs;
+}
+
+/// What is in both lists.
+static void intersect(std::optional<SmallVector<AxisPair>> &all, SmallVector<AxisPair> pairs) {
+  if (!all) {
+    all = std::move(pairs);
+    return;
+  }
+  llvm::erase_if(*all, [&](const AxisPair &pair) { return !llvm::is_contained(pairs, pair); });
+}
+
+/// Keeps a one-to-one choice of pairs whose bounds agree, in the order of the first parallel's axes.
+static SmallVector<AxisPair> consistent(ArrayRef<AxisPair> candidates, ParallelOp first) {
+  SmallVector<AxisPair> chosen;
+  for (Value axis : first.getAxes()) {
+    for (const AxisPair &pair : candidates) {
+      if (pair.first != axis || llvm::any_of(chosen, [&](const AxisPair &other) {
+            return other.second == pair.second;
+          }))
+        continue;
+      auto mapped = [&](const ValueExpr &bound) {
+        return bound.substitute([&](Value value) -> std::optional<ValueExpr> {
+          for (const AxisPair &other : chosen)
+            if (other.second == value)
+              return ValueExpr(other.first);
+          return std::nullopt;
+        });
+      };
+      // Bounds of a shared axis use shared axes, chosen before it, and values from outside.
+      bool closed = llvm::all_of(lowOf(axis).operands(), [&](Value operand) {
+        return axesOpOf(operand) != first ||
+               llvm::any_of(chosen, [&](const AxisPair &other) { return other.first == operand; });
+      }) && llvm::all_of(highOf(axis).operands(), [&](Value operand) {
+        return axesOpOf(operand) != first ||
+               llvm::any_of(chosen, [&](const AxisPair &other) { return other.first == operand; });
+      });
+      if (closed && mapped(lowOf(pair.second)) == lowOf(axis) && mapped(highOf(pair.second)) == highOf(axis)) {
+        chosen.push_back(pair);
+        break;
+      }
+    }
+  }
+  return chosen;
+}
+
+SharedAxes tegula::sharedAxes(ParallelOp first, ParallelOp second, Prover &prover) {
+  SmallVector<Access> left = accessesIn(first), right = accessesIn(second);
+  std::optional<SmallVector<AxisPair>> decided, suggested;
+  size_t suggestedRank = 0;
+  for (const Access &a : left)
+    for (const Access &b : right) {
+      if (a.tensor != b.tensor)
+        continue;
+      if (a.writes || b.writes) {
+        intersect(decided, pairsOf(a, first, b, second, prover));
+      } else if (!decided && a.subscripts.size() >= suggestedRank) {
+        // What both read does not bind; tensors of the highest rank say most.
+        if (a.subscripts.size() > suggestedRank)
+          suggested.reset();
+        suggestedRank = a.subscripts.size();
+        intersect(suggested, pairsOf(a, first, b, second, prover));
+      }
+    }
+  SharedAxes result;
+  result.flow = decided.has_value();
+  if (decided || suggested)
+    result.pairs = consistent(decided ? *decided : *suggested, first);
+  return result;
+}

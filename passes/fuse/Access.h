@@ -1,0 +1,57 @@
+//===- Access.h - What statements read and write ------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Fusion asks of two statements which of their axes they share: pairs of axes such that, wherever the
+// two touch the same element of a tensor (and one writes it), the axes have the same value. A nest
+// over such pairs keeps every dependence inside one point.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_FUSE_ACCESS_H
+#define TEGULA_PASSES_FUSE_ACCESS_H
+
+#include "passes/Nest.h"
+
+namespace tegula {
+
+/// One access to a tensor that is defined outside the statement.
+struct Access {
+  mlir::Operation *op = nullptr;
+  mlir::Value tensor;
+  bool writes = false;
+  /// Nothing stands for the whole extent of a dim.
+  llvm::SmallVector<std::optional<tgl::ValueExpr>> subscripts;
+};
+
+/// All accesses in an op, nested ones included, to tensors from outside.
+llvm::SmallVector<Access> accessesIn(mlir::Operation *statement);
+
+/// Whether one op writes what the other touches.
+bool conflict(mlir::Operation *a, mlir::Operation *b);
+
+/// An axis of one parallel and the axis of another that it equals.
+struct AxisPair {
+  mlir::Value first, second;
+  bool operator==(const AxisPair &other) const = default;
+};
+
+/// The axes that two parallels share; `flow` says whether tensors that one of them writes decide it,
+/// else tensors that both read do.
+struct SharedAxes {
+  llvm::SmallVector<AxisPair> pairs; // in the order of the first one's axes
+  bool flow = false;
+};
+SharedAxes sharedAxes(tgl::ParallelOp first, tgl::ParallelOp second, Prover &prover);
+
+/// E where `subscript` is `E*axis + rest` and 0 <= rest < E wherever `place` runs; 1 where it is the
+/// axis itself (plus what does not vary with axes). Axis and rest are then functions of the subscript.
+std::optional<IndexExpr> digitOf(const tgl::ValueExpr &subscript, mlir::Value axis,
+                                 mlir::Operation *place, Prover &prover);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_FUSE_ACCESS_H

@@ -1,0 +1,282 @@
+//===- InlineProducers.cpp - Recomputing pointwise values where they are read ---------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A producer is inlined if it is read once per point (a read then costs what the write and the read
+// cost), or if it is cheap. Inside a contraction only what costs nothing is: its operands are read
+// once for every point of the axes that they do not vary along.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fuse/InlineProducers.h"
+#include "passes/fuse/Access.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+Value tegula::roundToStorage(OpBuilder &builder, Location loc, Value value, Type elementType) {
+  if (value.getType() == elementType)
+    return value;
+  if (isa<FloatType>(elementType))
+    return ConvertOp::create(builder, loc, value, elementType);
+  // Integers wrap: the low bits, extended by their sign or by zeros.
+  unsigned unused = value.getType().getIntOrFloatBitWidth() - elementType.getIntOrFloatBitWidth();
+  Value shift = arith::ConstantIntOp::create(builder, loc, value.getType(), unused);
+  Value high = arith::ShLIOp::create(builder, loc, value, shift);
+  if (elementType.isUnsignedInteger())
+    return arith::ShRUIOp::create(builder, loc, high, shift);
+  return arith::ShRSIOp::create(builder, loc, high, shift);
+}
+
+//===----------------------------------------------------------------------===//
+// Producers
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Producer {
+  ParallelOp statement = nullptr;
+  WriteOp write = nullptr;
+  TempOp temp = nullptr;
+  unsigned operations = 0; // arithmetic, functions counting for many
+  unsigned reads = 0;
+};
+} // namespace
+
+/// A function that takes tens of instructions.
+static unsigned costOf(Operation *op) {
+  if (isa<ReadOp, WriteOp, arith::ConstantOp, IndexOp, arith::IndexCastOp>(op))
+    return 0;
+  if (isa<RandomOp>(op))
+    return 40;
+  if (isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp, arith::RemFOp>(op))
+    return 4;
+  if (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
+      !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp, math::TruncOp,
+           math::FmaOp, math::CopySignOp, math::IsNaNOp, math::IsInfOp>(op))
+    return isa<math::SqrtOp, math::RsqrtOp>(op) ? 4 : 16;
+  return 1;
+}
+
+/// The axes of the statement as functions of the subscripts of an element, over the write's own
+/// subscripts: each axis stands alone in exactly one dim. Empty where that is not so.
+static DenseMap<Value, unsigned> dimOfAxis(ParallelOp statement, WriteOp write) {
+  DenseMap<Value, unsigned> dims;
+  for (auto [dim, subscript] : llvm::enumerate(write.getSubscriptExprs())) {
+    if (subscript.operands().empty())
+      continue;
+    if (subscript.operands().size() != 1)
+      return DenseMap<Value, unsigned>();
+    Value axis = subscript.operands()[0];
+    if (axesOpOf(axis) != statement || dims.contains(axis) ||
+        !(subscript - ValueExpr(axis)).operands().empty())
+      return DenseMap<Value, unsigned>();
+    dims[axis] = dim;
+  }
+  return dims.size() == statement.getAxes().size() ? dims : DenseMap<Value, unsigned>();
+}
+
+/// A statement that does nothing but define one temporary, pointwise.
+static std::optional<Producer> asProducer(Operation *op) {
+  auto statement = dyn_cast<ParallelOp>(op);
+  if (!statement)
+    return std::nullopt;
+  Producer producer;
+  producer.statement = statement;
+  for (Operation &nested : statement.getBody().front()) {
+    if (auto write = dyn_cast<WriteOp>(nested)) {
+      if (producer.write || write.getAdd() || write.getGuard() || write.getChecked())
+        return std::nullopt;
+      producer.write = write;
+    } else if (auto read = dyn_cast<ReadOp>(nested)) {
+      ++producer.reads;
+    } else if (nested.getNumRegions() || !isMemoryEffectFree(&nested)) {
+      return std::nullopt;
+    }
+    producer.operations += costOf(&nested);
+  }
+  if (!producer.write)
+    return std::nullopt;
+  producer.temp = producer.write.getTensor().getDefiningOp<TempOp>();
+  if (!producer.temp || (dimOfAxis(statement, producer.write).empty() && !statement.getAxes().empty()))
+    return std::nullopt;
+  for (Operation *user : producer.temp->getUsers())
+    if (user != producer.write && !isa<ReadOp>(user))
+      return std::nullopt;
+  return producer;
+}
+
+//===----------------------------------------------------------------------===//
+// Whether to inline
+//===----------------------------------------------------------------------===//
+
+/// The statement of `block` that an op is in.
+static Operation *statementIn(Block &block, Operation *op) {
+  while (op && op->getBlock() != &block)
+    op = op->getParentOp();
+  return op;
+}
+
+/// Whether a statement writes what the producer reads, after it and up to the reader.
+static bool inputsChange(const Producer &producer, Operation *reader) {
+  SetVector<Value> inputs = accessesOf(producer.statement).reads;
+  if (inputs.empty())
+    return false;
+  for (Operation *op = producer.statement->getNextNode(); op; op = op->getNextNode()) {
+    for (Value written : accessesOf(op).writes)
+      if (inputs.contains(written))
+        return true;
+    if (op == reader)
+      return false;
+  }
+  return true; // the reader stands before
+}
+
+/// Whether some element is read more often than once: an axis around the read, from the outermost of
+/// the block's statements, that does not stand alone in a subscript.
+static bool readsRepeat(ReadOp read, Operation *statement) {
+  DenseSet<Value> alone;
+  for (const ValueExpr &subscript : read.getSubscriptExprs())
+    if (subscript.operands().size() == 1 &&
+        (subscript - ValueExpr(subscript.operands()[0])).operands().empty())
+      alone.insert(subscript.operands()[0]);
+  for (Operation *op = read; op != statement; op = op->getParentOp()) {
+    Operation *around = op->getParentOp();
+    if (isa<ForOp, TilesOp>(around))
+      return true;
+    if (auto axes = dyn_cast<AxesOp>(around))
+      for (Value axis : axes.getAxes())
+        if (!alone.contains(axis))
+          return true;
+  }
+  return false;
+}
+
+/// Whether a read is an operand of a sum of products whose other factor varies along other axes.
+static bool isContracted(ReadOp read) {
+  for (auto reduce = read->getParentOfType<ReduceOp>(); reduce;
+       reduce = reduce->getParentOfType<ReduceOp>())
+    if (matchContraction(reduce))
+      return true;
+  return false;
+}
+
+static bool shouldInline(const Producer &producer, ArrayRef<ReadOp> reads, Block &block) {
+  constexpr unsigned cheapOperations = 4, cheapReads = 3;
+  bool free = producer.operations == 0 && producer.reads <= 1;
+  bool cheap = producer.operations <= cheapOperations && producer.reads <= cheapReads;
+  bool repeats = false;
+  for (ReadOp read : reads) {
+    if (read.getChecked())
+      return false;
+    Operation *statement = statementIn(block, read);
+    if (!statement || inputsChange(producer, statement))
+      return false;
+    if (!readsRepeat(read, statement))
+      continue;
+    repeats = true;
+    // In a window or a contraction every bound that must be checked again costs.
+    bool conditional = read.getFill() || read.getGuard() || !read.getExactNumerators().empty();
+    if (!free && (isContracted(read) || conditional))
+      return false;
+  }
+  return cheap || (reads.size() == 1 && !repeats);
+}
+
+//===----------------------------------------------------------------------===//
+// Inlining
+//===----------------------------------------------------------------------===//
+
+static Value both(OpBuilder &builder, Location loc, Value a, Value b) {
+  if (!a || !b)
+    return a ? a : b;
+  return arith::AndIOp::create(builder, loc, a, b);
+}
+
+/// Where a read with a fill finds an element: true inside the tensor and where divisions are exact.
+/// Null where it always does.
+static Value insideOf(OpBuilder &builder, ReadOp read, Prover &prover) {
+  Location loc = read.getLoc();
+  Value inside;
+  auto holds = [&](arith::CmpIPredicate predicate, const ValueExpr &lhs, const ValueExpr &rhs) {
+    Value left = materialize(builder, loc, lhs), right = materialize(builder, loc, rhs);
+    inside = both(builder, loc, inside, arith::CmpIOp::create(builder, loc, predicate, left, right));
+  };
+  for (const auto &[numerator, denominator] : read.getExactExprs())
+    holds(arith::CmpIPredicate::eq, ValueExpr::mod(numerator, denominator), ValueExpr(0));
+  if (!read.getFill())
+    return inside;
+  Scope scope(prover, read);
+  for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
+    IndexExpr dims = scope.toDims(subscript);
+    if (!scope.proves(Condition::nonNegative(dims)))
+      holds(arith::CmpIPredicate::sge, subscript, ValueExpr(0));
+    if (!scope.proves(Condition::lessThan(dims, dim.getExpr())))
+      holds(arith::CmpIPredicate::slt, subscript, ValueExpr(dim.getExpr()));
+  }
+  return inside;
+}
+
+static void inlineAt(Producer &producer, ReadOp read, Prover &prover) {
+  OpBuilder builder(read);
+  Location loc = read.getLoc();
+  WriteOp write = producer.write;
+  DenseMap<Value, unsigned> dims = dimOfAxis(producer.statement, write);
+  SmallVector<ValueExpr> written = write.getSubscriptExprs(), wanted = read.getSubscriptExprs();
+  IRMapping map;
+  for (auto [axis, dim] : dims)
+    map.map(axis, materialize(builder, loc, wanted[dim] - (written[dim] - ValueExpr(axis))));
+
+  Value inside = insideOf(builder, read, prover);
+  Value condition = both(builder, loc, read.getGuard(), inside);
+  for (Operation &op : producer.statement.getBody().front()) {
+    if (&op == write)
+      continue;
+    Operation *clone = builder.clone(op, map);
+    if (auto indexed = dyn_cast<IndexedOp>(clone))
+      foldIndices(indexed);
+    // Where the producer was not computed its inputs may not be there.
+    if (auto input = dyn_cast<ReadOp>(clone); input && condition) {
+      OpBuilder before(input);
+      input.getGuardMutable().assign(both(before, loc, input.getGuard(), condition));
+    }
+  }
+  Value value = roundToStorage(builder, loc, map.lookupOrDefault(write.getValue()),
+                               producer.temp.getType().getElementType());
+  if (inside) {
+    Value fill = read.getFill();
+    if (!fill)
+      fill = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(value.getType()));
+    value = arith::SelectOp::create(builder, loc, inside, value, fill);
+  }
+  if (read.getGuard()) {
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(value.getType()));
+    value = arith::SelectOp::create(builder, loc, read.getGuard(), value, zero);
+  }
+  read.replaceAllUsesWith(value);
+  read.erase();
+}
+
+unsigned tegula::inlineProducers(Block &block, Prover &prover) {
+  unsigned inlined = 0;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    std::optional<Producer> producer = asProducer(&op);
+    if (!producer)
+      continue;
+    SmallVector<ReadOp> reads;
+    for (Operation *user : producer->temp->getUsers())
+      if (auto read = dyn_cast<ReadOp>(user))
+        reads.push_back(read);
+    if (reads.empty() || !shouldInline(*producer, reads, block))
+      continue;
+    for (ReadOp read : reads)
+      inlineAt(*producer, read, prover);
+    inlined += reads.size();
+    producer->statement.erase();
+    producer->temp.erase();
+  }
+  return inlined;
+}

@@ -1,0 +1,217 @@
+//===- MergeNests.cpp - Statements over common outer axes as one nest -----------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fuse/MergeNests.h"
+#include "mlir/IR/Dominance.h"
+#include "passes/fuse/Access.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+/// Nests do not grow beyond this: code and live values have to stay in proportion.
+static constexpr unsigned maxOps = 600;
+/// How far back a statement looks for a nest to join.
+static constexpr unsigned maxDistance = 24;
+
+//===----------------------------------------------------------------------===//
+// What kind of work a statement is
+//===----------------------------------------------------------------------===//
+
+/// Whether a reduction reads each element for many points: no read varies along all the axes around
+/// it. Tiling such a statement over all its axes is worth more than any fusion that forbids it.
+static bool isContraction(ReduceOp reduce, Operation *statement) {
+  SmallVector<Value> axes;
+  for (Operation *around = reduce;; around = around->getParentOp()) {
+    if (auto axesOp = dyn_cast<AxesOp>(around))
+      for (Value axis : axesOp.getAxes())
+        if (lowOf(axis).asConstant() != 0 || highOf(axis).asConstant() != 1)
+          axes.push_back(axis);
+    if (around == statement)
+      break;
+  }
+  bool hasReads = false;
+  bool complete = reduce
+                      ->walk([&](ReadOp read) {
+                        hasReads = true;
+                        AxisSet varies;
+                        for (const ValueExpr &subscript : read.getSubscriptExprs())
+                          for (Value operand : subscript.operands()) {
+                            AxisSet more = axesOf(operand);
+                            varies.insert(more.begin(), more.end());
+                          }
+                        bool all = llvm::all_of(axes, [&](Value axis) {
+                          return varies.contains(cast<BlockArgument>(axis));
+                        });
+                        return all ? WalkResult::interrupt() : WalkResult::advance();
+                      })
+                      .wasInterrupted();
+  return hasReads && !complete;
+}
+
+static bool hasContraction(Operation *statement) {
+  return statement
+      ->walk<WalkOrder::PreOrder>([&](ReduceOp reduce) {
+        return isContraction(reduce, statement) ? WalkResult::interrupt() : WalkResult::skip();
+      })
+      .wasInterrupted();
+}
+
+/// The write of a statement that says how its results lie in memory: the one of the highest rank.
+static std::optional<Access> mainWrite(Operation *statement) {
+  std::optional<Access> main;
+  for (Access &access : accessesIn(statement))
+    if (access.writes && (!main || access.subscripts.size() > main->subscripts.size()))
+      main = access;
+  return main;
+}
+
+/// Whether running `inner` axes in order for each point of the others keeps memory traffic local: not
+/// where the inner axes hold the leading dim of the result and the last one both (statistics over a
+/// batch: then each point walks through all of memory).
+static bool staysLocal(ParallelOp statement, ArrayRef<Value> inner) {
+  std::optional<Access> write = mainWrite(statement);
+  if (!write || write->subscripts.empty() || inner.empty())
+    return true;
+  auto holds = [&](const std::optional<ValueExpr> &subscript) {
+    return subscript && llvm::any_of(inner, [&](Value axis) { return subscript->uses(axis); });
+  };
+  return write->subscripts.size() == 1 || !holds(write->subscripts.front()) ||
+         !holds(write->subscripts.back());
+}
+
+static unsigned countOps(Operation *op) {
+  unsigned count = 0;
+  op->walk([&](Operation *) { ++count; });
+  return count;
+}
+
+//===----------------------------------------------------------------------===//
+// Whether to merge
+//===----------------------------------------------------------------------===//
+
+/// The axes of a statement that are not shared.
+static SmallVector<Value> restOf(ParallelOp statement, ArrayRef<AxisPair> pairs, bool second) {
+  SmallVector<Value> rest;
+  for (Value axis : statement.getAxes())
+    if (llvm::none_of(pairs, [&](const AxisPair &pair) {
+          return (second ? pair.second : pair.first) == axis;
+        }))
+      rest.push_back(axis);
+  return rest;
+}
+
+static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared) {
+  SmallVector<Value> firstRest = restOf(first, shared.pairs, false),
+                     secondRest = restOf(second, shared.pairs, true);
+  bool same = firstRest.empty() && secondRest.empty();
+  if (shared.pairs.empty() && !same)
+    return false;
+  if (countOps(first) + countOps(second) > maxOps)
+    return false;
+  bool firstContracts = hasContraction(first), secondContracts = hasContraction(second);
+  // A contraction takes pointwise work on its result, nothing else.
+  if (firstContracts || secondContracts) {
+    bool reduces = false;
+    (firstContracts ? second : first)->walk([&](Operation *op) { reduces |= isa<ReduceOp, ForOp, TilesOp>(op); });
+    return same && shared.flow && !reduces && !(firstContracts && secondContracts);
+  }
+  // Without a dependence only statements over the same points gain: they read the same elements.
+  if (!shared.flow)
+    return same;
+  return staysLocal(first, firstRest) && staysLocal(second, secondRest);
+}
+
+/// Whether everything that `op` uses is defined before `place`.
+static bool operandsReach(Operation *op, Operation *place) {
+  return llvm::all_of(valuesUsedBy(op), [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return !def || def->getBlock() != place->getBlock() || def->isBeforeInBlock(place);
+  });
+}
+
+/// Whether the second statement can run right after the first one: `second` moves up, or else `first`
+/// down (it has no results), past what stands between. The op before which the nest goes, or null.
+static Operation *meetingPlace(ParallelOp first, ParallelOp second) {
+  bool up = true, down = true;
+  for (Operation *between = first->getNextNode(); between != second; between = between->getNextNode()) {
+    up = up && !conflict(between, second);
+    down = down && !conflict(first, between);
+  }
+  if (up && operandsReach(second, first))
+    return first;
+  return down ? second : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Merging
+//===----------------------------------------------------------------------===//
+
+/// Moves the body of a statement to the end of `nest`, the axes that are not mapped in an inner parallel.
+static void moveBody(ParallelOp statement, ParallelOp nest, ArrayRef<Value> rest, IRMapping &map) {
+  Block *target = &nest.getBody().front();
+  OpBuilder builder = OpBuilder::atBlockEnd(target);
+  if (!rest.empty()) {
+    ParallelOp inner = copyAxes(builder, statement.getLoc(), rest, map);
+    target = &inner.getBody().front();
+  }
+  target->getOperations().splice(target->end(), statement.getBody().front().getOperations());
+  for (Value axis : statement.getAxes())
+    axis.replaceAllUsesWith(map.lookup(axis));
+  statement.erase();
+}
+
+static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> pairs, Operation *place) {
+  OpBuilder builder(place);
+  SmallVector<Value> outer;
+  for (const AxisPair &pair : pairs)
+    outer.push_back(pair.first);
+  SmallVector<Value> firstRest = restOf(first, pairs, false), secondRest = restOf(second, pairs, true);
+  IRMapping firstMap, secondMap;
+  ParallelOp nest = copyAxes(builder, FusedLoc::get(first.getContext(), {first.getLoc(), second.getLoc()}),
+                             outer, firstMap);
+  for (const AxisPair &pair : pairs)
+    secondMap.map(pair.second, firstMap.lookup(pair.first));
+  moveBody(first, nest, firstRest, firstMap);
+  moveBody(second, nest, secondRest, secondMap);
+  return nest;
+}
+
+/// The nearest statement before `second` that it joins, as the nest that the two become; null where
+/// there is none.
+static ParallelOp joinEarlier(ParallelOp second, bool flow, Prover &prover) {
+  unsigned distance = 0;
+  for (Operation *op = second->getPrevNode(); op && distance < maxDistance; op = op->getPrevNode()) {
+    distance += op->getNumRegions() != 0;
+    auto first = dyn_cast<ParallelOp>(op);
+    if (!first)
+      continue;
+    SharedAxes shared = sharedAxes(first, second, prover);
+    if (shared.flow != flow || !isWorthwhile(first, second, shared))
+      continue;
+    if (Operation *place = meetingPlace(first, second))
+      return merge(first, second, shared.pairs, place);
+  }
+  return nullptr;
+}
+
+unsigned tegula::mergeNests(Block &block, Prover &prover) {
+  unsigned merges = 0;
+  // Producers and consumers first: they decide which axes are outer ones.
+  for (bool flow : {true, false})
+    for (Operation *op = block.empty() ? nullptr : &block.front(); op;) {
+      auto statement = dyn_cast<ParallelOp>(op);
+      Operation *next = op->getNextNode();
+      // A grown nest may join what its part could not.
+      if (ParallelOp nest = statement ? joinEarlier(statement, flow, prover) : ParallelOp()) {
+        ++merges;
+        next = nest;
+      }
+      op = next;
+    }
+  return merges;
+}

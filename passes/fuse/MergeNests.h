@@ -1,0 +1,28 @@
+//===- MergeNests.h - Statements over common outer axes as one nest -----*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_FUSE_MERGENESTS_H
+#define TEGULA_PASSES_FUSE_MERGENESTS_H
+
+#include "passes/Nest.h"
+
+namespace tegula {
+
+/// Merges `parallel` statements of a block that share axes into nests over these, in which what has
+/// further axes is an inner `parallel`. Returns the number of merges.
+unsigned mergeNests(mlir::Block &block, Prover &prover);
+
+struct PrivatizeCounts {
+  unsigned privatized = 0, forwarded = 0;
+};
+/// Temporaries of `block` that only one of its `parallel`s uses, each point its own elements, become
+/// private to the point; those of one element that are written once become values.
+PrivatizeCounts privatizeTemps(mlir::Block &block, Prover &prover);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_FUSE_MERGENESTS_H

@@ -1,0 +1,204 @@
+//===- Privatize.cpp - Temporaries that only one nest uses ----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fuse/Access.h"
+#include "passes/fuse/InlineProducers.h"
+#include "passes/fuse/MergeNests.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+/// The `parallel` of the temporary's block that holds all its users, or null.
+static ParallelOp onlyUser(TempOp temp) {
+  ParallelOp nest;
+  for (Operation *user : temp->getUsers()) {
+    Operation *statement = user;
+    while (statement && statement->getBlock() != temp->getBlock())
+      statement = statement->getParentOp();
+    auto parallel = dyn_cast_or_null<ParallelOp>(statement);
+    if (!parallel || (nest && nest != parallel))
+      return nullptr;
+    nest = parallel;
+  }
+  return nest;
+}
+
+/// For each axis of the nest, a dim that is a digit of the axis in every access, with its weight.
+static bool findDims(ParallelOp nest, ArrayRef<Access> accesses, Prover &prover,
+                     SmallVectorImpl<std::pair<unsigned, IndexExpr>> &dims) {
+  for (Value axis : nest.getAxes()) {
+    std::optional<std::pair<unsigned, IndexExpr>> found;
+    for (unsigned dim = 0; dim < accesses.front().subscripts.size() && !found; ++dim) {
+      if (llvm::any_of(dims, [&](const auto &used) { return used.first == dim; }))
+        continue;
+      std::optional<IndexExpr> weight;
+      bool all = llvm::all_of(accesses, [&](const Access &access) {
+        if (!access.subscripts[dim])
+          return false;
+        std::optional<IndexExpr> digit = digitOf(*access.subscripts[dim], axis, access.op, prover);
+        if (!digit || (weight && *weight != *digit))
+          return false;
+        weight = digit;
+        // Alone in the dim it may have an offset, the same in all accesses.
+        return *digit != IndexExpr(1) || *access.subscripts[dim] - ValueExpr(axis) ==
+                                             *accesses.front().subscripts[dim] - ValueExpr(axis);
+      });
+      if (all)
+        found = {dim, *weight};
+    }
+    // An axis of one point needs no dim of its own.
+    if (!found)
+      return false;
+    dims.push_back(*found);
+  }
+  return true;
+}
+
+/// Accesses that may leave the tensor read its dims: they cannot lose one.
+static bool isPlain(Operation *op) {
+  if (auto read = dyn_cast<ReadOp>(op))
+    return !read.getFill() && !read.getChecked() && read.getExactNumerators().empty();
+  if (auto write = dyn_cast<WriteOp>(op))
+    return !write.getChecked();
+  return true;
+}
+
+static void setSubscripts(Operation *op, ArrayRef<ValueExpr> subscripts) {
+  OpBuilder builder(op);
+  IndexOperands operands;
+  SmallVector<Attribute> attrs;
+  for (const ValueExpr &subscript : subscripts)
+    attrs.push_back(IndexExprAttr::get(op->getContext(), operands.add(subscript)));
+  op->setAttr("subscripts", builder.getArrayAttr(attrs));
+  cast<IndexedOp>(op).getIndicesMutable().assign(operands.values());
+}
+
+/// The temporary and those that are sorted with it: they share their subscripts.
+static SmallVector<TempOp> sortedTogether(TempOp temp) {
+  SmallVector<TempOp> group{temp};
+  for (size_t next = 0; next < group.size(); ++next)
+    for (Operation *user : group[next]->getUsers())
+      if (auto sort = dyn_cast<SortOp>(user))
+        for (Value tensor : {sort.getValues(), sort.getPositions()})
+          if (auto other = tensor.getDefiningOp<TempOp>(); other && !llvm::is_contained(group, other))
+            group.push_back(other);
+  return group;
+}
+
+/// Moves temporaries of one shape into the nest, without the dims that the nest's axes decide.
+static bool privatize(ArrayRef<TempOp> temps, ParallelOp nest, Prover &prover) {
+  SmallVector<Access> accesses;
+  for (Access &access : accessesIn(nest))
+    if (llvm::any_of(temps, [&](TempOp temp) { return temp->getResult(0) == access.tensor; }))
+      accesses.push_back(access);
+  if (accesses.empty() || !llvm::all_of(accesses, [](const Access &access) { return isPlain(access.op); }))
+    return false;
+  SmallVector<std::pair<unsigned, IndexExpr>> dims;
+  if (!findDims(nest, accesses, prover, dims))
+    return false;
+  TglTensorType type = TempOp(temps.front()).getType();
+  // What is left of each dim: nothing, or the digits below the axis's.
+  SmallVector<std::optional<IndexExpr>> kept(type.getRank());
+  for (unsigned dim = 0; dim < type.getRank(); ++dim)
+    kept[dim] = type.getDims()[dim].getExpr();
+  for (auto &[dim, weight] : dims)
+    kept[dim] = weight == IndexExpr(1) ? std::nullopt : std::optional(weight);
+  SmallVector<IndexExprAttr> newDims;
+  for (const std::optional<IndexExpr> &dim : kept)
+    if (dim)
+      newDims.push_back(IndexExprAttr::get(nest.getContext(), *dim));
+  DenseSet<Operation *> done; // a sort is an access to both its tensors
+  for (const Access &access : accesses) {
+    if (!done.insert(access.op).second)
+      continue;
+    SmallVector<ValueExpr> subscripts;
+    for (unsigned dim = 0; dim < type.getRank(); ++dim) {
+      if (!kept[dim] || !access.subscripts[dim]) // the row of a sort has no subscript
+        continue;
+      ValueExpr subscript = *access.subscripts[dim];
+      for (auto [axis, digit] : llvm::zip_equal(nest.getAxes(), dims))
+        if (digit.first == dim)
+          subscript = subscript - ValueExpr(digit.second) * ValueExpr(axis);
+      subscripts.push_back(subscript);
+    }
+    setSubscripts(access.op, subscripts);
+  }
+  OpBuilder builder = OpBuilder::atBlockBegin(&nest.getBody().front());
+  for (TempOp temp : temps) {
+    auto newType = TglTensorType::get(nest.getContext(), newDims, temp.getType().getElementType());
+    auto inner = TempOp::create(builder, temp.getLoc(), newType, temp.getName());
+    temp.getTensor().replaceAllUsesWith(inner.getTensor());
+    temp.erase();
+  }
+  return true;
+}
+
+/// Replaces a temporary of one element, written once before every read, by the value.
+static bool forward(TempOp temp) {
+  if (temp.getType().getRank() != 0)
+    return false;
+  WriteOp write;
+  SmallVector<ReadOp> reads;
+  for (Operation *user : temp->getUsers()) {
+    if (auto read = dyn_cast<ReadOp>(user)) {
+      reads.push_back(read);
+    } else if (auto other = dyn_cast<WriteOp>(user)) {
+      if (write)
+        return false;
+      write = other;
+    } else {
+      return false;
+    }
+  }
+  if (!write || write.getAdd() || write.getGuard() || write->getBlock() != temp->getBlock())
+    return false;
+  for (ReadOp read : reads) {
+    Operation *ancestor = temp->getBlock()->findAncestorOpInBlock(*read);
+    if (!ancestor || !write->isBeforeInBlock(ancestor))
+      return false;
+  }
+  OpBuilder builder(write);
+  Value value = roundToStorage(builder, write.getLoc(), write.getValue(), temp.getType().getElementType());
+  for (ReadOp read : reads) {
+    Value result = value;
+    if (read.getGuard()) {
+      OpBuilder here(read);
+      Value zero =
+          arith::ConstantOp::create(here, read.getLoc(), here.getZeroAttr(value.getType()));
+      result = arith::SelectOp::create(here, read.getLoc(), read.getGuard(), value, zero);
+    }
+    read.replaceAllUsesWith(result);
+    read.erase();
+  }
+  write.erase();
+  temp.erase();
+  return true;
+}
+
+PrivatizeCounts tegula::privatizeTemps(Block &block, Prover &prover) {
+  PrivatizeCounts counts;
+  SmallVector<TempOp> temps(block.getOps<TempOp>());
+  DenseSet<Operation *> done;
+  for (TempOp temp : temps) {
+    if (done.contains(temp))
+      continue;
+    SmallVector<TempOp> group = sortedTogether(temp);
+    done.insert(group.begin(), group.end());
+    ParallelOp nest = onlyUser(temp);
+    if (nest && llvm::all_of(group, [&](TempOp other) { return onlyUser(other) == nest; }) &&
+        privatize(group, nest, prover))
+      counts.privatized += group.size();
+  }
+  for (Operation &op : block)
+    if (auto nest = dyn_cast<ParallelOp>(op)) {
+      SmallVector<TempOp> inner(nest.getBody().front().getOps<TempOp>());
+      for (TempOp temp : inner)
+        counts.forwarded += forward(temp);
+    }
+  return counts;
+}
