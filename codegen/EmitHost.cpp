@@ -349,6 +349,12 @@ private:
         pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, offsetof(HostRun, scratch)));
     Value *space = b.CreateCall(FunctionType::get(pointer, {pointer, b.getInt64Ty()}, false), callee,
                                 {hostRun, total});
+    BasicBlock *giveUp = BasicBlock::Create(module.getContext(), "nomemory", function);
+    BasicBlock *goOn = BasicBlock::Create(module.getContext(), "memory", function);
+    b.CreateCondBr(b.CreateIsNull(space), giveUp, goOn);
+    b.SetInsertPoint(giveUp);
+    b.CreateRetVoid();
+    b.SetInsertPoint(goOn);
     for (auto [temp, offset] : offsets)
       scratchAddress[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), space, offset);
   }

@@ -16,10 +16,11 @@
 
 namespace tegula {
 
-/// What went wrong while running, first come. `taken` is 1 once `site` (an index into the kernel's
-/// error sites) and `value` (the subscript that left its tensor) are being written.
+/// What went wrong while running, first come. With BadAccess, `site` is an index into the kernel's error
+/// sites and `value` the subscript that left its tensor.
 struct ErrorRecord {
-  int32_t taken = 0;
+  enum Kind : int32_t { None = 0, BadAccess = 1, OutOfMemory = 2 };
+  int32_t taken = None;
   int32_t site = 0;
   int64_t value = 0;
 };
@@ -34,7 +35,8 @@ struct HostRun {
   /// Runs `body` over [0, count), perhaps on several threads, and returns when all is done. `cost` is an
   /// estimate of the operations of one point: small work stays on this thread.
   void (*parallelFor)(HostRun *run, ParallelBody body, void *frame, int64_t count, int64_t cost);
-  /// `bytes` of memory for this thread, 64-byte aligned, valid until this thread asks again.
+  /// `bytes` of memory for this thread, 64-byte aligned, valid until this thread asks again. Null, and
+  /// OutOfMemory in `errors`, where there is none.
   void *(*scratch)(HostRun *run, int64_t bytes);
   void *runtime; // the runtime's own
 };

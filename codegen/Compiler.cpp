@@ -1,0 +1,286 @@
+//===- Compiler.cpp - Program text to a kernel that runs, in one call -------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Compiler.h"
+
+#include "codegen/Assemble.h"
+#include "codegen/EmitDevice.h"
+#include "codegen/EmitHost.h"
+#include "codegen/HostTarget.h"
+#include "codegen/Ptx.h"
+#include "ir/Tgl.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "mlir/IR/Verifier.h"
+#include <chrono>
+
+using namespace llvm;
+using namespace tegula;
+
+namespace {
+
+Error defect(const Twine &what) { return createStringError(inconvertibleErrorCode(), what); }
+
+/// One compilation: each phase is a function that leaves its result in a member.
+class Compilation {
+public:
+  Compilation(const tegula::Module &module, const CompileOptions &options, Diagnostics &diagnostics)
+      : source(module), options(options), diagnostics(diagnostics),
+        context(mlir::MLIRContext::Threading::DISABLED),
+        kernel(std::make_unique<CompiledKernel>()) {}
+
+  Expected<std::unique_ptr<CompiledKernel>> run() {
+    kernel->target = options.target;
+    time(Phase::Check, [&] { program = check(source, options.instance, diagnostics); });
+    if (!program)
+      return nullptr;
+    kernel->name = program->name;
+    if (options.stopAfter <= Phase::Check)
+      return std::move(kernel);
+
+    time(Phase::Emit, [&] {
+      ir = emitIR(*program, source.sourceManager(), context, options.emit);
+    });
+    if (mlir::failed(mlir::verify(*ir)))
+      return defect("emission made IR that does not verify");
+    keep("tgl");
+    if (options.stopAfter <= Phase::Emit)
+      return std::move(kernel);
+
+    if (Error error = runPasses())
+      return std::move(error);
+    keep("scheduled");
+    if (options.stopAfter < Phase::Lower)
+      return std::move(kernel);
+
+    if (Error error = describe())
+      return std::move(error);
+    bool isCpu = options.target == "cpu";
+    if (Error error = isCpu ? compileForHost() : compileForDevice())
+      return std::move(error);
+    return std::move(kernel);
+  }
+
+private:
+  void time(Phase phase, function_ref<void()> work) {
+    auto start = std::chrono::steady_clock::now();
+    work();
+    std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+    kernel->times.push_back({toString(phase).str(), taken.count()});
+  }
+
+  bool wants(StringRef stage) { return is_contained(options.keepStages, stage); }
+
+  void keep(StringRef stage) {
+    if (!wants(stage))
+      return;
+    raw_string_ostream stream(kernel->stages[stage.str()]);
+    mlir::OpPrintingFlags flags;
+    if (options.printLocations)
+      flags.enableDebugInfo(true, /*prettyForm=*/false);
+    ir->print(stream, flags);
+    stream << '\n';
+  }
+
+  void keepLlvm(llvm::Module &code) {
+    if (!wants("llvm"))
+      return;
+    raw_string_ostream stream(kernel->stages["llvm"]);
+    code.print(stream, nullptr);
+  }
+
+  Error runPasses() {
+    PipelineOptions pipeline = options.pipeline;
+    pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
+    mlir::PassManager manager(&context);
+    buildPipeline(manager, pipeline, std::min(options.stopAfter, Phase::Schedule));
+    instrument(manager, pipeline);
+    bool good = true;
+    time(std::min(options.stopAfter, Phase::Schedule),
+         [&] { good = mlir::succeeded(manager.run(*ir)); });
+    return good ? Error::success() : defect("a pass failed");
+  }
+
+  tgl::KernelOp entry() {
+    for (tgl::KernelOp op : ir->getOps<tgl::KernelOp>())
+      if (!op.isCalled())
+        return op;
+    llvm_unreachable("emission makes one public kernel");
+  }
+
+  static std::vector<IndexExpr> dimsOf(tgl::TglTensorType type) {
+    std::vector<IndexExpr> dims;
+    for (tgl::IndexExprAttr dim : type.getDims())
+      dims.push_back(dim.getExpr());
+    return dims;
+  }
+
+  static std::string placeOf(mlir::Location location) {
+    std::string place;
+    location->walk([&](mlir::Location part) {
+      auto file = dyn_cast<mlir::FileLineColLoc>(part);
+      if (!file)
+        return mlir::WalkResult::advance();
+      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+               Twine(file.getColumn()))
+                  .str();
+      return mlir::WalkResult::interrupt();
+    });
+    return place;
+  }
+
+  Error describe() {
+    tgl::KernelOp op = entry();
+    for (auto [index, type] : enumerate(op.getArgumentTypes())) {
+      KernelArgument argument;
+      argument.name = op.getArgName(index).str();
+      StringRef role = op.getArgRole(index);
+      argument.role = role == "in"      ? KernelArgument::In
+                      : role == "inout" ? KernelArgument::Inout
+                      : role == "out"   ? KernelArgument::Out
+                                        : KernelArgument::Scalar;
+      auto tensor = dyn_cast<tgl::TglTensorType>(type);
+      argument.dtype = *dtypeOf(tensor ? tensor.getElementType() : type);
+      if (tensor)
+        argument.dims = dimsOf(tensor);
+      kernel->arguments.push_back(std::move(argument));
+    }
+    std::vector<SizeSpec> sizes;
+    std::vector<GuardSpec> guards;
+    launchSpecs(op, sizes, guards);
+    std::string message;
+    std::optional<LaunchChecks> checks =
+        LaunchChecks::make(std::move(sizes), std::move(guards), message);
+    if (!checks)
+      return defect(message);
+    kernel->checks = std::make_unique<LaunchChecks>(std::move(*checks));
+    return Error::success();
+  }
+
+  void addSites(ArrayRef<ErrorSite> sites) {
+    for (const ErrorSite &site : sites)
+      kernel->errorSites.push_back({site.text, placeOf(site.loc)});
+  }
+
+  Error compileForHost() {
+    const HostTarget &host = HostTarget::get();
+    std::unique_ptr<TargetMachine> machine = host.createMachine();
+    LLVMContext llvmContext;
+    llvm::Module code(kernel->name, llvmContext);
+    applyTarget(code, host, *machine);
+    EmitterOptions emitter;
+    emitter.vectorBytes = host.vectorBytes;
+    emitter.checked = options.checked;
+    std::optional<HostCode> lowered;
+    std::string failure;
+    time(Phase::Lower, [&] {
+      Expected<HostCode> result = emitHost(entry(), code, emitter);
+      if (result)
+        lowered = std::move(*result);
+      else
+        failure = toString(result.takeError());
+    });
+    if (!lowered)
+      return defect(failure);
+    raw_string_ostream stream(failure);
+    if (verifyModule(code, &stream))
+      return defect("lowering made LLVM IR that does not verify: " + failure);
+    addSites(lowered->sites);
+    for (const TemporaryInfo &temporary : lowered->temporaries)
+      kernel->temporaries.push_back({temporary.name, *dtypeOf(temporary.type.getElementType()),
+                                     dimsOf(temporary.type), Emitter::bytesOf(temporary.type, 64)});
+    std::unique_ptr<MemoryBuffer> object;
+    Expected<std::unique_ptr<LoadedCode>> loaded = nullptr;
+    time(Phase::Assemble, [&] {
+      optimize(code, *machine);
+      keepLlvm(code);
+      if (wants("asm"))
+        kernel->stages["asm"] = emitAssembly(*CloneModule(code), *machine);
+      if (options.stopAfter >= Phase::Assemble) {
+        object = emitObject(code, *machine);
+        loaded = LoadedCode::load(std::move(object));
+      }
+    });
+    if (!loaded)
+      return loaded.takeError();
+    if (options.stopAfter < Phase::Assemble)
+      return Error::success();
+    kernel->code = std::move(*loaded);
+    Expected<void *> symbol = kernel->code->lookup(lowered->function);
+    if (!symbol)
+      return symbol.takeError();
+    kernel->entry = reinterpret_cast<KernelFunction>(*symbol);
+    return Error::success();
+  }
+
+  Error compileForDevice() {
+    Expected<std::unique_ptr<TargetMachine>> machine = createDeviceMachine(options.target);
+    if (!machine)
+      return machine.takeError();
+    LLVMContext llvmContext;
+    llvm::Module code(kernel->name, llvmContext);
+    applyDeviceTarget(code, **machine);
+    EmitterOptions emitter;
+    emitter.checked = options.checked;
+    std::optional<DeviceCode> lowered;
+    std::string failure;
+    time(Phase::Lower, [&] {
+      Expected<DeviceCode> result = emitDevice(entry(), code, emitter);
+      if (result)
+        lowered = std::move(*result);
+      else
+        failure = toString(result.takeError());
+    });
+    if (!lowered)
+      return defect(failure);
+    raw_string_ostream stream(failure);
+    if (verifyModule(code, &stream))
+      return defect("lowering made LLVM IR that does not verify: " + failure);
+    addSites(lowered->sites);
+    kernel->plan = std::move(lowered->plan);
+    if (options.stopAfter < Phase::EmitPtx) {
+      keepLlvm(code);
+      return Error::success();
+    }
+    time(Phase::EmitPtx, [&] {
+      optimizeForDevice(code, **machine);
+      keepLlvm(code);
+      kernel->ptx = emitPtx(code, **machine);
+    });
+    if (options.stopAfter < Phase::Assemble)
+      return Error::success();
+    Error error = Error::success();
+    time(Phase::Assemble, [&] {
+      Expected<Cubin> cubin = assemble(kernel->ptx, options.target);
+      if (!cubin) {
+        error = joinErrors(std::move(error), cubin.takeError());
+        return;
+      }
+      kernel->cubin = std::move(cubin->image);
+      kernel->assemblerLog = std::move(cubin->log);
+      kernel->assembler = std::move(cubin->assembler);
+    });
+    return error;
+  }
+
+  const tegula::Module &source;
+  const CompileOptions &options;
+  Diagnostics &diagnostics;
+  mlir::MLIRContext context;
+  std::unique_ptr<CompiledKernel> kernel;
+  std::unique_ptr<checked::Program> program;
+  mlir::OwningOpRef<mlir::ModuleOp> ir;
+};
+} // namespace
+
+Expected<std::unique_ptr<CompiledKernel>>
+tegula::compileKernel(const tegula::Module &module, const CompileOptions &options,
+                      Diagnostics &diagnostics) {
+  return Compilation(module, options, diagnostics).run();
+}

@@ -1,0 +1,101 @@
+//===- Compiler.h - Program text to a kernel that runs, in one call ----*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_COMPILER_H
+#define TEGULA_CODEGEN_COMPILER_H
+
+#include "codegen/HostAbi.h"
+#include "codegen/Jit.h"
+#include "codegen/Plan.h"
+#include "frontend/Check.h"
+#include "frontend/EmitIR.h"
+#include "frontend/Module.h"
+#include "ir/DTypes.h"
+#include "ir/Guards.h"
+#include "passes/Phases.h"
+#include "passes/Pipeline.h"
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tegula {
+
+struct CompileOptions {
+  InstanceOptions instance;
+  EmitOptions emit;
+  /// `cpu`, or a device target such as `sm_90a` (isDeviceTarget).
+  std::string target = "cpu";
+  /// Passes: which are left out, printed, counted. `machine` follows from the target.
+  PipelineOptions pipeline;
+  /// Verify every access while running.
+  bool checked = false;
+  /// The last phase to run. Text of a stage that was reached is in CompiledKernel::stages.
+  Phase stopAfter = Phase::Assemble;
+  /// Stages whose text is kept: `tgl`, `scheduled`, `llvm`, `asm`. PTX always is.
+  std::vector<std::string> keepStages;
+  /// IR texts show where each operation comes from.
+  bool printLocations = false;
+};
+
+struct KernelArgument {
+  enum Role { In, Inout, Out, Scalar } role = In;
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<IndexExpr> dims; // in size symbols
+};
+
+struct KernelTemporary {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<IndexExpr> dims;
+  IndexExpr bytes;
+};
+
+/// An access that may fail while running, for reports.
+struct KernelErrorSite {
+  std::string text;
+  std::string place; // file:line:column
+};
+
+struct PhaseTime {
+  std::string phase;
+  double milliseconds;
+};
+
+/// What a compilation made. Immutable, so one may run on many threads.
+class CompiledKernel {
+public:
+  std::string name, target;
+  std::vector<KernelArgument> arguments; // inputs and inouts, scalars, outputs, as IR has them
+  std::unique_ptr<LaunchChecks> checks;  // sizes and guards; null before phase Lower
+  std::vector<KernelTemporary> temporaries;
+  std::vector<KernelErrorSite> errorSites;
+  std::map<std::string, std::string> stages;
+  std::vector<PhaseTime> times;
+
+  // CPU
+  std::unique_ptr<LoadedCode> code;
+  KernelFunction entry = nullptr;
+
+  // Device
+  Plan plan;
+  std::string ptx;
+  std::vector<char> cubin;
+  std::string assemblerLog, assembler;
+
+  bool isDevice() const { return target != "cpu"; }
+};
+
+/// Compiles one kernel of a module. Mistakes of the program are in `diagnostics` and give null without
+/// an error; an error is a missing tool (MissingToolError) or a defect of the compiler.
+llvm::Expected<std::unique_ptr<CompiledKernel>>
+compileKernel(const Module &module, const CompileOptions &options, Diagnostics &diagnostics);
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_COMPILER_H

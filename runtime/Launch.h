@@ -1,0 +1,87 @@
+//===- Launch.h - Binding arguments and running compiled kernels -------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_RUNTIME_LAUNCH_H
+#define TEGULA_RUNTIME_LAUNCH_H
+
+#include "codegen/Compiler.h"
+#include "runtime/Cuda.h"
+#include "runtime/Threads.h"
+
+namespace tegula {
+
+/// Why a kernel did not run, or ran into something.
+class LaunchError : public llvm::ErrorInfo<LaunchError> {
+public:
+  static char ID;
+  enum Kind {
+    WrongCall,   ///< shapes, dtypes, aliasing, a guard
+    OutOfMemory,
+    WrongResult, ///< a data-dependent subscript left its tensor: results hold 0 or nothing there
+  };
+  LaunchError(Kind kind, std::string message) : kind(kind), message(std::move(message)) {}
+  void log(llvm::raw_ostream &os) const override { os << message; }
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+  Kind kind;
+  std::string message;
+};
+
+/// One argument: a contiguous row-major tensor in memory of the kernel's target, or a scalar.
+struct LaunchArgument {
+  void *data = nullptr;
+  DType dtype = DType::F32;
+  llvm::SmallVector<int64_t> shape;
+  double number = 0;    // scalars of a float type
+  int64_t integer = 0;  // other scalars
+};
+
+/// Values of the kernel's sizes for a launch, all guards checked.
+using SizeValues = llvm::SmallVector<int64_t>;
+
+/// Computes sizes from the shapes of inputs and inouts and decides the guards. `arguments` are the
+/// kernel's, in order; outputs need no shape yet. Refusals are LaunchErrors.
+llvm::Expected<SizeValues> bindSizes(const CompiledKernel &kernel,
+                                     llvm::ArrayRef<LaunchArgument> arguments);
+
+/// The shape that argument `index` has, or must have.
+llvm::Expected<llvm::SmallVector<int64_t>> shapeOf(const CompiledKernel &kernel, unsigned index,
+                                                   llvm::ArrayRef<int64_t> sizes);
+
+/// Checks shapes, dtypes and aliasing of all arguments against `sizes`.
+llvm::Error checkArguments(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
+                           llvm::ArrayRef<int64_t> sizes);
+
+/// Runs on the CPU; returns when done. Arguments have been checked.
+llvm::Error runOnHost(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
+                      llvm::ArrayRef<int64_t> sizes, ThreadPool &pool = ThreadPool::shared());
+
+/// A device kernel loaded on a device. Arguments' data are device addresses.
+class DeviceKernel {
+public:
+  static llvm::Expected<std::unique_ptr<DeviceKernel>> load(const CompiledKernel &kernel,
+                                                            std::shared_ptr<CudaDevice> device);
+  ~DeviceKernel();
+  CudaDevice &device() { return *owner; }
+  /// Queues the launches on `stream`. Arguments have been checked.
+  llvm::Error run(llvm::ArrayRef<LaunchArgument> arguments, llvm::ArrayRef<int64_t> sizes,
+                  void *stream = nullptr);
+  /// Waits, and reports what data-dependent subscripts did since the last call.
+  llvm::Error synchronize(void *stream = nullptr);
+
+private:
+  DeviceKernel(const CompiledKernel &kernel, std::shared_ptr<CudaDevice> device,
+               std::shared_ptr<CudaModule> module, DeviceAddress errors)
+      : kernel(kernel), owner(std::move(device)), module(std::move(module)), errors(errors) {}
+  const CompiledKernel &kernel;
+  std::shared_ptr<CudaDevice> owner;
+  std::shared_ptr<CudaModule> module;
+  DeviceAddress errors; // an ErrorRecord; 0 where no access can fail
+};
+
+} // namespace tegula
+
+#endif // TEGULA_RUNTIME_LAUNCH_H

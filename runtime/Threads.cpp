@@ -1,0 +1,177 @@
+//===- Threads.cpp - Worker threads for host code ---------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/Threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <sched.h>
+#include <thread>
+#include <vector>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+using namespace tegula;
+
+/// Operations below which waking a thread costs more than it saves: some 10 us.
+static constexpr int64_t smallWork = 20000;
+/// Rounds that a worker looks for the next statement before it sleeps: some 50 us, since statements of one
+/// kernel follow each other closely.
+static constexpr int spinRounds = 2000;
+
+static void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+static unsigned defaultThreads() {
+  if (const char *text = std::getenv("TEGULA_NUM_THREADS"))
+    if (int value = std::atoi(text); value > 0)
+      return std::min(value, 1024);
+  cpu_set_t set;
+  if (!sched_getaffinity(0, sizeof(set), &set))
+    return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+struct ThreadPool::State {
+  unsigned numThreads;
+  std::vector<std::thread> workers; // numThreads - 1, started late
+  std::mutex owner;                 // held by the caller whose statement runs
+
+  // The statement. `generation` grows by one for each. A worker that wakes too late finds it closed and
+  // nobody waits for it: it enters (active + 1) before it looks, the owner closes before it counts.
+  std::atomic<uint64_t> generation{0};
+  std::atomic<bool> open{false};
+  std::atomic<bool> stopping{false};
+  std::atomic<int64_t> next{0};
+  std::atomic<unsigned> active{0};
+  ParallelBody body = nullptr;
+  void *frame = nullptr;
+  HostRun *run = nullptr;
+  int64_t count = 0, chunk = 1;
+
+  std::mutex sleepMutex;
+  std::condition_variable wake;
+
+  void work() {
+    for (;;) {
+      int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin >= count)
+        return;
+      body(begin, std::min(begin + chunk, count), frame, run);
+    }
+  }
+
+  void worker() {
+    uint64_t seen = 0;
+    for (;;) {
+      for (int round = 0; round < spinRounds && generation.load(std::memory_order_acquire) == seen;
+           ++round)
+        relax();
+      if (generation.load(std::memory_order_acquire) == seen) {
+        std::unique_lock<std::mutex> lock(sleepMutex);
+        wake.wait(lock, [&] { return generation.load(std::memory_order_acquire) != seen; });
+      }
+      seen = generation.load(std::memory_order_acquire);
+      if (stopping)
+        return;
+      active.fetch_add(1);
+      if (open.load())
+        work();
+      active.fetch_sub(1);
+    }
+  }
+
+  void announce() {
+    {
+      std::lock_guard<std::mutex> lock(sleepMutex);
+      generation.fetch_add(1, std::memory_order_release);
+    }
+    wake.notify_all();
+  }
+};
+
+ThreadPool::ThreadPool(unsigned numThreads) : state(std::make_unique<State>()) {
+  state->numThreads = numThreads ? numThreads : defaultThreads();
+}
+
+ThreadPool::~ThreadPool() {
+  if (state->workers.empty())
+    return;
+  state->stopping = true;
+  state->announce();
+  for (std::thread &worker : state->workers)
+    worker.join();
+}
+
+ThreadPool &ThreadPool::shared() {
+  static ThreadPool pool;
+  return pool;
+}
+
+unsigned ThreadPool::size() const { return state->numThreads; }
+
+void ThreadPool::run(HostRun *run, ParallelBody body, void *frame, int64_t count, int64_t cost) {
+  if (count <= 0)
+    return;
+  bool small = cost <= 0 || count <= smallWork / std::max<int64_t>(cost, 1);
+  std::unique_lock<std::mutex> lock(state->owner, std::defer_lock);
+  if (state->numThreads == 1 || count == 1 || small || !lock.try_lock())
+    return body(0, count, frame, run);
+  while (state->workers.size() + 1 < state->numThreads)
+    state->workers.emplace_back([this] { state->worker(); });
+  state->body = body;
+  state->frame = frame;
+  state->run = run;
+  state->count = count;
+  // Several chunks a thread, so that a slow one holds up little; each worth its atomic increment.
+  int64_t chunks = int64_t(state->numThreads) * 8;
+  int64_t least = std::max<int64_t>(1, smallWork / 8 / std::max<int64_t>(cost, 1));
+  state->chunk = std::max(least, (count + chunks - 1) / chunks);
+  state->next.store(0, std::memory_order_relaxed);
+  state->open.store(true);
+  state->announce();
+  state->work();
+  state->open.store(false);
+  while (state->active.load())
+    relax();
+}
+
+static void parallelFor(HostRun *run, ParallelBody body, void *frame, int64_t count, int64_t cost) {
+  static_cast<ThreadPool *>(run->runtime)->run(run, body, frame, count, cost);
+}
+
+static void *scratch(HostRun *run, int64_t bytes) {
+  struct Space {
+    void *data = nullptr;
+    int64_t bytes = 0;
+    ~Space() { std::free(data); }
+  };
+  static thread_local Space space;
+  if (bytes > space.bytes) {
+    std::free(space.data);
+    space.bytes = bytes <= INT64_MAX - 4095 ? (bytes + 4095) / 4096 * 4096 : 0;
+    space.data = space.bytes ? std::aligned_alloc(4096, space.bytes) : nullptr;
+    if (!space.data) {
+      space.bytes = 0;
+      std::atomic_ref(run->errors.taken).store(ErrorRecord::OutOfMemory);
+    }
+  }
+  return space.data;
+}
+
+HostRun tegula::makeHostRun(ThreadPool &pool) {
+  return HostRun{{}, parallelFor, scratch, &pool};
+}
