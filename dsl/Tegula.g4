@@ -223,7 +223,7 @@ BLANK : [ \t\r\n\f\u00A0\uFEFF]+ -> skip ;
 
 // Operators of other languages, and everything else: each gets its own message.
 FOREIGN
-  : '&&' | '||' | '!' | '^' | '@' | '~' | '<<' | '>>' | '&' | '|' | '++' | '--' | ':=' | '?' | '.'
+  : '&&' | '||' | '!' | '^' | '@' | '~' | '<<' | '>>' | '&' | '|' | ':=' | '?' | '.'
   | '-=' | '*=' | '/=' | '%=' | '=>' | '::' | '!==' | '===' | '<>'
   ;
 UNKNOWN : . ;

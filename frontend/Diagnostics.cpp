@@ -78,6 +78,17 @@ Diagnostics::Builder Diagnostics::report(Code code, Span span, std::string messa
   return Builder(*this, records.size() - 1);
 }
 
+void Diagnostics::sort(size_t first) {
+  // Insertion keeps equal places in order of discovery; there are few records.
+  for (size_t i = first + 1; i < records.size(); ++i)
+    for (size_t j = i; j > first; --j) {
+      const Span &a = records[j - 1].span, &b = records[j].span;
+      if (std::pair(a.file, a.begin) <= std::pair(b.file, b.begin))
+        break;
+      std::swap(records[j - 1], records[j]);
+    }
+}
+
 Diagnostics::Builder &Diagnostics::Builder::note(std::string message, Span span) {
   if (index != SIZE_MAX)
     owner.records[index].notes.push_back({std::move(message), span});

@@ -116,6 +116,9 @@ public:
   /// Severity comes from the catalogue. A diagnostic with the same code and span is kept once.
   Builder report(Code code, Span span, std::string message);
 
+  /// Brings the records from `first` on into the order of the text.
+  void sort(size_t first);
+
   bool hasErrors() const { return errorCount != 0; }
   unsigned numErrors() const { return errorCount; }
   llvm::ArrayRef<Diagnostic> all() const { return records; }

@@ -148,10 +148,12 @@ std::unique_ptr<ast::File> parseSlice(SourceManager &sources, Span slice,
   file->id = slice.file;
   if (!checkEncoding(sources, slice, diagnostics))
     return file;
+  size_t reportedBefore = diagnostics.all().size();
   std::vector<Token> tokens = lex(sources, slice, file->comments);
   SyntaxReporter reporter(sources, slice.file, diagnostics);
   if (checkTokens(tokens, reporter))
     runGrammar(tokens, reporter, *file);
+  diagnostics.sort(reportedBefore);
   return file;
 }
 

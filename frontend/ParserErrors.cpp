@@ -8,6 +8,7 @@
 #include "frontend/ParserErrors.h"
 
 #include "TegulaParser.h"
+#include "frontend/Inventions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -75,21 +76,61 @@ static std::string describe(const antlr4::misc::IntervalSet &expected,
 //===----------------------------------------------------------------------===//
 
 SyntaxPlace ErrorStrategy::findPlace(antlr4::Parser *parser, size_t at) const {
-  bool head = false;
   for (auto *context = dynamic_cast<antlr4::ParserRuleContext *>(parser->getContext()); context;
        context = dynamic_cast<antlr4::ParserRuleContext *>(context->parent)) {
     size_t start = context->getStart() ? context->getStart()->getTokenIndex() : at;
     switch (context->getRuleIndex()) {
     case Grammar::RuleStatement: return {SyntaxPlace::Statement, start, at};
     case Grammar::RuleLet: return {SyntaxPlace::Statement, start, at};
-    case Grammar::RuleBlock: return {SyntaxPlace::Block, at, at};
-    case Grammar::RuleFunctionBlock: return {SyntaxPlace::FunctionBlock, at, at};
+    case Grammar::RuleBlock:
+    case Grammar::RuleFunctionBlock:
+      if (start == at)
+        break; // its '{' is missing: that is the head's matter
+      return {context->getRuleIndex() == Grammar::RuleBlock ? SyntaxPlace::Block
+                                                            : SyntaxPlace::FunctionBlock,
+              at, at};
     case Grammar::RuleFunction:
     case Grammar::RuleKernel: return {SyntaxPlace::Head, start, at};
     default: break;
     }
   }
-  return {head ? SyntaxPlace::Head : SyntaxPlace::TopLevel, at, at};
+  return {SyntaxPlace::TopLevel, at, at};
+}
+
+/// `2 x[i]`: a statement that starts in the middle of a line is the rest of the one before.
+/// `x[i] +` and a new line `u[i] = ...`: the operator has taken the next statement's left side.
+bool ErrorStrategy::reportMissingOperator(const SyntaxPlace &place,
+                                          const antlr4::misc::IntervalSet &expected) {
+  size_t at = place.at, start = place.start;
+  if (place.context == SyntaxPlace::Statement && start > 0 && start < tokens.size() &&
+      !tokens[start].firstOnLine && endsOperand(tokens[start - 1].type) && at > start &&
+      expected.contains(size_t(Grammar::ASSIGN)) &&
+      (at == tokens.size() || tokens[at].brackets == 0)) {
+    reporter.report(Code::SyntaxError, reporter.span(tokens[start]),
+                    ("expected an operator or a new statement after '" +
+                     reporter.text(tokens[start - 1]) + "', found '" +
+                     reporter.text(tokens[start]) + "'")
+                        .str());
+    return true;
+  }
+  if (at >= tokens.size() || tokens[at].brackets != 0 ||
+      (tokens[at].type != Grammar::ASSIGN && tokens[at].type != Grammar::ACCUMULATE))
+    return false;
+  size_t left = at;
+  while (left > 0 && !tokens[left].firstOnLine)
+    --left;
+  if (left == at || left == 0 || !isNameType(tokens[left].type) ||
+      tokens[left].brackets != 0 || endsOperand(tokens[left - 1].type))
+    return false;
+  const Token &before = tokens[left - 1];
+  if (before.type == Grammar::LBRACE || before.type == Grammar::RBRACE ||
+      before.type == Grammar::SEMICOLON)
+    return false;
+  reporter.report(Code::SyntaxError, reporter.span(before),
+                  ("expected an expression after '" + reporter.text(before) +
+                   "', found a new statement")
+                      .str());
+  return true;
 }
 
 void ErrorStrategy::reportAt(antlr4::Parser *parser, size_t at,
@@ -103,37 +144,24 @@ void ErrorStrategy::reportAt(antlr4::Parser *parser, size_t at,
   if (reportForeignForm(tokens, place, reporter))
     return;
 
-  // A statement that starts in the middle of a line is the rest of the one before.
-  size_t start = place.start;
-  if (place.context == SyntaxPlace::Statement && start > 0 && start < tokens.size() &&
-      !tokens[start].firstOnLine && endsOperand(tokens[start - 1].type) && at > start &&
-      at <= start + 1) {
-    StringRef before = reporter.text(tokens[start - 1]);
-    reporter.report(Code::SyntaxError, reporter.span(tokens[start]),
-                    ("expected an operator or a new statement after '" + before + "', found '" +
-                     reporter.text(tokens[start]) + "'")
-                        .str());
+  if (reportMissingOperator(place, expected))
     return;
-  }
 
   std::string wanted = describe(expected, parser->getVocabulary());
   if (place.context == SyntaxPlace::TopLevel)
     wanted = "'kernel' or 'fn'";
   else if (place.context == SyntaxPlace::Block)
     wanted = "a statement or '}'";
-  else if (wanted.empty())
-    wanted = "something else";
   bool atEnd = at >= tokens.size();
   StringRef found = atEnd ? StringRef() : reporter.text(tokens[at]).take_front(40);
   bool virtualToken = !atEnd && found.empty();
   Span where = atEnd || virtualToken
                    ? (tokens.empty() ? Span{} : reporter.span(tokens[std::min(at, tokens.size()) - (at != 0)]))
                    : reporter.span(tokens[at]);
-  std::string message = "expected " + wanted + ", found ";
-  if (atEnd || virtualToken)
-    message += "the end of the file";
-  else
-    message += ("'" + found + "'").str();
+  std::string foundText =
+      atEnd || virtualToken ? std::string("the end of the file") : ("'" + found + "'").str();
+  std::string message = wanted.empty() ? "expected no " + foundText + " here"
+                                       : "expected " + wanted + ", found " + foundText;
 
   bool reserved = !atEnd && isWordOfLanguage(tokens[at].type) &&
                   expected.contains(size_t(Grammar::IDENTIFIER)) &&
@@ -205,6 +233,17 @@ size_t ErrorStrategy::nextDefinition(size_t at) const {
   return tokens.size();
 }
 
+/// The next definition, or the next line that starts with a foreign one.
+size_t ErrorStrategy::nextTopLevel(size_t at) const {
+  size_t end = nextDefinition(at);
+  for (size_t i = at + 1; i < end; ++i)
+    if (tokens[i].firstOnLine && tokens[i].braces == 0 && tokens[i].brackets == 0 &&
+        (reporter.text(tokens[i]) == "@" ||
+         findInvention(Invention::Statement, reporter.text(tokens[i]))))
+      return i;
+  return end;
+}
+
 size_t ErrorStrategy::endOfParameter(size_t at, unsigned brackets) const {
   for (size_t i = at; i < tokens.size() && tokens[i].braces == 0; ++i)
     if (tokens[i].brackets == brackets &&
@@ -263,6 +302,7 @@ void ErrorStrategy::recover(antlr4::Parser *parser, std::exception_ptr e) {
   if (target == SIZE_MAX)
     std::rethrow_exception(e);
   parser->getTokenStream()->seek(target);
+  endErrorCondition(parser); // what comes now is independent
 }
 
 antlr4::Token *ErrorStrategy::recoverInline(antlr4::Parser *parser) {
@@ -291,10 +331,11 @@ void ErrorStrategy::sync(antlr4::Parser *parser) {
   // In the lists of definitions, statements and parameters what does not belong is passed over.
   switch (rule) {
   case Grammar::RuleFile:
-    if (la == antlr4::Token::EOF)
-      return;
-    report();
-    stream->seek(nextDefinition(at));
+    while (at = stream->index(), !next.contains(stream->LA(1)) && at < tokens.size()) {
+      reportAt(parser, at, {});
+      stream->seek(nextTopLevel(at));
+    }
+    endErrorCondition(parser);
     return;
   case Grammar::RuleBlock: {
     report();
@@ -313,6 +354,17 @@ void ErrorStrategy::sync(antlr4::Parser *parser) {
     stream->seek(endOfParameter(at, 1));
     endErrorCondition(parser);
     return;
+  case Grammar::RuleKernel:
+  case Grammar::RuleOutputs:
+    // The first parameter: the optional list of them is not entered.
+    if (at > 0 && at < tokens.size() && tokens[at - 1].type == Grammar::LPAREN) {
+      report();
+      size_t to = endOfParameter(at, 1);
+      stream->seek(to < tokens.size() && tokens[to].type == Grammar::COMMA ? to + 1 : to);
+      endErrorCondition(parser);
+      return;
+    }
+    [[fallthrough]];
   default:
     if (!next.contains(antlr4::Token::EPSILON))
       throw antlr4::InputMismatchException(parser);

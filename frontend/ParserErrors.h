@@ -30,9 +30,12 @@ public:
 
 private:
   SyntaxPlace findPlace(antlr4::Parser *parser, size_t at) const;
+  bool reportMissingOperator(const SyntaxPlace &place,
+                             const antlr4::misc::IntervalSet &expected);
   void reportAt(antlr4::Parser *parser, size_t at, const antlr4::misc::IntervalSet &expected);
   size_t nextStatement(size_t start, size_t at, unsigned braces) const;
   size_t nextDefinition(size_t at) const;
+  size_t nextTopLevel(size_t at) const;
   size_t endOfParameter(size_t at, unsigned brackets) const;
   size_t blockOfHead(size_t at, unsigned braces) const;
 

@@ -30,9 +30,10 @@ static std::string padded(StringRef text, const Token &token, StringRef word) {
   if (!isAlpha(word.front()))
     return word.str();
   std::string result = word.str();
-  if (token.begin > 0 && !isSpace(text[token.begin - 1]) && text[token.begin - 1] != '(')
+  auto joins = [](char c) { return isAlnum(c) || c == '_' || c == ')' || c == ']'; };
+  if (token.begin > 0 && joins(text[token.begin - 1]))
     result = " " + result;
-  if (token.end < text.size() && !isSpace(text[token.end]))
+  if (token.end < text.size() && (isAlnum(text[token.end]) || text[token.end] == '_'))
     result += " ";
   return result;
 }
@@ -134,6 +135,19 @@ bool ForeignTokens::numberSuffix() {
     return false;
   Span both = reporter.span(token.begin, next.end);
   StringRef suffix = reporter.text(next);
+  if (reporter.text(token).ends_with(".") && suffix.starts_with(".")) {
+    StringRef lo = reporter.text(token).drop_back(), hi = suffix.drop_front();
+    if (auto error = reporter.report(Code::ForeignOperator, both,
+                                     "expected a range 'lo:hi', found 'lo..hi'"))
+      error->fix("write ':'", {{both, (lo + ":" + hi).str()}}, Applicability::Safe);
+    out.push_back(token);
+    Token colon = next;
+    colon.type = Lexer::COLON;
+    out.push_back(colon);
+    out.push_back(next);
+    at += 2;
+    return true;
+  }
   bool isSuffix = StringSwitch<bool>(suffix.lower()).Cases({"f", "l", "u", "ul", "h", "ull"}, true)
                       .Default(false);
   if (auto error = reporter.report(Code::SyntaxError, both,
@@ -186,6 +200,9 @@ bool ForeignTokens::character() {
           .Case("（", {"(", Lexer::LPAREN})
           .Case("）", {")", Lexer::RPAREN})
           .Default({});
+  // `kernel π(` wants a name of its own.
+  if (known.type == Lexer::IDENTIFIER && !out.empty() && isNameType(out.back().type))
+    known = {};
   if (known.type) {
     Token token = tokens[at++];
     if (auto error = reporter.report(
@@ -203,7 +220,9 @@ bool ForeignTokens::character() {
          (tokens[at].begin == begin || touches(tokens[at - 1], tokens[at])))
     ++at;
   Span span = reporter.span(begin, tokens[at - 1].end);
-  if (first == "\\" && text.slice(span.end, lineEnd(span.end)).trim().empty()) {
+  if (StringSwitch<bool>(first).Cases({"“", "”", "‘", "’", "„", "`"}, true).Default(false)) {
+    reporter.report(Code::StringLiteral, span, "the language has no strings and no quotes");
+  } else if (first == "\\" && text.slice(span.end, lineEnd(span.end)).trim().empty()) {
     if (auto error = reporter.report(Code::UnexpectedCharacter, span,
                                      "expected no '\\': lines continue by themselves"))
       error->fix("leave it out", {{span, ""}}, Applicability::Safe);
@@ -307,6 +326,9 @@ private:
   bool equality();
   bool updateOperator();
   bool matrixProduct();
+  bool tupleTarget();
+  bool scheduleSeparator();
+  bool loopHead();
   bool parameterOrder();
   bool unnamedOutput();
 
@@ -331,6 +353,12 @@ private:
 
 /// `if c: ...`, `def f(x): ...`, `return y`.
 bool ForeignForm::statementWord() {
+  if (place.context == SyntaxPlace::Statement && place.start > 0 &&
+      text(place.start - 1) == "lambda") {
+    error(Code::ForeignStatement, place.start - 1,
+          "there is no 'lambda': " + findInvention(Invention::Statement, "lambda")->advice());
+    return true;
+  }
   for (size_t i : {place.at, place.start}) {
     const Invention *entry = findInvention(Invention::Statement, text(i));
     // A word that is a name here (`val[i] = ...`) is no statement word.
@@ -362,7 +390,9 @@ bool ForeignForm::declarationWord() {
   if (place.context != SyntaxPlace::Statement || place.at != i + 1 || !isNameType(type(i)) ||
       !isNameType(type(i + 1)) || tokens[i + 1].firstOnLine)
     return false;
-  if (!findInvention(Invention::Statement, text(i)) && !findInvention(Invention::Type, text(i)))
+  const Invention *word = findInvention(Invention::Statement, text(i));
+  if (word ? !word->rewrite.starts_with("a name is defined")
+           : !findInvention(Invention::Type, text(i)))
     return false;
   if (auto found = error(Code::ForeignStatement, i,
                          "there is no declaration: a name is defined by its equation"))
@@ -443,10 +473,12 @@ bool ForeignForm::member() {
   StringRef name = text(i + 1);
   if (!entry && ofModule)
     entry = findInvention(called ? Invention::Function : Invention::Type, name);
-  std::string what = ofModule ? "there are no modules" : "there are no members";
+  std::string what = ofModule ? "there are no modules" : ("there is no '." + name + "'").str();
   auto found = reporter.report(
-      Code::ForeignAccess, reporter.span(tokens[i].begin, tokens[std::min(i + 1, tokens.size() - 1)].end),
-      what + (entry ? ": " + entry->advice() : std::string()));
+      Code::ForeignAccess,
+      reporter.span(tokens[ofModule ? i - 1 : i].begin,
+                    tokens[std::min(i + 1, tokens.size() - 1)].end),
+      what + (entry ? ": " + entry->advice() : ""));
   if (!found || !ofModule || !isNameType(type(i + 1)))
     return true;
   // `math.exp(v)` is `exp(v)`; what has another name here is not renamed by dropping the module.
@@ -513,9 +545,64 @@ bool ForeignForm::matrixProduct() {
   return true;
 }
 
-/// `float* x`, `f32 x`, `x f32`.
+/// `(a, b) = k(x)`: a line that starts with '(' continues the one before.
+bool ForeignForm::tupleTarget() {
+  size_t open = place.at, i = place.at;
+  if (type(open) == Lexer::LPAREN || type(open) == Lexer::LBRACKET) {
+    for (i = open + 1; i < tokens.size() && tokens[i].brackets > tokens[open].brackets;)
+      ++i; // past the partner
+  } else {
+    while (open > 0 && !tokens[open].firstOnLine)
+      --open;
+  }
+  if ((type(open) != Lexer::LPAREN && type(open) != Lexer::LBRACKET) ||
+      !tokens[open].firstOnLine || type(i) != Lexer::ASSIGN || tokens[i].brackets != 0)
+    return false;
+  if (auto found = error(Code::ForeignStatement, open,
+                         "expected several results without brackets: 'a, b = k(x)'"))
+    found->fix("leave the brackets out",
+               {{reporter.span(tokens[open]), ""}, {reporter.span(tokens[i - 1]), ""}});
+  return true;
+}
+
+/// `tile i=128 j=64`, `tile i=128, stages 4`.
+bool ForeignForm::scheduleSeparator() {
+  size_t i = place.at;
+  if (place.context != SyntaxPlace::Statement || type(place.start) != Lexer::SCHEDULE || i < 2)
+    return false;
+  if (type(i) == Lexer::ASSIGN && isNameType(type(i - 1)) && type(i - 2) == Lexer::INTEGER) {
+    if (auto found = error(Code::SyntaxError, i - 1,
+                           "expected ',' between settings, found '" + text(i - 1) + "'"))
+      found->fix("insert ','", {{reporter.span(tokens[i - 2].end, tokens[i - 2].end), ","}},
+                 Applicability::Safe);
+    return true;
+  }
+  if (type(i) == Lexer::INTEGER && isNameType(type(i - 1)) && type(i - 2) == Lexer::COMMA) {
+    if (auto found = error(Code::SyntaxError, i - 2, "expected ';' between items, found ','"))
+      found->fix("write ';'", {{reporter.span(tokens[i - 2]), ";"}}, Applicability::Safe);
+    return true;
+  }
+  return false;
+}
+
+/// `for (int i = 0; i < n; i++)`.
+bool ForeignForm::loopHead() {
+  size_t i = place.at;
+  if (type(i) != Lexer::LPAREN || i == 0 || type(i - 1) != Lexer::FOR)
+    return false;
+  error(Code::ForeignStatement, i, "expected a name after 'for': loops are 'for t in 0:T { ... }'");
+  return true;
+}
+
+/// `float* x`, `f32 x`, `x f32`; `fn f(v: f32)`.
 bool ForeignForm::parameterOrder() {
   size_t i = place.at;
+  if (place.context == SyntaxPlace::Head && type(place.start) == Lexer::FN &&
+      type(i) == Lexer::COLON) {
+    error(Code::ForeignStatement, i,
+          "expected ')' or ',', found ':': parameters of a fn are values of any type");
+    return true;
+  }
   if (place.context != SyntaxPlace::Head || i == 0 || !isNameType(type(i - 1)) ||
       tokens[i].brackets == 0)
     return false;
@@ -551,7 +638,7 @@ bool ForeignForm::report() {
   if (place.at >= tokens.size())
     return false;
   return chainedSubscript() || slice() || member() || conditional() || equality() ||
-         updateOperator() || matrixProduct() || unnamedOutput() || parameterOrder() ||
+         updateOperator() || matrixProduct() || tupleTarget() || scheduleSeparator() || loopHead() || unnamedOutput() || parameterOrder() ||
          declarationWord() || statementWord();
 }
 

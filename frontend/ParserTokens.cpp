@@ -133,6 +133,7 @@ private:
     size_t statement; // where its statement starts in `out`
   };
   bool startsDefinition(size_t at) const;
+  bool startsStatement(size_t at) const;
   void reportUnclosed(const Open &open, StringRef before);
   void insertCloser(const Open &open, uint32_t offset);
   void closeAllBefore(size_t at, StringRef before);
@@ -152,6 +153,24 @@ bool BracketRepair::startsDefinition(size_t at) const {
   return (tokens[at].type == Lexer::KERNEL || tokens[at].type == Lexer::FN) &&
          tokens[at].firstOnLine && at + 2 < tokens.size() && isNameType(tokens[at + 1].type) &&
          tokens[at + 2].type == Lexer::LPAREN;
+}
+
+/// `NAME =` or `NAME[...] =` at the start of a line, where the line before could have ended.
+bool BracketRepair::startsStatement(size_t at) const {
+  if (!tokens[at].firstOnLine || !isNameType(tokens[at].type) || at + 1 == tokens.size() ||
+      out.empty() || !endsOperand(out.back().type))
+    return false;
+  size_t next = at + 1;
+  if (tokens[next].type == Lexer::LBRACKET) {
+    int depth = 0;
+    do {
+      depth += isOpener(tokens[next].type) - isCloser(tokens[next].type);
+      ++next;
+    } while (depth > 0 && next < tokens.size() && !tokens[next].firstOnLine);
+    if (next >= tokens.size())
+      return false;
+  }
+  return tokens[next].type == Lexer::ASSIGN || tokens[next].type == Lexer::ACCUMULATE;
 }
 
 void BracketRepair::reportUnclosed(const Open &open, StringRef before) {
@@ -254,6 +273,9 @@ std::vector<Token> BracketRepair::run() {
     const Token &token = tokens[at];
     if (!stack.empty() && startsDefinition(at))
       closeAllBefore(at, quoted(reporter.text(token)));
+    if (!stack.empty() && stack.back().type != Lexer::LBRACE && startsStatement(at) &&
+        llvm::any_of(stack, [](const Open &open) { return open.type == Lexer::LBRACE; }))
+      dropBrokenStatement(at);
     // Neither `->` nor `{` stands inside parentheses.
     if (token.type == Lexer::ARROW || token.type == Lexer::LBRACE)
       if (!stack.empty() && stack.back().type != Lexer::LBRACE) {

@@ -47,6 +47,7 @@ private:
 
   std::string &out;
   unsigned indent;
+  SmallVector<unsigned> listColumns; // of the lists that are open, by depth
   unsigned column = 0;
   bool atStart = false;
 };
@@ -55,7 +56,12 @@ private:
 void LineBreaker::startLine(unsigned depth, bool continued) {
   if (continued)
     out += '\n';
-  column = indent + (continued ? 4 + 2 * std::min(depth, 8u) : 0);
+  column = indent;
+  // Below the list's first element, if that leaves room to write.
+  if (continued)
+    column = depth < listColumns.size() && depth > 0 && listColumns[depth] <= lineWidth * 6 / 10
+                 ? listColumns[depth]
+                 : indent + 2 + 2 * std::min(depth, 8u);
   out.append(column, ' ');
   atStart = true;
 }
@@ -65,6 +71,10 @@ void LineBreaker::append(ArrayRef<Piece> pieces) {
     if (piece.blankBefore && !atStart) {
       out += ' ';
       ++column;
+    }
+    if (piece.opensList) {
+      listColumns.resize(std::max<size_t>(listColumns.size(), piece.depth + 1));
+      listColumns[piece.depth] = column;
     }
     out += piece.text;
     column += displayWidth(piece.text);
@@ -194,6 +204,7 @@ void FilePrinter::trailingComment(uint32_t end) {
 /// A statement or the head of a block; comments inside of it force line breaks.
 void FilePrinter::line(PieceBuilder builder, uint32_t end, unsigned indent) {
   std::vector<Piece> pieces = builder.take();
+  size_t start = out.size();
   LineBreaker breaker(out, indent);
   breaker.startLine(0, /*continued=*/false);
   size_t begin = 0;
@@ -212,6 +223,13 @@ void FilePrinter::line(PieceBuilder builder, uint32_t end, unsigned indent) {
       comment(file.comments[nextComment]);
     }
     breaker.startLine(pieces[i].depth, /*continued=*/true);
+  }
+  // A head of several lines has its brace on a line of its own.
+  if (pieces.back().text == "{" && StringRef(out).drop_front(start).contains('\n')) {
+    out.erase(StringRef(out).rtrim(" {").size());
+    out += '\n';
+    out.append(indent, ' ');
+    out += '{';
   }
   // Comments before the last bracket of the statement.
   while (hasComment(end)) {

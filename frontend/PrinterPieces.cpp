@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/PrinterPieces.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/ErrorHandling.h"
 
 using namespace llvm;
@@ -17,22 +19,29 @@ void PieceBuilder::text(StringRef text, uint32_t offset) {
   // A piece without a place of its own stands where the one before it does.
   if (offset == 0 && !pieces.empty())
     offset = pieces.back().offset;
-  bool joins = !pieces.empty() && !wantsBlank && nextLevel < 0 && offset == pieces.back().offset;
+  bool joins = !pieces.empty() && !wantsBlank && !listOpened && nextLevel < 0 &&
+               offset == pieces.back().offset;
   if (joins)
     pieces.back().text += text;
   else
-    pieces.push_back({text.str(), wantsBlank, nextLevel, depth, offset});
-  wantsBlank = false;
+    pieces.push_back({text.str(), wantsBlank, nextLevel, depth, listOpened, offset});
+  wantsBlank = listOpened = false;
   nextLevel = -1;
+}
+
+void PieceBuilder::openList() {
+  ++depth;
+  listOpened = true;
 }
 
 void PieceBuilder::open(StringRef bracket, uint32_t offset) {
   text(bracket, offset);
-  ++depth;
+  openList();
 }
 
 void PieceBuilder::close(StringRef bracket) {
   --depth;
+  listOpened = false; // an empty list
   text(bracket);
 }
 
@@ -93,9 +102,16 @@ void PieceBuilder::head(const ast::Kernel &kernel) {
       blank();
       mayBreak(Clause);
       text("where ");
+      openList();
     }
-    let(kernel.sizes[i].name, *kernel.sizes[i].value);
+    let(kernel.sizes[i].name, *kernel.sizes[i].value, Product);
   }
+  if (!kernel.sizes.empty())
+    closeList();
+  openBlock();
+}
+
+void PieceBuilder::openBlock() {
   blank();
   text("{");
 }
@@ -127,11 +143,11 @@ void PieceBuilder::definition(const ast::Fn &fn) {
 // Statements
 //===----------------------------------------------------------------------===//
 
-void PieceBuilder::let(const ast::Ident &name, const ast::Expr &value) {
+void PieceBuilder::let(const ast::Ident &name, const ast::Expr &value, Rank rank) {
   text(name.name, name.span.begin);
   text(" =");
   blank();
-  mayBreak(Assign);
+  mayBreak(rank);
   expr(value);
 }
 
@@ -154,6 +170,7 @@ void PieceBuilder::items(const std::vector<ast::ForItem> &items) {
   blank();
   mayBreak(For);
   text("for ");
+  openList();
   for (size_t i = 0; i != items.size(); ++i) {
     const ast::ForItem &item = items[i];
     if (i)
@@ -172,6 +189,7 @@ void PieceBuilder::items(const std::vector<ast::ForItem> &items) {
       expr(*item.filter);
     }
   }
+  closeList();
 }
 
 void PieceBuilder::subscript(const ast::Subscript &subscript) {
@@ -240,6 +258,7 @@ void PieceBuilder::targets(const ast::Stmt &stmt) {
 void PieceBuilder::head(const ast::Stmt &block) {
   if (block.kind == ast::Stmt::Parallel) {
     text("parallel ", block.span.begin);
+    openList();
     for (size_t i = 0; i != block.binders.size(); ++i) {
       if (i)
         comma();
@@ -247,6 +266,7 @@ void PieceBuilder::head(const ast::Stmt &block) {
       text(" in ");
       range(block.binders[i].range);
     }
+    closeList();
   } else {
     text("for " + block.index.name + " in ", block.span.begin);
     if (block.kind == ast::Stmt::ForTiles) {
@@ -260,8 +280,7 @@ void PieceBuilder::head(const ast::Stmt &block) {
         text(", reverse");
     }
   }
-  blank();
-  text("{");
+  openBlock();
 }
 
 void PieceBuilder::statement(const ast::Stmt &stmt) {
@@ -356,7 +375,14 @@ static bool isSum(const ast::Expr &expr) {
          (expr.binaryOp == ast::BinaryOp::Add || expr.binaryOp == ast::BinaryOp::Sub);
 }
 
-/// `a + b*c`: a product is written close where it is part of a sum, wide where it is not.
+/// Neither reads nor calls: `2*N`, but `x[i] * w[i]`.
+static bool isPlain(const ast::Expr &expr) {
+  if (expr.kind == ast::Expr::Index || expr.kind == ast::Expr::Call)
+    return false;
+  return llvm::all_of(expr.operands, [](const ast::ExprPtr &each) { return isPlain(*each); });
+}
+
+/// `a + b*c`: a product is written close where it is part of a sum or all plain, else wide.
 void PieceBuilder::binary(const ast::Expr &expr, bool tight) {
   ast::BinaryOp op = expr.binaryOp;
   Rank rank = op == ast::BinaryOp::Or    ? Or
@@ -375,6 +401,9 @@ void PieceBuilder::binary(const ast::Expr &expr, bool tight) {
   };
   while (sameRank(*chain.back()->operands[0]))
     chain.push_back(chain.back()->operands[0].get());
+  close |= rank == Product && isPlain(expr) && llvm::all_of(chain, [](const ast::Expr *each) {
+             return each->binaryOp == ast::BinaryOp::Mul || each->binaryOp == ast::BinaryOp::Div;
+           });
   bool tightOperands = close || rank == Sum;
   this->expr(*chain.back()->operands[0], tightOperands);
   for (const ast::Expr *each : llvm::reverse(chain)) {

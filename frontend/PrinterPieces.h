@@ -26,7 +26,8 @@ struct Piece {
   std::string text;
   bool blankBefore = false;
   int breakLevel = -1;  // a line may start with it; lines break at the lowest levels first. -1: never
-  unsigned depth = 0;   // brackets around it
+  unsigned depth = 0;    // brackets and lists around it
+  bool opensList = false; // lines of this list start below it
   uint32_t offset = 0;  // where its source starts: comments that stand before it come out before it
 };
 
@@ -34,7 +35,7 @@ struct Piece {
 class PieceBuilder {
 public:
   /// Where a line may break, at one depth of brackets, from the best place to the worst.
-  enum Rank { Clause, Comma, For, Or, And, Compare, Sum, Assign, Product, ranks };
+  enum Rank { Clause, For, Assign, Comma, Or, And, Compare, Sum, Product, ranks };
 
   std::vector<Piece> take() { return std::move(pieces); }
 
@@ -44,13 +45,16 @@ public:
   void mayBreak(Rank rank) { nextLevel = static_cast<int>(depth * ranks + rank); }
   void open(llvm::StringRef bracket, uint32_t offset = 0);
   void close(llvm::StringRef bracket);
+  /// The same without a bracket, for the lists after `for` and `where`.
+  void openList();
+  void closeList() { --depth; }
 
   void head(const ast::Kernel &kernel);
   void head(const ast::Fn &fn);
   void definition(const ast::Fn &fn); // `fn f(v) = ...`
   void head(const ast::Stmt &block);  // `parallel ... {`, `for ... {`
   void statement(const ast::Stmt &stmt);
-  void let(const ast::Ident &name, const ast::Expr &value);
+  void let(const ast::Ident &name, const ast::Expr &value, Rank rank = Assign);
   void result(const ast::Expr &value);
   void expr(const ast::Expr &expr, bool tight = false);
 
@@ -66,9 +70,10 @@ private:
   void binary(const ast::Expr &expr, bool tight);
   void call(const ast::Expr &expr);
   void comma();
+  void openBlock(); // ` {`
 
   std::vector<Piece> pieces;
-  bool wantsBlank = false;
+  bool wantsBlank = false, listOpened = false;
   int nextLevel = -1;
   unsigned depth = 0;
 };
