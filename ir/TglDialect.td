@@ -112,7 +112,8 @@ def TglTensorType : Tgl_Type<"TglTensor", "tensor"> {
   let description = [{
     `!tgl.tensor<[M, 3*K], f16>`; rank 0 is `!tgl.tensor<[], f32>`. Dims are sizes (no dims d0...).
     Element types: f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 ui8 i4 ui4 i1. i4 and ui4 are
-    packed two to a byte along the last dim, low nibble first; i1 takes a byte, 0 or 1.
+    packed two to a byte along the last dim, low nibble first, each row from a byte on; i1 takes a byte,
+    0 or 1.
   }];
   let parameters = (ins ArrayRefParameter<"IndexExprAttr">:$dims, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;

@@ -1,0 +1,305 @@
+//===- Access.cpp - Integer expressions, temporaries, reads and writes -----------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ir/interpreter/Impl.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::interp;
+
+//===----------------------------------------------------------------------===//
+// Integer expressions
+//===----------------------------------------------------------------------===//
+
+int64_t IndexCode::eval(Frame &frame, const Node *node) const {
+  if (general) {
+    if (std::optional<int64_t> value = general->run(frame.slots))
+      return *value;
+    frame.report(node, InterpreterError::Arithmetic,
+                 "an integer expression divides by zero or leaves 64 bits");
+    return 0;
+  }
+  int64_t sum = constant;
+  bool overflow = false;
+  for (auto [coefficient, slot] : terms) {
+    int64_t product;
+    overflow |= llvm::MulOverflow(coefficient, frame.slots[slot], product);
+    overflow |= llvm::AddOverflow(sum, product, sum);
+  }
+  if (overflow) {
+    frame.report(node, InterpreterError::Arithmetic, "an integer expression leaves 64 bits");
+    return 0;
+  }
+  return sum;
+}
+
+std::optional<int64_t> Compiler::sizeValue(const IndexExpr &expr) {
+  return expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
+    auto found = var.isSymbol() ? sizes.find(var.name()) : sizes.end();
+    return found == sizes.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+IndexCode Compiler::indexCode(const IndexExpr &expr, ValueRange dims, Location location) {
+  IndexExpr bound = expr.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
+    auto found = var.isSymbol() ? sizes.find(var.name()) : sizes.end();
+    return found == sizes.end() ? std::nullopt : std::optional(IndexExpr(found->second));
+  });
+  IndexCode code;
+  for (const IndexVar &var : bound.variables()) {
+    if (!var.isSymbol())
+      continue;
+    frame.report(location, InterpreterError::Invalid, "size '" + var.name() + "' has no value");
+    failed = true;
+    return code;
+  }
+  bool isAffine = !bound.isOverflow();
+  for (const IndexExpr::Term &term : bound.terms()) {
+    if (term.factors.empty()) {
+      code.constant = term.coefficient;
+    } else if (term.factors.size() == 1 && term.factors[0].second == 1 &&
+               term.factors[0].first->kind == IndexExpr::AtomKind::Variable) {
+      code.terms.push_back(
+          {term.coefficient, slotOf(dims[term.factors[0].first->var.position()])});
+    } else {
+      isAffine = false;
+      break;
+    }
+  }
+  if (isAffine)
+    return code;
+  std::optional<IndexProgram> program = IndexProgram::compile(
+      bound, [&](const IndexVar &var) -> std::optional<unsigned> {
+        return slotOf(dims[var.position()]);
+      });
+  if (!program) {
+    frame.report(location, InterpreterError::Arithmetic,
+                 "an integer expression leaves 64 bits: " + expr.str());
+    failed = true;
+    return code;
+  }
+  code.general = std::make_shared<const IndexProgram>(std::move(*program));
+  return code;
+}
+
+IndexCode Compiler::indexCode(Attribute expr, ValueRange dims, Location location) {
+  return indexCode(cast<tgl::IndexExprAttr>(expr).getExpr(), dims, location);
+}
+
+//===----------------------------------------------------------------------===//
+// Reads and writes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What reads and writes share: where, under which conditions.
+class AccessNode : public Node {
+public:
+  using Node::Node;
+  unsigned tensor = 0;
+  llvm::SmallVector<IndexCode, 4> subscripts;
+  llvm::SmallVector<std::pair<IndexCode, IndexCode>> exact;
+  Slot guard = noSlot, fill = noSlot, value = noSlot;
+  Kind kind = Kind::F32;
+  bool checked = false, add = false;
+  std::string text; // of a checked subscript
+
+  /// The element's position; nothing where it is outside, `at` then says where.
+  std::optional<int64_t> locate(Frame &frame, const TensorState &state,
+                                llvm::SmallVectorImpl<int64_t> &at) const {
+    int64_t position = 0;
+    bool inside = true;
+    for (auto [k, code] : llvm::enumerate(subscripts)) {
+      int64_t subscript = code.eval(frame, this);
+      at.push_back(subscript);
+      inside &= subscript >= 0 && subscript < state.shape[k];
+      if (inside)
+        position += subscript * state.strides[k];
+    }
+    if (inside)
+      return position;
+    return std::nullopt;
+  }
+
+  void reportOutside(Frame &frame, const TensorState &state,
+                     llvm::ArrayRef<int64_t> at) const {
+    if (checked)
+      frame.report(this, InterpreterError::BadSubscript,
+                   "subscript " + text + " is out of range: " + Frame::describe(state, at));
+    else
+      frame.report(this, InterpreterError::OutOfBounds,
+                   Frame::describe(state, at) + " is outside the tensor");
+  }
+
+  /// True when the stamp is that of another point of a parallel that is running.
+  static bool fromAnotherPoint(const Frame &frame, uint64_t when) {
+    for (const Level &level : frame.levels)
+      if (when >= level.begin && when < level.point)
+        return true;
+    return false;
+  }
+};
+
+class ReadNode final : public AccessNode {
+public:
+  using AccessNode::AccessNode;
+
+  void run(Frame &frame) const override {
+    if (guard != noSlot && !frame.slots[guard])
+      return setZero(frame);
+    for (const auto &[numerator, denominator] : exact) {
+      int64_t over = numerator.eval(frame, this), under = denominator.eval(frame, this);
+      if (under == 0) {
+        frame.report(this, InterpreterError::Arithmetic, "a subscript divides by zero");
+        return setFill(frame);
+      }
+      // The one overflow of %, min % -1, is exact.
+      if (under != -1 && over % under != 0)
+        return setFill(frame);
+    }
+    const TensorState &state = frame.tensors[tensor];
+    llvm::SmallVector<int64_t, 6> at;
+    std::optional<int64_t> position = locate(frame, state, at);
+    if (!position) {
+      if (fill == noSlot)
+        reportOutside(frame, state, at);
+      return setFill(frame);
+    }
+    if (!state.isInput) {
+      uint64_t stamp = state.stamps[*position], when = stamp / 2;
+      if (when < state.born) {
+        frame.report(this, InterpreterError::Undefined,
+                     Frame::describe(state, at) + " is read before anything has defined it");
+        return setZero(frame);
+      }
+      if (fromAnotherPoint(frame, when))
+        frame.report(this, InterpreterError::Race,
+                     Frame::describe(state, at) +
+                         " is read by one point of a parallel and written by another");
+    }
+    switch (kind) {
+    case Kind::F64: return frame.set(value, loadFloat(state.dtype, state.data, *position));
+    case Kind::F32: return frame.set(value, float(loadFloat(state.dtype, state.data, *position)));
+    default: return frame.set(value, loadInteger(state.dtype, state.data, *position));
+    }
+  }
+
+private:
+  // Zero has the same bits in every kind.
+  void setZero(Frame &frame) const { frame.slots[value] = 0; }
+  void setFill(Frame &frame) const {
+    frame.slots[value] = fill == noSlot ? 0 : frame.slots[fill];
+  }
+};
+
+class WriteNode final : public AccessNode {
+public:
+  using AccessNode::AccessNode;
+
+  void run(Frame &frame) const override {
+    if (guard != noSlot && !frame.slots[guard])
+      return;
+    TensorState &state = frame.tensors[tensor];
+    llvm::SmallVector<int64_t, 6> at;
+    std::optional<int64_t> position = locate(frame, state, at);
+    if (!position)
+      return reportOutside(frame, state, at);
+    uint64_t &stamp = state.stamps[*position];
+    uint64_t when = stamp / 2;
+    bool defined = when >= state.born;
+    if (add && !defined) {
+      frame.report(this, InterpreterError::Undefined,
+                   Frame::describe(state, at) + " is added to before anything has defined it");
+      return;
+    }
+    bool bothAdd = add && (stamp & 1);
+    if (defined && !bothAdd && fromAnotherPoint(frame, when))
+      frame.report(this, InterpreterError::Race,
+                   Frame::describe(state, at) + " is written by two points of a parallel");
+    stamp = frame.clock * 2 + (add ? 1 : 0);
+    ++state.version;
+    store(frame, state, *position);
+  }
+
+private:
+  /// `add` sums in the compute type, then rounds to the element's.
+  void store(Frame &frame, TensorState &state, int64_t position) const {
+    if (kind == Kind::F32 || kind == Kind::F64) {
+      double next = kind == Kind::F64 ? frame.get<double>(value) : frame.get<float>(value);
+      if (add) {
+        next += loadFloat(state.dtype, state.data, position);
+        if (kind == Kind::F32)
+          next = float(next);
+      }
+      return storeFloat(state.dtype, state.data, position, next);
+    }
+    int64_t next = frame.slots[value];
+    if (add)
+      next = int64_t(uint64_t(next) + uint64_t(loadInteger(state.dtype, state.data, position)));
+    storeInteger(state.dtype, state.data, position, next);
+  }
+};
+} // namespace
+
+bool Compiler::compileAccess(Operation *op, Code &nodes) {
+  Location loc = op->getLoc();
+  auto fillIn = [&](auto access, AccessNode &node) {
+    node.tensor = tensorOf(access.getTensor());
+    for (Attribute subscript : access.getSubscripts())
+      node.subscripts.push_back(indexCode(subscript, access.getIndices(), loc));
+    if (access.getGuard())
+      node.guard = slotOf(access.getGuard());
+    if (std::optional<llvm::StringRef> text = access.getChecked()) {
+      node.checked = true;
+      node.text = text->str();
+    }
+  };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](tgl::IndexOp index) {
+        IndexCode code = indexCode(index.getExpr(), index.getIndices(), loc);
+        Slot out = slotOf(index.getResult());
+        nodes.push_back(makeNode(
+            loc, [=](Frame &f, const Node *node) { f.slots[out] = code.eval(f, node); }));
+        return true;
+      })
+      .Case([&](tgl::TempOp temp) {
+        unsigned id = newTensor(temp.getName(), cast<tgl::TglTensorType>(temp.getType()), loc);
+        bindTensor(temp.getTensor(), id);
+        nodes.push_back(makeNode(
+            loc, [=](Frame &f, const Node *node) { f.allocate(node, f.tensors[id]); }));
+        return true;
+      })
+      .Case([&](tgl::ReadOp read) {
+        auto node = std::make_unique<ReadNode>(loc);
+        fillIn(read, *node);
+        for (auto [numerator, denominator] :
+             llvm::zip_equal(read.getExactNumerators(), read.getExactDenominators()))
+          node->exact.push_back({indexCode(numerator, read.getIndices(), loc),
+                                 indexCode(denominator, read.getIndices(), loc)});
+        if (read.getFill())
+          node->fill = slotOf(read.getFill());
+        node->value = slotOf(read.getResult());
+        node->kind = kindOf(read.getType());
+        nodes.push_back(std::move(node));
+        return true;
+      })
+      .Case([&](tgl::WriteOp write) {
+        auto node = std::make_unique<WriteNode>(loc);
+        fillIn(write, *node);
+        node->add = write.getAdd();
+        node->value = slotOf(write.getValue());
+        node->kind = kindOf(write.getValue().getType());
+        if (frame.tensors[node->tensor].isInput) {
+          frame.report(loc, InterpreterError::Invalid,
+                       "write to '" + frame.tensors[node->tensor].name + "', an input");
+          failed = true;
+        }
+        nodes.push_back(std::move(node));
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}
