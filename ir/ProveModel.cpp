@@ -8,6 +8,7 @@
 
 #include "ir/ProveSearch.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <climits>
 
 using namespace tegula;
@@ -578,9 +579,10 @@ void Search::addDomain(const Domain &domain) {
 }
 
 void Search::addInnerBounds(unsigned var) {
-  if (variables[var].hasInnerBounds || !variables[var].ratio)
+  if (variables[var].hasInnerBounds || !variables[var].ratio || innerDepth >= 4)
     return;
   variables[var].hasInnerBounds = true;
+  llvm::SaveAndRestore nested(innerDepth, innerDepth + 1);
   auto [num, den] = *variables[var].ratio;
   num = expand(num);
   den = expand(den);

@@ -12,7 +12,7 @@
 using namespace tegula;
 
 namespace {
-constexpr unsigned maxSteps = 400, maxDepth = 20, maxCaseDepth = 5, maxLinearCalls = 24;
+constexpr unsigned maxSteps = 400, maxDepth = 20, maxCaseDepth = 5, maxLinearCalls = 24, maxResidualDepth = 12;
 
 /// A goal p >= 0 over integers, divided by the content of p.
 Poly tightened(const Poly &p) {
@@ -309,13 +309,15 @@ std::optional<Poly> Search::eliminateTop(const Poly &p, bool wantMax) {
     rises = true;
   }
   llvm::SmallVector<Bound, 4> bounds = boundsOf(var, rises == wantMax);
-  if (parts.size() == 2)
-    for (const Bound &bound : bounds)
+  for (const Bound &bound : bounds) {
+    if (parts.size() == 2) {
       if (std::optional<Poly> factor = parts[1].exactQuotient(bound.scale))
         return *factor * bound.value + parts[0];
-  for (const Bound &bound : bounds)
-    if (bound.scale == Poly(1))
+    } else if (bound.scale == Poly(1) && (wantMax || quicklyNonNegative(bound.value))) {
+      // A power rises from 0 on, not from a bound below.
       return p.substitute(var, bound.value);
+    }
+  }
   return std::nullopt;
 }
 
@@ -332,9 +334,10 @@ std::optional<Poly> Search::extreme(const Poly &p, bool wantMax) {
   return std::nullopt;
 }
 
-bool Search::residuals(const Poly &goal, llvm::SmallVectorImpl<Poly> &out, bool &exact) {
+bool Search::residuals(const Poly &goal, llvm::SmallVectorImpl<Poly> &out, bool &exact,
+                       unsigned depth) {
   Poly p = tightened(expand(goal));
-  if (p.badResult() || out.size() > 4)
+  if (p.badResult() || out.size() > 4 || depth > maxResidualDepth)
     return false;
   if (prove(p, Quick))
     return true;
@@ -363,7 +366,7 @@ bool Search::residuals(const Poly &goal, llvm::SmallVectorImpl<Poly> &out, bool 
       bound = bounds.begin();
     exact &= bounds.size() == 1 && bound->scale == Poly(1) && !variables[var].ratio &&
              !variables[var].distinction;
-    if (!residuals(withBound(parts[1], parts[0], *bound), out, exact))
+    if (!residuals(withBound(parts[1], parts[0], *bound), out, exact, depth + 1))
       return false;
   }
   return true;

@@ -69,7 +69,8 @@ public:
 
   /// Conditions on sizes that together give `goal >= 0`, those of them that do not follow; false
   /// where none were found. `exact` is cleared where they may ask for more than needed in a box.
-  bool residuals(const Poly &goal, llvm::SmallVectorImpl<Poly> &out, bool &exact);
+  bool residuals(const Poly &goal, llvm::SmallVectorImpl<Poly> &out, bool &exact,
+                 unsigned depth = 0);
   /// A bound of p without the dims of the domain.
   std::optional<Poly> extreme(const Poly &p, bool wantMax);
 
@@ -126,7 +127,7 @@ private:
   llvm::DenseSet<uint64_t> failed; // goals tried in vain under the present hypotheses
   unsigned epoch = 1; // counts equalities and definitions
   unsigned steps = 0;
-  unsigned caseDepth = 0, linearCalls = 0;
+  unsigned caseDepth = 0, linearCalls = 0, innerDepth = 0;
   bool contradiction = false;
 };
 

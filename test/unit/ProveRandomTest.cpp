@@ -247,7 +247,7 @@ TEST(ProveRandom, Conditions) {
       std::string at;
       eachPoint(domain, values, [&] {
         std::optional<bool> here = holds(values);
-        any = true;
+        any |= here.has_value();
         if (here != std::optional(false) || fails)
           return;
         fails = true;
