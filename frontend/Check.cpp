@@ -1,0 +1,222 @@
+//===- Check.cpp - Entry of the checker, reports and names ------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Checker.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <cmath>
+#include <numbers>
+
+using namespace tegula;
+using namespace tegula::checked;
+
+std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptions &options,
+                                       Diagnostics &diagnostics) {
+  return Checker(module, options, diagnostics).run();
+}
+
+Checker::Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics)
+    : module(module), options(options), diagnostics(&diagnostics),
+      program(std::make_unique<Program>()), prover(std::make_unique<Prover>()) {}
+
+std::unique_ptr<Program> Checker::run() {
+  errorsBefore = diagnostics->numErrors();
+  const ast::Kernel *kernel = module.entry(options.kernel);
+  if (!kernel) {
+    if (!options.kernel.empty()) {
+      std::vector<llvm::StringRef> own;
+      for (const auto &candidate : module.file().kernels)
+        own.push_back(candidate->name.name);
+      std::string message = "no kernel '" + options.kernel + "' in this file";
+      llvm::StringRef near = nearestName(options.kernel, own);
+      auto builder = diagnostics->report(Code::UnknownKernel, {module.file().id, 0, 0}, message);
+      if (!near.empty())
+        builder.note("did you mean '" + near.str() + "'?");
+    } else if (!diagnostics->hasErrors()) {
+      diagnostics->report(Code::EmptyFile, {module.file().id, 0, 0},
+                          "expected a kernel, the file has none");
+    }
+    return nullptr;
+  }
+  Frame entry;
+  entry.kernel = kernel;
+  entry.isLibrary = module.isLibrary(*kernel);
+  entry.body = &program->body;
+  frame = &entry;
+  scope = &entry.scope;
+  sink = &program->body;
+  program->name = kernel->name.name;
+  program->span = kernel->span;
+
+  llvm::SmallVector<TensorInfo *> outputs;
+  if (bindEntry(entry) && declareOutputs(entry, outputs)) {
+    checkBody(kernel->body);
+    finishKernel(entry, outputs);
+  }
+  program->precision = entry.precision;
+  if (diagnostics->numErrors() != errorsBefore)
+    return nullptr;
+  return std::move(program);
+}
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+Report Checker::report(Code code, Span span, const llvm::Twine &message) {
+  // An error inside a called kernel or a library function belongs to the call, with what is wrong
+  // inside as a note.
+  std::string main = message.str();
+  std::vector<std::pair<std::string, Span>> notes;
+  bool atCall = false;
+  for (const Expansion &expansion : llvm::reverse(expansions)) {
+    if (expansion.isKernel || expansion.isLibrary) {
+      notes.clear();
+      notes.push_back({main, span});
+      if (!atCall)
+        main = "in '" + expansion.name + "': " + main;
+      else
+        main = "in '" + expansion.name + "': " + message.str();
+      span = expansion.call;
+      atCall = true;
+    } else {
+      notes.push_back({"'" + expansion.name + "' is expanded here", expansion.call});
+      span = atCall ? expansion.call : span;
+    }
+  }
+  Report result(diagnostics->report(code, span, main), atCall);
+  for (auto &[text, where] : notes)
+    result.note(text, where);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Scopes and names
+//===----------------------------------------------------------------------===//
+
+Entity *Checker::lookup(llvm::StringRef name) {
+  for (Scope *at = scope; at; at = at->parent) {
+    auto found = at->names.find(name);
+    if (found != at->names.end()) {
+      found->second.isUsed = true;
+      return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+bool Checker::isReserved(llvm::StringRef name) {
+  return llvm::StringSwitch<bool>(name)
+      .Cases({"inf", "nan", "pi", "true", "false"}, true)
+      .Default(false);
+}
+
+std::string Checker::describe(const Entity &entity) {
+  switch (entity.kind) {
+  case Entity::Tensor: {
+    const TensorInfo &info = *entity.tensor;
+    if (info.isElement)
+      return "a scalar";
+    return "a tensor of " + std::to_string(info.tensor->dims.size()) +
+           (info.tensor->dims.size() == 1 ? " dim" : " dims");
+  }
+  case Entity::Scalar:
+    return entity.isSize ? "a size" : "a scalar";
+  case Entity::Tuple:
+    return "a tuple of " + std::to_string(entity.tuple.size());
+  case Entity::Index:
+    return entity.var && entity.var->kind == Var::Loop ? "a loop variable" : "an index";
+  case Entity::State:
+    return "a state";
+  case Entity::Poison:
+    return "a name";
+  }
+  return "a name";
+}
+
+Entity *Checker::define(Scope &in, const ast::Ident &name, Entity entity) {
+  if (isReserved(name.name)) {
+    report(Code::Redefinition, name.span, "'" + name.name + "' is a constant of the language");
+    return nullptr;
+  }
+  for (Scope *at = &in; at; at = at->parent) {
+    auto found = at->names.find(name.name);
+    if (found == at->names.end())
+      continue;
+    Entity &old = found->second;
+    if (old.kind != Entity::Poison) {
+      report(Code::Redefinition, name.span,
+             "'" + name.name + "' is already defined, as " + describe(old))
+          .note("first defined here", old.span)
+          .note("nothing is redefined or shadowed: take a new name, or a 'state' for what changes "
+                "in a loop");
+    }
+    return nullptr;
+  }
+  entity.span = name.span;
+  Entity &added = in.names[name.name];
+  added = std::move(entity);
+  return &added;
+}
+
+void Checker::poison(Scope &in, const ast::Ident &name) {
+  for (Scope *at = &in; at; at = at->parent)
+    if (at->names.contains(name.name))
+      return;
+  Entity entity;
+  entity.kind = Entity::Poison;
+  entity.span = name.span;
+  in.names[name.name] = std::move(entity);
+}
+
+std::vector<llvm::StringRef> Checker::visibleNames() {
+  std::vector<llvm::StringRef> names;
+  for (Scope *at = scope; at; at = at->parent)
+    for (const auto &entry : at->names)
+      names.push_back(entry.first());
+  llvm::sort(names);
+  return names;
+}
+
+void Checker::unknownName(const ast::Ident &name, bool isCall) {
+  if (reportInvention(name.name, name.span, isCall ? Invention::Function : Invention::Value))
+    return;
+  if (!isCall) {
+    Report record = report(Code::UnknownName, name.span, "unknown name '" + name.name + "'");
+    llvm::StringRef near = nearestName(name.name, visibleNames());
+    if (!near.empty())
+      record.note("did you mean '" + near.str() + "'?")
+          .fix("write '" + near.str() + "'", {{name.span, near.str()}});
+    else if (frame && scope && parseDType(name.name))
+      record.note("a type converts a value: " + name.name + "(v)");
+    return;
+  }
+  Report record =
+      report(Code::UnknownFunction, name.span, "unknown function '" + name.name + "'");
+  std::vector<llvm::StringRef> names = module.kernelNames();
+  llvm::append_range(names, module.fnNames());
+  for (llvm::StringRef builtin : {
+#define TEGULA_BUILTIN(NAME, SIGNATURE, CLASS, DOC) #NAME,
+#include "dsl/Builtins.def"
+       })
+    names.push_back(builtin);
+  llvm::sort(names);
+  llvm::StringRef near = nearestName(name.name, names);
+  if (!near.empty())
+    record.note("did you mean '" + near.str() + "'?")
+        .fix("write '" + near.str() + "'", {{name.span, near.str()}});
+}
+
+bool Checker::reportInvention(llvm::StringRef name, Span span, Invention::Kind kind) {
+  const Invention *found = findInvention(kind, name);
+  if (!found)
+    return false;
+  if (expansions.empty())
+    return tegula::reportInvention(*diagnostics, kind, name, span);
+  report(Code::InventedName, span, "'" + name + "' does not exist here; " + found->advice());
+  return true;
+}

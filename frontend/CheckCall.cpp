@@ -1,0 +1,600 @@
+//===- CheckCall.cpp - Calls of kernels -------------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A called kernel is checked anew at each call, in its caller's sizes: that is how generic types,
+// `...`, constants and left-out tensors get their meaning, and how what goes wrong inside is
+// reported at the call that caused it [8.1 - 8.3].
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/CheckerLeft.h"
+
+using namespace tegula;
+using namespace tegula::checked;
+
+bool Checker::isKernelCall(const ast::Expr &e) {
+  if (e.kind != ast::Expr::Call || e.isComprehension)
+    return false;
+  if (const ast::Fn *fn = module.findFn(e.name.name, inLibrary()); fn && !module.isLibrary(*fn))
+    return false;
+  // softmax(v, over=j) is the scan, whatever kernels there are.
+  for (const ast::Argument &argument : e.arguments)
+    if (argument.keyword && argument.keyword->name == "over")
+      return false;
+  if (module.findKernel(e.name.name, inLibrary()))
+    return true;
+  return e.name.name == "cat";
+}
+
+std::string Checker::signature(const ast::Kernel &kernel) {
+  std::string result = kernel.name.name + "(";
+  for (size_t i = 0; i != kernel.params.size(); ++i) {
+    result += (i ? ", " : "") + kernel.params[i].name.name;
+    if (kernel.params[i].defaultValue)
+      result += "=" + text(kernel.params[i].defaultValue->span).str();
+  }
+  return result + ")";
+}
+
+TensorInfo *Checker::newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims,
+                                  Span span) {
+  TensorInfo *info = newTensor(Tensor::Temp, name, type, std::move(dims), span);
+  Stmt *definition = append(Stmt::TensorDef, span);
+  definition->tensor = info->tensor;
+  info->home = sink;
+  info->definition = definition;
+  info->isComplete = true;
+  return info;
+}
+
+/// The library's variant for a tuple of that many sizes: layer_norm(x, (H, W)) is _layer_norm2.
+const ast::Kernel *Checker::overload(const ast::Kernel &kernel, const ast::Expr &call) {
+  if (!module.isLibrary(kernel))
+    return &kernel;
+  size_t position = 0;
+  for (const ast::Argument &argument : call.arguments) {
+    const ast::Param *param = nullptr;
+    if (argument.keyword) {
+      for (const ast::Param &one : kernel.params)
+        if (one.name.name == argument.keyword->name)
+          param = &one;
+    } else if (position < kernel.params.size()) {
+      param = &kernel.params[position++];
+    }
+    if (!param || kindOf(*param) != ParamKind::Tuple)
+      continue;
+    size_t length = 0;
+    if (argument.value->kind == ast::Expr::Tuple)
+      length = argument.value->operands.size();
+    else if (argument.value->kind == ast::Expr::Name)
+      if (Entity *entity = lookup(argument.value->name.name); entity && entity->kind == Entity::Tuple)
+        length = entity->tuple.size();
+    if (length < 2)
+      continue;
+    std::string variant = "_" + kernel.name.name + std::to_string(length);
+    if (const ast::Kernel *found = module.findKernel(variant, /*fromLibrary=*/true))
+      return found;
+  }
+  return &kernel;
+}
+
+bool Checker::mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
+                           llvm::SmallVectorImpl<const ast::Expr *> &arguments) {
+  arguments.assign(kernel.params.size(), nullptr);
+  bool fine = true;
+  size_t position = 0;
+  const std::string &name = call.name.name;
+  for (const ast::Argument &argument : call.arguments) {
+    size_t which = position;
+    if (argument.keyword) {
+      which = llvm::find_if(kernel.params, [&](const ast::Param &param) {
+                return param.name.name == argument.keyword->name;
+              }) -
+              kernel.params.begin();
+      if (which == kernel.params.size()) {
+        Report record = report(Code::UnknownKeyword, argument.keyword->span,
+                               "'" + name + "' has no argument '" + argument.keyword->name + "'");
+        std::vector<llvm::StringRef> names;
+        for (const ast::Param &param : kernel.params)
+          names.push_back(param.name.name);
+        llvm::StringRef near = nearestName(argument.keyword->name, names);
+        record.note("it is " + signature(kernel));
+        if (!near.empty())
+          record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
+        fine = false;
+        continue;
+      }
+    } else {
+      if (position == kernel.params.size()) {
+        report(Code::TooManyArguments, argument.value->span,
+               "'" + name + "' takes " + llvm::Twine(kernel.params.size()) + " arguments, got " +
+                   llvm::Twine(call.arguments.size()))
+            .note("it is " + signature(kernel));
+        return false;
+      }
+      ++position;
+    }
+    if (arguments[which]) {
+      report(Code::DuplicateArgument, argument.value->span,
+             "'" + kernel.params[which].name.name + "' of '" + name + "' is given twice");
+      fine = false;
+      continue;
+    }
+    arguments[which] = argument.value.get();
+  }
+  for (size_t i = 0; i != kernel.params.size(); ++i)
+    if (!arguments[i] && !kernel.params[i].defaultValue && fine) {
+      report(Code::MissingArgument, call.span,
+             "'" + kernel.params[i].name.name + "' of '" + name + "' is missing")
+          .note("it is " + signature(kernel));
+      fine = false;
+    }
+  return fine;
+}
+
+TensorInfo *Checker::tensorArgument(const ast::Expr &argument, llvm::StringRef parameter,
+                                    llvm::StringRef kernel) {
+  if (isKernelCall(argument)) {
+    auto results = callKernel(argument);
+    if (!results)
+      return nullptr;
+    if (results->size() != 1) {
+      report(Code::ResultCount, argument.span,
+             "'" + argument.name.name + "' gives " + llvm::Twine(results->size()) +
+                 " results, and one is passed on");
+      return nullptr;
+    }
+    return results->front();
+  }
+  if (argument.kind == ast::Expr::Name) {
+    Entity *entity = lookup(argument.name.name);
+    if (!entity) {
+      unknownName(argument.name, false);
+      return nullptr;
+    }
+    if (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison))
+      return nullptr;
+    if (entity->kind == Entity::Tensor) {
+      entity->tensor->isRead = true;
+      return entity->tensor;
+    }
+    report(Code::ArgumentKind, argument.span,
+           "'" + parameter + "' of '" + kernel + "' takes a tensor, and '" + argument.name.name +
+               "' is " + describe(*entity));
+    return nullptr;
+  }
+  Report record = report(Code::ArgumentKind, argument.span,
+                         "'" + parameter + "' of '" + kernel + "' takes a tensor, got an expression");
+  if (argument.kind == ast::Expr::Name || argument.kind == ast::Expr::Index ||
+      argument.kind == ast::Expr::Binary || argument.kind == ast::Expr::Call)
+    record.note("give it a name first: t[i, j] = ..., then pass t");
+  return nullptr;
+}
+
+std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &call) {
+  if (inParallel) {
+    report(Code::BadNesting, call.span,
+           "kernel '" + call.name.name + "' works on whole tensors and is called outside of parallel "
+           "blocks");
+    return std::nullopt;
+  }
+  const ast::Kernel *kernel = module.findKernel(call.name.name, inLibrary());
+  if (!kernel)
+    return callCat(call);
+  kernel = overload(*kernel, call);
+  bool isLibrary = module.isLibrary(*kernel);
+  for (const Frame *at = frame; at; at = at->caller)
+    if (at->kernel == kernel) {
+      report(Code::Recursion, call.span,
+             "kernel '" + call.name.name + "' calls itself; recursion is an error");
+      return std::nullopt;
+    }
+  if (expansions.size() > 64) {
+    report(Code::Recursion, call.span, "calls nest more than 64 deep here");
+    return std::nullopt;
+  }
+  llvm::SmallVector<const ast::Expr *> arguments;
+  if (!mapArguments(call, *kernel, arguments))
+    return std::nullopt;
+
+  // Arguments belong to the caller.
+  bool failed = false;
+  std::vector<Given> given(kernel->params.size());
+  for (auto [i, param] : llvm::enumerate(kernel->params)) {
+    Given &one = given[i];
+    one.span = call.span;
+    if (!arguments[i])
+      continue;
+    const ast::Expr &argument = *arguments[i];
+    switch (kindOf(param)) {
+    case ParamKind::Tensor: {
+      one.tensor = tensorArgument(argument, param.name.name, call.name.name);
+      one.isGiven = true;
+      if (!one.tensor) {
+        failed = true;
+        break;
+      }
+      requireReadable(*one.tensor, argument.span, {});
+      if (!param.isInout)
+        break;
+      Tensor::Kind kind = one.tensor->tensor->kind;
+      if (kind == Tensor::In || one.tensor->tensor->constantValue) {
+        report(Code::InoutArgument, argument.span,
+               "'" + param.name.name + "' of '" + call.name.name + "' is updated in place, and '" +
+                   one.tensor->tensor->name + "' is an input")
+            .note("declare it 'inout'", one.tensor->tensor->span);
+        failed = true;
+      }
+      break;
+    }
+    case ParamKind::Scalar:
+      one = Given{};
+      one.isGiven = true;
+      one.span = argument.span;
+      one.value = eval(argument);
+      failed |= one.value.isPoison();
+      break;
+    default:
+      one = evalGiven(argument);
+      failed |= !one.isTuple && one.value.isPoison();
+      break;
+    }
+    one.span = argument.span;
+  }
+  if (failed)
+    return std::nullopt;
+  for (auto [i, param] : llvm::enumerate(kernel->params))
+    for (auto [j, other] : llvm::enumerate(given))
+      if (param.isInout && i != j && given[i].tensor && given[i].tensor == other.tensor) {
+        report(Code::InoutArgument, call.span,
+               "'" + given[i].tensor->tensor->name + "' is passed twice, and '" + param.name.name +
+                   "' is updated in place");
+        return std::nullopt;
+      }
+
+  auto callee = std::make_unique<Callee>();
+  callee->name = kernel->name.name;
+  Frame inner;
+  inner.kernel = kernel;
+  inner.isLibrary = isLibrary;
+  inner.caller = frame;
+  inner.body = &callee->body;
+  llvm::SmallVector<TensorInfo *> outputs;
+  unsigned errors = diagnostics->numErrors();
+  {
+    Saved savedFrame(frame, &inner);
+    Saved savedScope(scope, &inner.scope);
+    Saved savedSink(sink, &callee->body);
+    Saved savedVars(activeVars, std::vector<const Var *>());
+    Saved savedPath(path, std::vector<PathCondition>());
+    Saved savedLoops(loops, std::vector<unsigned>());
+    Saved savedKeep(keepAtoms, false);
+    expansions.push_back({call.span, call.name.name, true, isLibrary, kernel});
+    if (bindParams(given, callee.get()) && declareOutputs(inner, outputs)) {
+      checkBody(kernel->body);
+      finishKernel(inner, outputs);
+    }
+    expansions.pop_back();
+  }
+  callee->precision = inner.precision;
+  if (diagnostics->numErrors() != errors)
+    return std::nullopt;
+  for (auto [param, one] : llvm::zip(kernel->params, given))
+    if (param.isInout && one.tensor && one.tensor->tensor->kind == Tensor::Out)
+      one.tensor->isComplete = true;
+
+  std::vector<TensorInfo *> results;
+  for (TensorInfo *output : outputs) {
+    callee->tensors.push_back(output->tensor);
+    TensorInfo *result = newTemporary(kernel->name.name + "_" + output->tensor->name,
+                                      output->tensor->type, output->tensor->dims, call.span);
+    callee->results.push_back({output->tensor, result->tensor});
+    results.push_back(result);
+  }
+  Stmt *stmt = append(Stmt::Call, call.span);
+  stmt->callee = std::move(callee);
+  return results;
+}
+
+bool Checker::copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const IndexExpr &offset,
+                         Span span) {
+  Stmt *copy = append(Stmt::Equation, span);
+  copy->tensor = to->tensor;
+  std::vector<Subscript> subscripts;
+  for (auto [d, size] : llvm::enumerate(from->tensor->dims)) {
+    const Var *var = newVar(Var::Axis, "i" + std::to_string(d), IndexExpr(0), size, span);
+    copy->vars.push_back(var);
+    IndexExpr at = IndexExpr::dim(var->id);
+    subscripts.push_back({at, {}, span, var});
+    copy->subscripts.push_back(d == dim ? at + offset : at);
+  }
+  Saved savedVars(activeVars, copy->vars);
+  const Expr *value = readTensor(*from, subscripts, nullptr, span);
+  copy->value = value ? storable(strong(value), to->tensor->type, "'" + to->tensor->name + "'", span)
+                      : nullptr;
+  return copy->value != nullptr;
+}
+
+std::optional<std::vector<TensorInfo *>> Checker::callCat(const ast::Expr &call) {
+  std::vector<TensorInfo *> parts;
+  std::vector<Span> spans;
+  if (!checkKeywords(call, {"dim"}))
+    return std::nullopt;
+  bool failed = false;
+  for (const ast::Argument &argument : call.arguments) {
+    if (argument.keyword)
+      continue;
+    TensorInfo *part = tensorArgument(*argument.value, "each argument", "cat");
+    if (!part) {
+      failed = true;
+      continue;
+    }
+    requireReadable(*part, argument.value->span, {});
+    parts.push_back(part);
+    spans.push_back(argument.value->span);
+  }
+  if (failed)
+    return std::nullopt;
+  if (parts.empty()) {
+    report(Code::MissingArgument, call.span, "'cat' joins tensors: h = cat(a, b, dim=1)");
+    return std::nullopt;
+  }
+  int64_t rank = parts[0]->tensor->dims.size(), dim = 0;
+  if (const ast::Expr *given = keyword(call, "dim")) {
+    std::optional<IndexExpr> value = evalSize(*given, "dim=");
+    if (!value)
+      return std::nullopt;
+    if (!value->asConstant() || *value->asConstant() >= rank || *value->asConstant() < -rank) {
+      report(Code::NotAConstant, given->span,
+             "dim= expects a constant from " + llvm::Twine(-rank) + " to " + llvm::Twine(rank - 1));
+      return std::nullopt;
+    }
+    dim = *value->asConstant();
+    if (dim < 0)
+      dim += rank;
+  }
+  if (rank == 0) {
+    report(Code::ArgumentKind, spans[0], "'cat' joins tensors, and '" + parts[0]->tensor->name + "' is a scalar");
+    return std::nullopt;
+  }
+  DType type = parts[0]->tensor->type;
+  std::vector<IndexExpr> dims = parts[0]->tensor->dims;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const Tensor &part = *parts[i]->tensor;
+    if (int64_t(part.dims.size()) != rank) {
+      report(Code::RankMismatch, spans[i],
+             "'cat' joins tensors of as many dims: '" + part.name + "' has " +
+                 llvm::Twine(part.dims.size()) + ", '" + parts[0]->tensor->name + "' has " +
+                 llvm::Twine(rank));
+      return std::nullopt;
+    }
+    if (part.type != type) {
+      report(Code::ArgumentKind, spans[i],
+             "'cat' joins tensors of one type: '" + part.name + "' is " + toString(part.type) + ", '" +
+                 parts[0]->tensor->name + "' is " + toString(type))
+          .note("convert it first: t[i] = " + toString(type).str() + "(" + part.name + "[i])");
+      return std::nullopt;
+    }
+    for (int64_t d = 0; d != rank; ++d) {
+      if (d == dim)
+        dims[d] = dims[d] + part.dims[d];
+      else if (!requireEqual(dims[d], part.dims[d], spans[i],
+                             "dim " + llvm::Twine(d + 1) + " of '" + parts[0]->tensor->name +
+                                 "' and '" + part.name + "', joined along dim " + llvm::Twine(dim + 1),
+                             Code::SizeMismatch))
+        return std::nullopt;
+    }
+  }
+  TensorInfo *result = newTemporary("cat", type, dims, call.span);
+  IndexExpr offset(0);
+  for (TensorInfo *part : parts) {
+    if (!copyTensor(part, result, dim, offset, call.span))
+      return std::nullopt;
+    offset = offset + part->tensor->dims[dim];
+  }
+  return std::vector<TensorInfo *>{result};
+}
+
+void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span span) {
+  const ast::Ident &name = target.name;
+  std::optional<DType> type;
+  if (target.type) {
+    type = resolveType(*target.type);
+    if (!type) {
+      poison(*scope, name);
+      return;
+    }
+  }
+  // `h: [N, O, P, Q] = ...` checks the dims that have names and names the others.
+  if (target.hasSubscripts) {
+    size_t position = 0;
+    std::vector<std::pair<const ast::Ident *, IndexExpr>> fresh;
+    const std::vector<IndexExpr> &dims = result->tensor->dims;
+    size_t given = 0;
+    for (const ast::Subscript &subscript : target.subscripts)
+      given += subscript.kind == ast::Subscript::Ellipsis
+                   ? (frame->ellipsis ? frame->ellipsis->size() : 0)
+                   : 1;
+    if (given != dims.size()) {
+      report(Code::RankMismatch, target.span,
+             "the result has " + llvm::Twine(dims.size()) + " dims, " + showDims(*result) + ", got " +
+                 llvm::Twine(given) + " names");
+      poison(*scope, name);
+      return;
+    }
+    for (const ast::Subscript &subscript : target.subscripts) {
+      if (subscript.kind == ast::Subscript::Ellipsis) {
+        position += frame->ellipsis ? frame->ellipsis->size() : 0;
+        continue;
+      }
+      if (subscript.kind == ast::Subscript::Group || subscript.range) {
+        report(Code::BadTarget, subscript.span, "a dim here is a size");
+        poison(*scope, name);
+        return;
+      }
+      if (subscript.expr->kind == ast::Expr::Name && !lookup(subscript.expr->name.name)) {
+        fresh.push_back({&subscript.expr->name, dims[position++]});
+        continue;
+      }
+      std::optional<IndexExpr> size = evalSize(*subscript.expr, "a dim");
+      if (!size || !requireEqual(dims[position], *size, subscript.span,
+                                 "dim " + llvm::Twine(position + 1) + " of the result",
+                                 Code::SizeMismatch)) {
+        poison(*scope, name);
+        return;
+      }
+      ++position;
+    }
+    for (auto &[ident, size] : fresh) {
+      Entity entity;
+      entity.kind = Entity::Scalar;
+      entity.isSize = true;
+      entity.value = indexValue(size, ident->span);
+      define(*scope, *ident, std::move(entity));
+    }
+  }
+  Entity *entity = lookup(name.name);
+  if (!entity) {
+    TensorInfo *made = result;
+    if (type && *type != result->tensor->type) {
+      made = newTemporary(name.name, *type, result->tensor->dims, name.span);
+      if (!copyTensor(result, made, 0, IndexExpr(0), span)) {
+        poison(*scope, name);
+        return;
+      }
+    } else {
+      made->tensor->name = name.name;
+      made->tensor->span = name.span;
+    }
+    Entity added;
+    added.kind = Entity::Tensor;
+    added.tensor = made;
+    define(*scope, name, std::move(added));
+    return;
+  }
+  if (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison))
+    return;
+  if (entity->kind != Entity::Tensor) {
+    report(Code::Redefinition, name.span,
+           "'" + name.name + "' is already defined, as " + describe(*entity))
+        .note("first defined here", entity->span);
+    return;
+  }
+  TensorInfo &to = *entity->tensor;
+  if (to.tensor->kind == Tensor::In) {
+    report(Code::AssignToInput, name.span, "'" + name.name + "' is an input and cannot be changed");
+    return;
+  }
+  bool isFree = to.tensor->kind == Tensor::State || to.tensor->kind == Tensor::Inout || !loops.empty();
+  if (!isFree && (to.isComplete || !to.pieces.empty())) {
+    Report record = report(Code::Overlap, name.span, "'" + name.name + "' is already defined");
+    if (!to.pieces.empty())
+      record.note("here", to.pieces.front().span);
+    return;
+  }
+  if (type && *type != to.tensor->type) {
+    report(Code::BadTarget, target.type->span,
+           "'" + name.name + "' is " + toString(to.tensor->type) + " already");
+    return;
+  }
+  if (to.tensor->dims.size() != result->tensor->dims.size()) {
+    report(Code::RankMismatch, span,
+           "'" + name.name + "' has " + llvm::Twine(to.tensor->dims.size()) + " dims, " +
+               showDims(to) + ", the result has " + llvm::Twine(result->tensor->dims.size()) + ", " +
+               showDims(*result))
+        .note("'" + name.name + "' is declared here", to.tensor->span);
+    to.isComplete = true;
+    return;
+  }
+  for (auto [d, dim] : llvm::enumerate(to.tensor->dims))
+    if (!requireEqual(dim, result->tensor->dims[d], span,
+                      "dim " + llvm::Twine(d + 1) + " of '" + name.name + "' and of the result",
+                      Code::SizeMismatch)) {
+      to.isComplete = true;
+      return;
+    }
+  // Straight into the output, where nothing of the call reads it.
+  Stmt *call = sink->empty() ? nullptr : sink->back();
+  bool direct = call && call->kind == Stmt::Call && to.tensor->type == result->tensor->type &&
+                to.tensor->dims == result->tensor->dims && result->definition;
+  if (direct) {
+    for (const auto &[param, argument] : call->callee->arguments)
+      direct &= argument != to.tensor;
+    direct &= llvm::any_of(call->callee->results,
+                           [&](const auto &one) { return one.second == result->tensor; });
+  }
+  if (direct) {
+    for (auto &[output, where] : call->callee->results)
+      if (where == result->tensor)
+        where = to.tensor;
+    llvm::erase(*sink, result->definition);
+  } else if (!copyTensor(result, &to, 0, IndexExpr(0), span)) {
+    return;
+  }
+  to.isComplete = true;
+}
+
+void Checker::checkCallAssign(const ast::Stmt &stmt) {
+  auto poisonAll = [&] {
+    for (const ast::Target &target : stmt.targets)
+      poison(*scope, target.name);
+    for (const ast::Target &target : stmt.targets)
+      if (Entity *entity = lookup(target.name.name);
+          entity && entity->kind == Entity::Tensor && entity->tensor->tensor->kind == Tensor::Out)
+        entity->tensor->isComplete = true;
+  };
+  if (stmt.accumulate) {
+    report(Code::BadAccumulation, stmt.span, "'+=' adds to elements; the result of a kernel is a whole tensor")
+        .note("give it a name, then accumulate its elements");
+    return poisonAll();
+  }
+  if (!stmt.trailing.empty()) {
+    report(Code::BadTarget, stmt.span, "'for' belongs to equations, and this is the result of a kernel");
+    return poisonAll();
+  }
+  auto results = callKernel(*stmt.value);
+  if (!results)
+    return poisonAll();
+  if (results->size() != stmt.targets.size()) {
+    report(Code::ResultCount, stmt.span,
+           "'" + stmt.value->name.name + "' gives " + llvm::Twine(results->size()) +
+               (results->size() == 1 ? " result, " : " results, ") +
+               llvm::Twine(stmt.targets.size()) +
+               (stmt.targets.size() == 1 ? " name on the left" : " names on the left"));
+    return poisonAll();
+  }
+  for (auto [target, result] : llvm::zip(stmt.targets, *results))
+    storeResult(target, result, stmt.value->span);
+}
+
+void Checker::checkCallStatement(const ast::Stmt &stmt) {
+  if (!stmt.value)
+    return;
+  const ast::Expr &call = *stmt.value;
+  const ast::Kernel *kernel =
+      call.kind == ast::Expr::Call ? module.findKernel(call.name.name, inLibrary()) : nullptr;
+  if (call.kind != ast::Expr::Call || !isKernelCall(call)) {
+    if (call.kind == ast::Expr::Call && !module.findFn(call.name.name, inLibrary()) && !parseDType(call.name.name)) {
+      llvm::StringRef name = call.name.name;
+      bool known = false;
+#define TEGULA_BUILTIN(NAME, SIGNATURE, CLASS, DOC) known |= name == #NAME;
+#include "dsl/Builtins.def"
+      if (!known)
+        return unknownName(call.name, true);
+    }
+    report(Code::NotAStatement, stmt.span, "the value of this call goes nowhere")
+        .note("a statement defines something: y[i] = ..., or calls a kernel that updates an inout");
+    return;
+  }
+  if (!kernel || !kernel->outputs.empty()) {
+    report(Code::NotAStatement, stmt.span, "the result of '" + call.name.name + "' goes nowhere")
+        .note("give it a name: h = " + text(call.span).str());
+    return;
+  }
+  callKernel(call);
+}

@@ -1,0 +1,345 @@
+//===- CheckRange.cpp - Ranges of indices -----------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An index without a written range runs over the dims that it subscripts bare [4.2, 6.1].
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Checker.h"
+
+using namespace tegula;
+using namespace tegula::checked;
+
+static bool isName(const ast::Subscript &subscript, llvm::StringRef name) {
+  return subscript.kind == ast::Subscript::Single &&
+         subscript.expr->kind == ast::Expr::Name && subscript.expr->name.name == name;
+}
+
+void Checker::collectExtents(const ast::Subscript &subscript, const IndexExpr &dim,
+                             llvm::StringRef tensor, llvm::StringRef index,
+                             llvm::SmallVectorImpl<Extent> &extents) {
+  if (isName(subscript, index)) {
+    extents.push_back({dim, subscript.span, tensor.str(), false, {}, std::nullopt});
+    return;
+  }
+  if (subscript.kind != ast::Subscript::Group)
+    return;
+  bool holds = llvm::any_of(subscript.members,
+                            [&](const ast::Subscript &member) { return isName(member, index); });
+  if (!holds)
+    return;
+  // The dim divided by the ranges of the other members, where these are known.
+  IndexExpr others(1);
+  for (size_t i = 0; i != subscript.members.size(); ++i) {
+    const ast::Subscript &member = subscript.members[i];
+    if (isName(member, index))
+      continue;
+    if (member.kind != ast::Subscript::Single)
+      return;
+    if (member.range && !member.range->lo) {
+      Saved quiet(dry, dry + 1);
+      Value size = eval(*member.range->hi);
+      if (size.isPoison() || !size.index || !size.index->isSize())
+        return;
+      others = others * *size.index;
+      continue;
+    }
+    const ast::Expr &expr = *member.expr;
+    Entity *entity = expr.kind == ast::Expr::Name ? lookup(expr.name.name) : nullptr;
+    if (!entity || entity->kind != Entity::Index || entity->var->kind == Var::Loop ||
+        entity->var->lo != IndexExpr(0) || !entity->var->hi.isSize())
+      return;
+    others = others * entity->var->hi;
+  }
+  Extent extent;
+  extent.size = named(IndexExpr::floorDiv(dim, others));
+  extent.span = subscript.span;
+  extent.from = tensor.str();
+  extent.isGroup = true;
+  extent.exact.push_back({dim, others});
+  extents.push_back(std::move(extent));
+}
+
+void Checker::collectExtents(const ast::Expr &e, llvm::StringRef index,
+                             llvm::SmallVectorImpl<Extent> &extents) {
+  llvm::SmallVector<const ast::Expr *> work{&e};
+  while (!work.empty()) {
+    const ast::Expr *at = work.pop_back_val();
+    // In order of the text: what is pushed last is seen first.
+    llvm::SmallVector<const ast::Expr *> inner;
+    auto addRange = [&](const std::optional<ast::Range> &range) {
+      if (range && range->lo)
+        inner.push_back(range->lo.get());
+      if (range && range->hi)
+        inner.push_back(range->hi.get());
+    };
+    for (const ast::ExprPtr &operand : at->operands)
+      inner.push_back(operand.get());
+    auto addSubscript = [&](auto &&addSubscript, const ast::Subscript &subscript) -> void {
+      if (subscript.expr)
+        inner.push_back(subscript.expr.get());
+      for (const ast::Subscript &member : subscript.members)
+        addSubscript(addSubscript, member);
+    };
+    if (at->kind == ast::Expr::Index) {
+      Entity *entity = lookup(at->name.name);
+      if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison) {
+        const std::vector<IndexExpr> &dims = entity->tensor->tensor->dims;
+        size_t position = 0;
+        for (const ast::Subscript &subscript : at->subscripts) {
+          if (subscript.kind == ast::Subscript::Ellipsis) {
+            position += frame->ellipsis ? frame->ellipsis->size() : 0;
+            continue;
+          }
+          if (position < dims.size())
+            collectExtents(subscript, dims[position], at->name.name, index, extents);
+          ++position;
+        }
+      }
+    }
+    for (const ast::Subscript &subscript : at->subscripts)
+      addSubscript(addSubscript, subscript);
+    for (const ast::Argument &argument : at->arguments)
+      inner.push_back(argument.value.get());
+    for (const ast::ForItem &item : at->items) {
+      addRange(item.range);
+      if (item.filter)
+        inner.push_back(item.filter.get());
+    }
+    for (const ast::Expr *one : llvm::reverse(inner))
+      if (one)
+        work.push_back(one);
+  }
+}
+
+std::optional<std::pair<IndexExpr, IndexExpr>>
+Checker::inferRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bodies, Span span) {
+  llvm::SmallVector<Extent> extents;
+  for (const ast::Expr *body : bodies)
+    if (body)
+      collectExtents(*body, index, extents);
+  const Extent *first = nullptr;
+  for (const Extent &extent : extents)
+    if (!extent.isGroup) {
+      first = &extent;
+      break;
+    }
+  if (!first)
+    for (const Extent &extent : extents) {
+      first = &extent;
+      break;
+    }
+  if (!first)
+    return std::nullopt;
+  if (first->isGroup)
+    requireExact(first->exact, first->span);
+  for (const Extent &extent : extents) {
+    if (&extent == first || extent.isGroup)
+      continue;
+    requireEqual(first->size, extent.size, extent.span,
+                 "index '" + index + "' runs over a dim of '" + first->from + "' and one of '" +
+                     extent.from + "'",
+                 Code::RangeConflict, [&](Report &record) {
+                   record.note("it takes its range from this dim of '" + first->from + "'",
+                               first->span);
+                   record.note("where they are meant to differ, write the range: " + index.str() +
+                               " in " + show(first->size));
+                 });
+  }
+  return std::pair(IndexExpr(0), first->size);
+}
+
+void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form) {
+  report(Code::RangeUnknown, index.span,
+         "the range of index '" + index.name + "' is unknown: it subscripts no dim bare")
+      .note("write its range: " + form.str());
+}
+
+bool Checker::checkIndexName(const ast::Ident &name) {
+  if (isReserved(name.name)) {
+    report(Code::IndexShadows, name.span,
+           "index '" + name.name + "' has the name of a constant of the language");
+    return false;
+  }
+  Entity *entity = lookup(name.name);
+  if (!entity)
+    return true;
+  if (entity->kind == Entity::Poison)
+    return false;
+  report(Code::IndexShadows, name.span,
+         "index '" + name.name + "' has the name of " + describe(*entity))
+      .note("that is defined here", entity->span)
+      .note("take another name for the index");
+  return false;
+}
+
+bool Checker::defineIndex(Scope &in, const ast::Ident &name, const Var *var) {
+  Entity entity;
+  entity.kind = Entity::Index;
+  entity.var = var;
+  entity.span = name.span;
+  in.names[name.name] = std::move(entity);
+  activeVars.push_back(var);
+  frame->indexNames.insert(name.name);
+  return true;
+}
+
+const checked::Var *Checker::newVar(Var::Kind kind, llvm::StringRef name, IndexExpr lo,
+                                    IndexExpr hi, Span span) {
+  Var &var = program->vars.emplace_back();
+  var.kind = kind;
+  var.id = program->vars.size() - 1;
+  var.name = name.str();
+  var.lo = std::move(lo);
+  var.hi = std::move(hi);
+  var.span = span;
+  return &var;
+}
+
+std::optional<std::pair<IndexExpr, IndexExpr>> Checker::evalRange(const ast::Range &range,
+                                                                  llvm::StringRef index) {
+  std::string what = "the range of '" + index.str() + "'";
+  std::optional<Subscript> lo, hi;
+  if (range.lo)
+    lo = evalIndex(*range.lo, what);
+  else
+    lo = Subscript();
+  if (range.hi)
+    hi = evalIndex(*range.hi, what);
+  if (!lo || !hi)
+    return std::nullopt;
+  requireExact(lo->exact, range.span);
+  requireExact(hi->exact, range.span);
+  return std::pair(lo->index, hi->index);
+}
+
+bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const ast::Expr *> bodies,
+                        Scope &in, llvm::SmallVectorImpl<const Var *> &vars,
+                        llvm::StringRef form) {
+  bool failed = false;
+  llvm::SmallVector<const Var *> bound(items.size(), nullptr);
+  std::vector<std::vector<const Var *>> ellipsisVars(items.size());
+  llvm::SmallVector<size_t> pending;
+  llvm::StringSet<> seen;
+  auto bind = [&](size_t i, std::pair<IndexExpr, IndexExpr> range) {
+    const ast::ForItem &item = items[i];
+    bound[i] = newVar(Var::Axis, item.index.name, range.first, range.second, item.index.span);
+    defineIndex(in, item.index, bound[i]);
+  };
+  for (size_t i = 0; i != items.size(); ++i) {
+    const ast::ForItem &item = items[i];
+    if (item.ellipsis) {
+      if (!frame->ellipsis) {
+        report(Code::EllipsisMisuse, item.span,
+               "'...' stands for dims that a parameter shows as '...', and this kernel has none");
+        failed = true;
+        continue;
+      }
+      if (lookup("...0") && !frame->ellipsis->empty()) {
+        report(Code::EllipsisMisuse, item.span, "'...' is already an index of the left side");
+        failed = true;
+        continue;
+      }
+      for (size_t q = 0; q != frame->ellipsis->size(); ++q) {
+        ast::Ident name{"..." + std::to_string(q), item.span};
+        const Var *var = newVar(Var::Axis, name.name, IndexExpr(0), (*frame->ellipsis)[q], item.span);
+        defineIndex(in, name, var);
+        ellipsisVars[i].push_back(var);
+      }
+      continue;
+    }
+    if (!seen.insert(item.index.name).second) {
+      report(Code::DuplicateIndex, item.index.span,
+             "index '" + item.index.name + "' stands twice after 'for'");
+      failed = true;
+      continue;
+    }
+    // The index of the tile loop around: the reduction is over the current tile.
+    Entity *entity = lookup(item.index.name);
+    if (entity && entity->kind == Entity::Index && entity->var->kind == Var::Tile &&
+        !in.names.contains(item.index.name)) {
+      if (item.range) {
+        report(Code::IndexShadows, item.index.span,
+               "'" + item.index.name + "' is the index of the tile loop; a reduction over its tile "
+               "takes no range");
+        failed = true;
+        continue;
+      }
+      bound[i] = entity->var;
+      continue;
+    }
+    if (!checkIndexName(item.index)) {
+      failed = true;
+      continue;
+    }
+    if (item.range) {
+      if (auto range = evalRange(*item.range, item.index.name))
+        bind(i, *range);
+      else
+        failed = true;
+      continue;
+    }
+    pending.push_back(i);
+  }
+  // An index of a group may need the ranges of the others first.
+  while (!pending.empty()) {
+    size_t before = pending.size();
+    llvm::erase_if(pending, [&](size_t i) {
+      auto range = inferRange(items[i].index.name, bodies, items[i].index.span);
+      if (!range)
+        return false;
+      bind(i, *range);
+      return true;
+    });
+    if (pending.size() == before)
+      break;
+  }
+  for (size_t i : pending) {
+    failed = true;
+    // A group with two unknown members says more than "unknown".
+    bool inGroup = false;
+    Span groupSpan;
+    auto visit = [&](auto &&visit, const ast::Expr &e) -> void {
+      for (const ast::Subscript &subscript : e.subscripts) {
+        if (subscript.kind == ast::Subscript::Group)
+          for (const ast::Subscript &member : subscript.members)
+            if (isName(member, items[i].index.name)) {
+              inGroup = true;
+              groupSpan = subscript.span;
+            }
+        if (subscript.expr)
+          visit(visit, *subscript.expr);
+      }
+      for (const ast::ExprPtr &operand : e.operands)
+        if (operand)
+          visit(visit, *operand);
+      for (const ast::Argument &argument : e.arguments)
+        visit(visit, *argument.value);
+    };
+    for (const ast::Expr *body : bodies)
+      if (body)
+        visit(visit, *body);
+    if (inGroup)
+      report(Code::GroupRange, groupSpan,
+             "the range of '" + items[i].index.name + "' does not follow: at most one range of a "
+             "group is inferred")
+          .note("write the others: for " + items[i].index.name + " in SIZE");
+    else
+      rangeUnknown(items[i].index, form.str() + items[i].index.name + " in SIZE)");
+    poison(in, items[i].index);
+  }
+  for (size_t i = 0; i != items.size(); ++i) {
+    if (items[i].ellipsis)
+      llvm::append_range(vars, ellipsisVars[i]);
+    else if (bound[i])
+      vars.push_back(bound[i]);
+    else
+      poison(in, items[i].index);
+  }
+  return !failed;
+}

@@ -1,0 +1,507 @@
+//===- CheckReduce.cpp - Reductions, scans and random numbers ---------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Checker.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <cmath>
+
+using namespace tegula;
+using namespace tegula::checked;
+
+const ast::Expr *Checker::keyword(const ast::Expr &e, llvm::StringRef name) {
+  for (const ast::Argument &argument : e.arguments)
+    if (argument.keyword && argument.keyword->name == name)
+      return argument.value.get();
+  return nullptr;
+}
+
+bool Checker::checkKeywords(const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> known) {
+  bool fine = true;
+  llvm::StringSet<> seen;
+  for (const ast::Argument &argument : e.arguments) {
+    if (!argument.keyword)
+      continue;
+    const std::string &name = argument.keyword->name;
+    if (!seen.insert(name).second) {
+      report(Code::DuplicateArgument, argument.keyword->span, "'" + name + "' is given twice");
+      fine = false;
+    } else if (!llvm::is_contained(known, name)) {
+      std::string takes;
+      for (llvm::StringRef one : known)
+        takes += (takes.empty() ? "" : ", ") + one.str() + "=";
+      Report record = report(Code::UnknownKeyword, argument.keyword->span,
+                             "'" + e.name.name + "' has no option '" + name + "'" +
+                                 (takes.empty() ? "" : "; it takes " + takes));
+      llvm::StringRef near = nearestName(name, known);
+      if (!near.empty())
+        record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
+      fine = false;
+    }
+  }
+  return fine;
+}
+
+bool Checker::boolOption(const ast::Expr &e, llvm::StringRef name, bool fallback) {
+  const ast::Expr *given = keyword(e, name);
+  if (!given)
+    return fallback;
+  const Expr *value = condition(eval(*given), given->span, ("option '" + name + "'").str());
+  if (!value)
+    return fallback;
+  if (std::optional<bool> known = boolOf(value))
+    return *known;
+  report(Code::NotAConstant, given->span,
+         "option '" + name + "' expects true or false, known when compiling");
+  return fallback;
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+static checked::Reduction reductionOf(llvm::StringRef name) {
+  return llvm::StringSwitch<checked::Reduction>(name)
+      .Case("sum", checked::Reduction::Sum)
+      .Case("prod", checked::Reduction::Prod)
+      .Case("max", checked::Reduction::Max)
+      .Case("min", checked::Reduction::Min)
+      .Case("mean", checked::Reduction::Mean)
+      .Case("var", checked::Reduction::Var)
+      .Case("any", checked::Reduction::Any)
+      .Case("all", checked::Reduction::All)
+      .Case("count", checked::Reduction::Count)
+      .Case("argmax", checked::Reduction::ArgMax)
+      .Case("argmin", checked::Reduction::ArgMin)
+      .Default(checked::Reduction::LogSumExp);
+}
+
+/// `x[i, j]` with letters for indices, for suggestions.
+static std::string elementText(const TensorInfo &info) {
+  std::string result = info.tensor->name + "[";
+  for (size_t i = 0; i != info.tensor->dims.size(); ++i)
+    result += (i ? ", " : "") + (i < 6 ? std::string(1, "ijklmn"[i]) : "i" + std::to_string(i));
+  return result + "]";
+}
+
+Value Checker::evalReduction(const ast::Expr &e) {
+  llvm::StringRef name = e.name.name;
+  if (!e.isComprehension) {
+    const ast::Expr *argument =
+        !e.arguments.empty() && !e.arguments[0].keyword ? e.arguments[0].value.get() : nullptr;
+    Entity *entity =
+        argument && argument->kind == ast::Expr::Name ? lookup(argument->name.name) : nullptr;
+    if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison) {
+      std::string element = elementText(*entity->tensor);
+      Report record = report(Code::TensorReduction, e.span,
+                             "'" + name + "' reduces elements over indices, not a whole tensor");
+      std::string all;
+      for (size_t i = 0; i != entity->tensor->tensor->dims.size(); ++i)
+        all += (i ? ", " : "") + std::string(1, "ijklmn"[i % 6]);
+      std::string dim = all;
+      for (const ast::Argument &given : e.arguments)
+        if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
+            given.value->kind == ast::Expr::Integer)
+          dim = std::string(1, "ijklmn"[given.value->intValue % 6]);
+      std::string rewrite = name.str() + "(" + element + " for " + dim + ")";
+      record.note("write " + rewrite).fix("write " + rewrite, {{e.span, rewrite}});
+      return {};
+    }
+    size_t values = llvm::count_if(e.arguments, [](const ast::Argument &a) { return !a.keyword; });
+    Report record = report(Code::ReductionWithoutFor, e.span,
+                           "'" + name + "' needs what it reduces over: " + name + "(x[i, k] for k)");
+    if ((name == "max" || name == "min") && values == 2)
+      record.note("the " + std::string(name == "max" ? "greater" : "lesser") + " of two values is " +
+                  name.str() + "imum(a, b)")
+          .fix("write " + name.str() + "imum", {{e.name.span, name.str() + "imum"}},
+               Applicability::Safe);
+    return {};
+  }
+  llvm::SmallVector<llvm::StringRef, 1> options;
+  if (name == "var")
+    options.push_back("unbiased");
+  bool failed = !checkKeywords(e, options);
+  checked::Reduction reduction = reductionOf(name);
+  bool isArg = reduction == checked::Reduction::ArgMax || reduction == checked::Reduction::ArgMin;
+
+  Scope inner(Scope::Reduction, scope);
+  Saved savedScope(scope, &inner);
+  Trimmed trimmedVars(activeVars);
+  Trimmed trimmedPath(path);
+  Saved savedDead(dead);
+  llvm::SmallVector<const Var *> vars;
+  llvm::SmallVector<const ast::Expr *> bodies{e.operands[0].get()};
+  for (const ast::ForItem &item : e.items)
+    bodies.push_back(item.filter.get());
+  failed |= !bindItems(e.items, bodies, inner, vars, (name + "(... for ").str());
+  if (isArg && vars.size() != 1 && !failed) {
+    report(Code::ReductionIndices, e.span,
+           "'" + name + "' takes one index, got " + llvm::Twine(vars.size()));
+    return {};
+  }
+  const Expr *filter = nullptr;
+  for (const ast::ForItem &item : e.items) {
+    if (!item.filter)
+      continue;
+    const Expr *one = condition(eval(*item.filter), item.filter->span, "'if'");
+    if (!one) {
+      failed = true;
+      continue;
+    }
+    if (std::optional<bool> known = boolOf(one)) {
+      if (*known)
+        continue;
+      ++dead;
+    } else {
+      path.push_back({one, true});
+    }
+    filter = filter ? binaryNode(checked::Binary::And, filter, one, DType::Bool, one->span) : one;
+  }
+  Value value = eval(*e.operands[0]);
+  if (value.isPoison() || failed)
+    return {};
+
+  const Expr *operand = nullptr;
+  DType type = DType::F32;
+  switch (reduction) {
+  case checked::Reduction::Any:
+  case checked::Reduction::All:
+  case checked::Reduction::Count:
+    operand = condition(value, e.operands[0]->span, ("'" + name + "'").str());
+    if (!operand)
+      return {};
+    type = reduction == checked::Reduction::Count ? DType::I64 : DType::Bool;
+    break;
+  case checked::Reduction::Mean:
+  case checked::Reduction::Var:
+  case checked::Reduction::LogSumExp:
+    operand = settle(value);
+    if (!isFloat(operand->type))
+      operand = widen(operand, DType::F32);
+    type = operand->type;
+    break;
+  case checked::Reduction::Sum:
+  case checked::Reduction::Prod:
+    operand = settle(value);
+    if (operand->type == DType::Bool)
+      operand = widen(operand, DType::I64);
+    type = operand->type;
+    break;
+  default:
+    operand = settle(value);
+    if (operand->type == DType::Bool)
+      operand = widen(operand, DType::I32);
+    type = isArg ? DType::I64 : operand->type;
+    if (isArg || isInteger(type))
+      for (const Var *var : vars) {
+        if (var->kind == Var::Tile)
+          continue; // a tile is never empty
+        if (!requireNonEmpty(var->lo, var->hi, e.span,
+                             "'" + name + "' over nothing has no value: '" + var->name +
+                                 "' runs from " + show(var->lo) + " to " + show(var->hi)))
+          return {};
+      }
+    break;
+  }
+  Expr *reduce = make(Expr::Reduce, type, e.span);
+  reduce->reduction = reduction;
+  reduce->vars.assign(vars.begin(), vars.end());
+  reduce->filter = filter;
+  reduce->operands = {operand};
+  if (name == "var")
+    reduce->unbiased = boolOption(e, "unbiased", false);
+  return strong(finish(reduce));
+}
+
+//===----------------------------------------------------------------------===//
+// Scans
+//===----------------------------------------------------------------------===//
+
+IndexExpr Checker::renamed(const IndexExpr &expr) {
+  return expr.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
+    if (var.isSymbol())
+      return std::nullopt;
+    for (const auto &[old, now] : llvm::reverse(renames))
+      if (var.position() == old)
+        return IndexExpr::dim(now->id);
+    const Var &bound = program->vars[var.position()];
+    if (bound.kind != Var::Data)
+      return std::nullopt;
+    const Expr *data = renamed(bound.data);
+    if (data == bound.data)
+      return std::nullopt;
+    return IndexExpr::dim(dataVar(data)->id);
+  });
+}
+
+/// The value at the scanned var in place of the equation's axis. Names of values are expanded.
+const checked::Expr *Checker::renamed(const Expr *expr) {
+  auto affected = [&](const Expr *e) {
+    return e && llvm::any_of(renames, [&](const auto &rename) {
+      return llvm::is_contained(e->axes, rename.first);
+    });
+  };
+  llvm::DenseMap<const Expr *, const Expr *> done;
+  auto visit = [&](auto &&visit, const Expr *e) -> const Expr * {
+    if (!affected(e))
+      return e;
+    if (const Expr *known = done.lookup(e))
+      return known;
+    if (e->kind == Expr::Let)
+      return done[e] = visit(visit, e->let->value);
+    if (e->kind == Expr::State) {
+      report(Code::ScanOver, e->span,
+             "the state '" + e->state->name +
+                 "' varies along the scanned index, whose points run in any order");
+      return done[e] = e;
+    }
+    Expr *copy = make(e->kind, e->type, e->span);
+    *copy = *e;
+    for (const Expr *&operand : copy->operands)
+      operand = visit(visit, operand);
+    copy->fill = visit(visit, e->fill);
+    copy->guard = visit(visit, e->guard);
+    copy->filter = visit(visit, e->filter);
+    copy->index = renamed(e->index);
+    for (IndexExpr &subscript : copy->subscripts)
+      subscript = renamed(subscript);
+    for (IndexExpr &position : copy->positions)
+      position = renamed(position);
+    for (auto &[numerator, denominator] : copy->exact) {
+      numerator = renamed(numerator);
+      denominator = renamed(denominator);
+    }
+    for (const Var *&var : copy->vars) {
+      IndexExpr lo = renamed(var->lo), hi = renamed(var->hi);
+      if (lo == var->lo && hi == var->hi)
+        continue;
+      // A range that depends on the scanned index makes a var, and operands, of their own.
+      const Var *fresh = newVar(var->kind, var->name, lo, hi, var->span);
+      Trimmed trimmed(renames);
+      renames.push_back({var->id, fresh});
+      for (const Expr *&operand : copy->operands)
+        operand = renamed(operand);
+      if (copy->filter)
+        copy->filter = renamed(copy->filter);
+      var = fresh;
+    }
+    return done[e] = finish(copy);
+  };
+  return visit(visit, expr);
+}
+
+static checked::Scan scanOf(llvm::StringRef name) {
+  return llvm::StringSwitch<checked::Scan>(name)
+      .Case("cumsum", checked::Scan::CumSum)
+      .Case("cumprod", checked::Scan::CumProd)
+      .Case("cummax", checked::Scan::CumMax)
+      .Case("cummin", checked::Scan::CumMin)
+      .Case("softmax", checked::Scan::Softmax)
+      .Case("log_softmax", checked::Scan::LogSoftmax)
+      .Case("sort", checked::Scan::Sort)
+      .Case("argsort", checked::Scan::ArgSort)
+      .Default(checked::Scan::Recurrence);
+}
+
+Value Checker::evalScan(const ast::Expr &e) {
+  llvm::StringRef name = e.name.name;
+  checked::Scan scan = scanOf(name);
+  bool isRecurrence = scan == checked::Scan::Recurrence;
+  bool isSoftmax = scan == checked::Scan::Softmax || scan == checked::Scan::LogSoftmax;
+  bool isSort = scan == checked::Scan::Sort || scan == checked::Scan::ArgSort;
+  std::string form = isRecurrence ? "h[t] = recurrence(a[t], b[t], over=t)"
+                                  : "y[i, j] = " + name.str() + "(x[i, j], over=j)";
+  llvm::SmallVector<const ast::Expr *> values;
+  for (const ast::Argument &argument : e.arguments)
+    if (!argument.keyword)
+      values.push_back(argument.value.get());
+  if (!values.empty() && values[0]->kind == ast::Expr::Name) {
+    Entity *entity = lookup(values[0]->name.name);
+    if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison &&
+        !entity->tensor->tensor->dims.empty()) {
+      std::string element = elementText(*entity->tensor);
+      size_t rank = entity->tensor->tensor->dims.size(), dim = rank - 1;
+      for (const ast::Argument &given : e.arguments)
+        if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
+            given.value->kind == ast::Expr::Integer && given.value->intValue < int64_t(rank))
+          dim = given.value->intValue;
+      std::string index = std::string(1, "ijklmn"[dim % 6]);
+      std::string call = name.str() + "(" + element + ", over=" + index + ")";
+      report(Code::TensorReduction, e.span,
+             "'" + name + "' works on elements along an index, not on a whole tensor")
+          .note("write y" + element.substr(entity->tensor->tensor->name.size()) + " = " + call)
+          .fix("write the value as " + call, {{e.span, call}});
+      return {};
+    }
+  }
+  const ast::Expr *over = keyword(e, "over");
+  if (!over) {
+    report(Code::ScanOver, e.span, "'" + name + "' keeps its index and needs it named: " + form);
+    return {};
+  }
+  llvm::SmallVector<llvm::StringRef> options{"over"};
+  if (isSort)
+    options.push_back("descending");
+  else if (isRecurrence)
+    options.append({"init", "reverse"});
+  else if (!isSoftmax)
+    options.append({"reverse", "exclusive"});
+  if (!checkKeywords(e, options))
+    return {};
+  size_t wanted = isRecurrence ? 2 : 1;
+  if (values.size() != wanted) {
+    report(values.size() < wanted ? Code::MissingArgument : Code::TooManyArguments, e.span,
+           "'" + name + "' takes " + (isRecurrence ? "two values" : "one value") +
+               " and over=, got " + llvm::Twine(values.size()) + ": " + form);
+    return {};
+  }
+  llvm::SmallVector<const ast::Expr *> names;
+  if (over->kind == ast::Expr::Tuple)
+    for (const ast::ExprPtr &one : over->operands)
+      names.push_back(one.get());
+  else
+    names.push_back(over);
+  if (names.size() > 1 && !isSoftmax) {
+    report(Code::ScanOver, over->span, "'" + name + "' runs along one index");
+    return {};
+  }
+  llvm::SmallVector<const Var *> old;
+  for (const ast::Expr *one : names) {
+    Entity *entity = one->kind == ast::Expr::Name ? lookup(one->name.name) : nullptr;
+    if (!entity || entity->kind != Entity::Index || entity->var->kind != Var::Axis) {
+      if (entity && entity->kind == Entity::Poison)
+        return {};
+      Report record = report(Code::ScanOver, one->span,
+                             "over= expects an index of the equation, got '" + text(one->span) + "'");
+      if (entity && entity->kind == Entity::Index && entity->var->kind == Var::Tile)
+        record.note("a tile of '" + one->name.name +
+                    "' is all that is there at a time; scan outside of the tile loop");
+      else
+        record.note("write " + form);
+      return {};
+    }
+    if (llvm::is_contained(old, entity->var)) {
+      report(Code::DuplicateIndex, one->span, "'" + one->name.name + "' stands twice in over=");
+      return {};
+    }
+    old.push_back(entity->var);
+  }
+
+  llvm::SmallVector<Value> operands;
+  std::vector<const Var *> fresh;
+  {
+    Scope inner(Scope::Reduction, scope);
+    Saved savedScope(scope, &inner);
+    Trimmed trimmedVars(activeVars);
+    Trimmed trimmedRenames(renames);
+    std::vector<PathCondition> kept;
+    for (const PathCondition &at : path)
+      if (llvm::none_of(old, [&](const Var *var) {
+            return llvm::is_contained(at.condition->axes, var->id);
+          }))
+        kept.push_back(at);
+    Saved savedPath(path, std::move(kept));
+    for (auto [var, one] : llvm::zip(old, names)) {
+      const Var *now = newVar(Var::Axis, var->name, renamed(var->lo), renamed(var->hi), one->span);
+      fresh.push_back(now);
+      renames.push_back({var->id, now});
+      Entity entity;
+      entity.kind = Entity::Index;
+      entity.var = now;
+      entity.span = var->span;
+      inner.names[one->name.name] = std::move(entity);
+      activeVars.push_back(now);
+    }
+    for (const ast::Expr *value : values)
+      operands.push_back(eval(*value));
+  }
+  for (const Value &operand : operands)
+    if (operand.isPoison())
+      return {};
+  Value init;
+  if (isRecurrence)
+    if (const ast::Expr *given = keyword(e, "init")) {
+      init = eval(*given);
+      if (init.isPoison())
+        return {};
+      if (llvm::is_contained(init.expr->axes, old[0]->id)) {
+        report(Code::ScanOver, given->span,
+               "init= is the value before the first step and cannot vary along '" + old[0]->name + "'");
+        return {};
+      }
+    }
+  bool varies = llvm::any_of(operands, [&](const Value &operand) {
+    return llvm::is_contained(operand.expr->axes, fresh[0]->id);
+  });
+  if (!varies && !isRecurrence && !dry) {
+    report(Code::ScanOver, over->span,
+           "the value does not vary along '" + names[0]->name.name + "'");
+    return {};
+  }
+
+  Expr *result = make(Expr::Scan, DType::F32, e.span);
+  result->scan = scan;
+  result->vars = fresh;
+  for (const Var *var : old)
+    result->positions.push_back(IndexExpr::dim(var->id));
+  result->reverse = boolOption(e, "reverse", false);
+  result->exclusive = boolOption(e, "exclusive", false);
+  result->descending = boolOption(e, "descending", false);
+  if (isRecurrence) {
+    // The widest float of the three.
+    DType type = DType::F32;
+    for (const Value *one : {&operands[0], &operands[1], &init})
+      if (one->expr && !one->weak && one->expr->type == DType::F64)
+        type = DType::F64;
+    result->type = type;
+    result->operands = {coerce(operands[0], type), coerce(operands[1], type)};
+    if (init.expr)
+      result->operands.push_back(coerce(init, type));
+  } else {
+    const Expr *operand = settle(operands[0]);
+    if (operand->type == DType::Bool)
+      operand = widen(operand, isSort ? DType::I32 : DType::I64);
+    if (isSoftmax && !isFloat(operand->type))
+      operand = widen(operand, DType::F32);
+    result->type = scan == checked::Scan::ArgSort ? DType::I64 : operand->type;
+    result->operands = {operand};
+  }
+  return strong(finish(result));
+}
+
+//===----------------------------------------------------------------------===//
+// Random numbers
+//===----------------------------------------------------------------------===//
+
+Value Checker::evalRandom(const ast::Expr &e) {
+  if (!checkKeywords(e, {}))
+    return {};
+  Expr *random = make(Expr::Random, DType::F32, e.span);
+  random->normal = e.name.name == "randn";
+  bool failed = false;
+  for (const ast::Argument &argument : e.arguments) {
+    Value value = eval(*argument.value);
+    if (value.isPoison()) {
+      failed = true;
+      continue;
+    }
+    if (isFloat(value.expr->type)) {
+      report(Code::NotAnInteger, argument.value->span,
+             "'" + e.name.name + "' takes integers, got " + toString(typeAlone(value)));
+      failed = true;
+      continue;
+    }
+    random->operands.push_back(coerce(value, DType::I64));
+  }
+  if (e.arguments.empty()) {
+    report(Code::MissingArgument, e.span,
+           "'" + e.name.name + "' needs a seed, and the indices along which it varies: " +
+               e.name.name + "(seed, i, j)");
+    return {};
+  }
+  return failed ? Value{} : strong(finish(random));
+}

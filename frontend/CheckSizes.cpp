@@ -1,0 +1,621 @@
+//===- CheckSizes.cpp - Derived sizes, obligations and guards ---------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sizes are polynomials over symbols: every floor division, minimum, maximum or conditional of
+// sizes gets a symbol of its own, once, so that equal sizes are equal expressions. What must hold
+// for sizes, subscripts and ranges is proved, refuted (an error), or becomes a guard of the launch,
+// and a fact from then on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Checker.h"
+
+using namespace tegula;
+using namespace tegula::checked;
+
+//===----------------------------------------------------------------------===//
+// Derived sizes
+//===----------------------------------------------------------------------===//
+
+std::string Checker::uniqueSymbol(llvm::StringRef base) {
+  std::string name = base.str();
+  for (unsigned i = 1; !symbols.insert(name).second; ++i)
+    name = base.str() + "_" + std::to_string(i);
+  return name;
+}
+
+IndexExpr Checker::addDerived(llvm::StringRef base, const IndexExpr &definition) {
+  std::string name = uniqueSymbol(base);
+  checked::Size size;
+  size.name = name;
+  size.definition = definition;
+  program->sizes.push_back(std::move(size));
+  prover->define(name, definition);
+  return IndexExpr::symbol(name);
+}
+
+static IndexExpr atomExpr(const IndexExpr::Atom &atom, llvm::ArrayRef<IndexExpr> operands) {
+  switch (atom.kind) {
+  case IndexExpr::AtomKind::Variable:
+    return IndexExpr::variable(atom.var);
+  case IndexExpr::AtomKind::FloorDiv:
+    return IndexExpr::floorDiv(operands[0], operands[1]);
+  case IndexExpr::AtomKind::Min:
+  case IndexExpr::AtomKind::Max: {
+    IndexExpr result = operands[0];
+    for (const IndexExpr &operand : operands.drop_front())
+      result = atom.kind == IndexExpr::AtomKind::Min ? IndexExpr::min(result, operand)
+                                                     : IndexExpr::max(result, operand);
+    return result;
+  }
+  case IndexExpr::AtomKind::Select:
+    return IndexExpr::select(atom.cmp, operands[0], operands[1], operands[2], operands[3]);
+  }
+  return {};
+}
+
+static bool isPolynomial(const IndexExpr &expr) {
+  for (const IndexExpr::Term &term : expr.terms())
+    for (const auto &[atom, power] : term.factors)
+      if (atom->kind != IndexExpr::AtomKind::Variable)
+        return false;
+  return true;
+}
+
+IndexExpr Checker::rebuildAtom(const IndexExpr::Atom &atom) {
+  llvm::SmallVector<IndexExpr, 4> operands;
+  for (const IndexExpr &operand : atom.operands)
+    operands.push_back(named(operand));
+  return atomExpr(atom, operands);
+}
+
+IndexExpr Checker::named(const IndexExpr &expr) {
+  if (keepAtoms || dead || expr.isOverflow() || isPolynomial(expr))
+    return expr;
+  IndexExpr result(0);
+  for (const IndexExpr::Term &term : expr.terms()) {
+    IndexExpr product(term.coefficient);
+    for (const auto &[atom, power] : term.factors) {
+      IndexExpr factor;
+      if (atom->kind == IndexExpr::AtomKind::Variable) {
+        factor = IndexExpr::variable(atom->var);
+      } else {
+        factor = rebuildAtom(*atom);
+        if (factor.isSize() && !isPolynomial(factor) && factor.terms().size() == 1) {
+          auto known = atomNames.find(factor);
+          if (known == atomNames.end()) {
+            IndexExpr symbol = addDerived("q", factor);
+            autoDefinitions[symbol.str()] = factor;
+            known = atomNames.emplace(factor, symbol).first;
+          }
+          factor = known->second;
+        } else if (factor.isSize() && !isPolynomial(factor)) {
+          factor = named(factor);
+        }
+      }
+      for (unsigned i = 0; i != power; ++i)
+        product = product * factor;
+    }
+    result = result + product;
+  }
+  return result;
+}
+
+IndexExpr Checker::defineSize(llvm::StringRef name, const IndexExpr &definition) {
+  if (definition.isOverflow() || isPolynomial(definition) || dead)
+    return definition;
+  // `P = (H - KH)//2 + 1`: the symbol P stands for the whole, and the division for P - 1.
+  IndexExpr rest(0), atom;
+  unsigned atoms = 0;
+  for (const IndexExpr::Term &term : definition.terms()) {
+    bool simple = true;
+    for (const auto &[factor, power] : term.factors)
+      simple &= factor->kind == IndexExpr::AtomKind::Variable;
+    IndexExpr product(term.coefficient);
+    for (const auto &[factor, power] : term.factors)
+      for (unsigned i = 0; i != power; ++i)
+        product = product * (factor->kind == IndexExpr::AtomKind::Variable
+                                 ? IndexExpr::variable(factor->var)
+                                 : rebuildAtom(*factor));
+    if (simple) {
+      rest = rest + product;
+      continue;
+    }
+    atoms += term.coefficient == 1 && term.factors.size() == 1 && term.factors[0].second == 1 ? 1 : 2;
+    atom = product;
+  }
+  if (atoms != 1 || !atom.isSize() || isPolynomial(atom) || atom.terms().size() != 1 ||
+      atomNames.count(atom))
+    return named(definition);
+  IndexExpr symbol = addDerived(name, atom + rest);
+  atomNames.emplace(atom, symbol - rest);
+  return symbol;
+}
+
+std::string Checker::show(const IndexExpr &expr) {
+  IndexExpr written = expr;
+  for (unsigned depth = 0; depth != 16; ++depth) {
+    IndexExpr next = written.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
+      if (!var.isSymbol())
+        return std::nullopt;
+      auto found = autoDefinitions.find(var.name());
+      if (found == autoDefinitions.end())
+        return std::nullopt;
+      return found->second;
+    });
+    if (next == written)
+      break;
+    written = next;
+  }
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  written.print(os, [&](llvm::raw_ostream &out, unsigned position) {
+    out << program->vars[position].name;
+  });
+  return result;
+}
+
+std::string Checker::show(const Condition &condition) {
+  // `a - b - 1 >= 0` reads better as `a >= b + 1`.
+  IndexExpr left(0), right(0);
+  for (const IndexExpr::Term &term : condition.lhs.terms()) {
+    IndexExpr product(term.coefficient < 0 ? -term.coefficient : term.coefficient);
+    for (const auto &[atom, power] : term.factors)
+      for (unsigned i = 0; i != power; ++i)
+        product = product * atomExpr(*atom, atom->operands);
+    (term.coefficient < 0 ? right : left) = (term.coefficient < 0 ? right : left) + product;
+  }
+  switch (condition.kind) {
+  case Condition::NonNegative:
+    return show(left) + " >= " + show(right);
+  case Condition::Zero:
+    return show(left) + " == " + show(right);
+  case Condition::NonZero:
+    return show(left) + " != " + show(right);
+  case Condition::Divides:
+    return show(condition.lhs) + " is a multiple of " + show(condition.rhs);
+  }
+  return {};
+}
+
+std::string Checker::showSizes(const Counterexample &example) {
+  std::string result;
+  auto add = [&](llvm::StringRef name, int64_t value) {
+    result += (result.empty() ? "" : ", ") + name.str() + " = " + std::to_string(value);
+  };
+  for (const auto &[name, value] : example.sizes)
+    if (!autoDefinitions.contains(name))
+      add(name, value);
+  for (const auto &[position, value] : example.point)
+    if (position < program->vars.size())
+      add(program->vars[position].name, value);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Domains
+//===----------------------------------------------------------------------===//
+
+bool Checker::usesData(const IndexExpr &expr) {
+  for (const IndexVar &var : expr.variables())
+    if (!var.isSymbol()) {
+      const Var &bound = program->vars[var.position()];
+      if (bound.kind == Var::Data || usesData(bound.lo) || usesData(bound.hi))
+        return true;
+    }
+  return false;
+}
+
+void Checker::collectConditions(const Expr *condition, bool isTrue,
+                                llvm::SmallVectorImpl<Condition> &conditions, bool &complete) {
+  if (condition->kind == Expr::Unary && condition->unary == Unary::Not)
+    return collectConditions(condition->operands[0], !isTrue, conditions, complete);
+  if (condition->kind != Expr::Binary) {
+    complete = false;
+    return;
+  }
+  if (condition->binary == (isTrue ? Binary::And : Binary::Or)) {
+    collectConditions(condition->operands[0], isTrue, conditions, complete);
+    collectConditions(condition->operands[1], isTrue, conditions, complete);
+    return;
+  }
+  const Expr *x = condition->operands[0], *y = condition->operands[1];
+  if (condition->binary < Binary::LT || !isInteger(x->type)) {
+    complete = false;
+    return;
+  }
+  std::optional<IndexExpr> a = toIndex(x), b = toIndex(y);
+  if (!a || !b) {
+    complete = false;
+    return;
+  }
+  if (usesData(*a) || usesData(*b))
+    complete = false;
+  Binary op = condition->binary;
+  if (!isTrue) {
+    static const std::pair<Binary, Binary> inverse[] = {
+        {Binary::LT, Binary::GE}, {Binary::LE, Binary::GT}, {Binary::GT, Binary::LE},
+        {Binary::GE, Binary::LT}, {Binary::EQ, Binary::NE}, {Binary::NE, Binary::EQ}};
+    for (auto [from, to] : inverse)
+      if (op == from) {
+        op = to;
+        break;
+      }
+  }
+  switch (op) {
+  case Binary::LT:
+    conditions.push_back(Condition::lessThan(*a, *b));
+    break;
+  case Binary::LE:
+    conditions.push_back(Condition::lessEqual(*a, *b));
+    break;
+  case Binary::GT:
+    conditions.push_back(Condition::lessThan(*b, *a));
+    break;
+  case Binary::GE:
+    conditions.push_back(Condition::lessEqual(*b, *a));
+    break;
+  case Binary::EQ:
+    conditions.push_back(Condition::equal(*a, *b));
+    break;
+  default:
+    conditions.push_back(Condition::nonZero(*a - *b));
+    break;
+  }
+}
+
+Domain Checker::domainOf(llvm::ArrayRef<IndexExpr> exprs, bool everyVar, bool withPath) {
+  Domain domain;
+  if (withPath) {
+    bool complete = true;
+    for (const PathCondition &at : path)
+      collectConditions(at.condition, at.isTrue, domain.conditions, complete);
+  }
+  std::set<unsigned> used;
+  auto visit = [&](auto &&visit, const IndexExpr &expr) -> void {
+    for (const IndexVar &var : expr.variables()) {
+      if (var.isSymbol() || !used.insert(var.position()).second)
+        continue;
+      const Var &bound = program->vars[var.position()];
+      if (bound.hasRange) {
+        visit(visit, bound.lo);
+        visit(visit, bound.hi);
+      }
+    }
+  };
+  for (const IndexExpr &expr : exprs)
+    visit(visit, expr);
+  for (const Condition &condition : domain.conditions) {
+    visit(visit, condition.lhs);
+    visit(visit, condition.rhs);
+  }
+  if (everyVar)
+    for (const Var *var : activeVars)
+      visit(visit, IndexExpr::dim(var->id));
+  for (unsigned id : used)
+    if (program->vars[id].hasRange)
+      domain.add(id, program->vars[id].lo, program->vars[id].hi);
+  return domain;
+}
+
+bool Checker::pathIsComplete() {
+  bool complete = true;
+  llvm::SmallVector<Condition> conditions;
+  for (const PathCondition &at : path)
+    collectConditions(at.condition, at.isTrue, conditions, complete);
+  return complete;
+}
+
+//===----------------------------------------------------------------------===//
+// Guards
+//===----------------------------------------------------------------------===//
+
+void Checker::addGuard(Guard::Kind kind, IndexExpr lhs, IndexExpr rhs, std::string message,
+                       Span span, const Domain *domain) {
+  Guard guard;
+  guard.kind = kind;
+  guard.lhs = std::move(lhs);
+  guard.rhs = std::move(rhs);
+  guard.message = std::move(message);
+  guard.span = expansions.empty() ? span : expansions.front().call;
+  if (domain) {
+    for (const RangedVar &var : domain->vars)
+      guard.vars.push_back(&program->vars[var.position]);
+    for (const Condition &condition : domain->conditions) {
+      switch (condition.kind) {
+      case Condition::NonNegative:
+        guard.conditions.push_back(condition.lhs);
+        break;
+      case Condition::Zero:
+        guard.conditions.push_back(condition.lhs);
+        guard.conditions.push_back(-condition.lhs);
+        break;
+      case Condition::NonZero:
+        guard.conditions.push_back(condition.lhs * condition.lhs - 1);
+        break;
+      case Condition::Divides:
+        break;
+      }
+    }
+  }
+  for (const Guard &old : program->guards)
+    if (old.kind == guard.kind && old.lhs == guard.lhs && old.rhs == guard.rhs &&
+        old.vars == guard.vars && old.conditions == guard.conditions)
+      return;
+  program->guards.push_back(std::move(guard));
+}
+
+std::optional<Report> Checker::warnGuard(Code code, Span span, const llvm::Twine &message,
+                                         bool evenInLibrary) {
+  bool inLibrary = false;
+  Span place = span;
+  for (const Expansion &expansion : llvm::reverse(expansions)) {
+    inLibrary |= expansion.isLibrary;
+    if (expansion.isKernel || expansion.isLibrary)
+      place = expansion.call;
+  }
+  if (inLibrary && !evenInLibrary)
+    return std::nullopt;
+  std::string key = std::to_string(unsigned(code)) + ":" + std::to_string(place.begin) + ":" +
+                    std::to_string(place.file) + ":" + message.str();
+  if (!reportedGuards.insert(key).second)
+    return std::nullopt;
+  return report(code, span, message);
+}
+
+void Checker::suggestDim(Report &record, const Outcome &outcome, const Obligation &what) {
+  if (outcome.suffices.empty() || outcome.suffices.size() > 3)
+    return;
+  std::string needs;
+  for (const Condition &condition : outcome.suffices)
+    needs += (needs.empty() ? "" : " and ") + show(condition);
+  record.note("inside where " + needs + "; every launch checks it");
+  const ast::Param *param = what.tensor ? what.tensor->param : nullptr;
+  if (outcome.suffices.size() != 1 || !param || what.dim >= param->dims.size())
+    return;
+  for (const ast::Dim &dim : param->dims)
+    if (dim.ellipsis)
+      return;
+  const Condition &condition = outcome.suffices[0];
+  const ast::Dim &dim = param->dims[what.dim];
+  if (condition.kind != Condition::NonNegative || dim.expr->kind != ast::Expr::Name)
+    return;
+  IndexExpr symbol = IndexExpr::symbol(dim.expr->name.name);
+  IndexExpr needed = symbol - condition.lhs;
+  if (symbol != what.tensor->tensor->dims[what.dim] ||
+      needed.uses(IndexVar::symbol(dim.expr->name.name)))
+    return;
+  std::string declared = show(needed);
+  record.fix("declare '" + param->name.name + "' with dim " + declared + " instead of " +
+                 dim.expr->name.name,
+             {{dim.span, declared}});
+}
+
+//===----------------------------------------------------------------------===//
+// Obligations
+//===----------------------------------------------------------------------===//
+
+void Checker::assume(const Condition &fact) {
+  prover->assume(fact);
+  assumed.push_back(fact);
+}
+
+bool Checker::isAssumed(const Condition &fact) const {
+  return llvm::any_of(assumed, [&](const Condition &one) {
+    return one.kind == fact.kind && one.lhs == fact.lhs && one.rhs == fact.rhs;
+  });
+}
+
+Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr &size,
+                                        const Obligation &what) {
+  if (isSilent())
+    return Bound::Proved;
+  llvm::SmallVector<IndexExpr, 2> both{index, size};
+  if (prover->provesInBounds(index, size, domainOf(both, false, false)))
+    return Bound::Proved;
+  if (!path.empty() && prover->provesInBounds(index, size, domainOf(both, false, true)))
+    return Bound::OnPath;
+  // What the data says is known only while running, and so is what a condition on data protects.
+  Domain domain = domainOf(both, true, true);
+  bool onData = usesData(index) || !pathIsComplete();
+  for (const RangedVar &var : domain.vars)
+    onData |= usesData(IndexExpr::dim(var.position));
+  if (onData)
+    return Bound::Runtime;
+  Outcome outcome = prover->inBounds(index, size, domain);
+  if (outcome.proved())
+    return Bound::OnPath;
+  std::string tensor = what.tensor ? "'" + what.tensor->tensor->name + "'" : "its tensor";
+  std::string example;
+  if (outcome.counterexample)
+    example = "with " + showSizes(*outcome.counterexample) + " subscript " +
+              std::to_string(what.dim + 1) + " is " +
+              std::to_string(outcome.counterexample->value) + " and the dim has " +
+              std::to_string(outcome.counterexample->bound);
+  if (outcome.verdict == Verdict::Refuted) {
+    Report record = report(what.isWrite ? Code::WriteOutOfBounds : Code::ReadOutOfBounds, what.span,
+                           what.what + " leaves " + tensor + " for every size: subscript " +
+                               llvm::Twine(what.dim + 1) + " is " + show(index) +
+                               ", the dim has " + show(size));
+    if (!example.empty())
+      record.note(example);
+    if (!what.isWrite && what.span.end > what.span.begin)
+      record.fix("read 0 outside",
+                 {{{what.span.file, what.span.end - 1, what.span.end - 1}, ", fill=0"}});
+    return Bound::Wrong;
+  }
+  addGuard(Guard::InBounds, index, size,
+           what.what + " leaves " + tensor + " in dim " + std::to_string(what.dim + 1), what.span,
+           &domain);
+  if (std::optional<Report> record = warnGuard(
+          Code::GuardBounds, what.span, what.what + " leaves " + tensor + " for some sizes", true)) {
+    if (!example.empty())
+      record->note(example);
+    suggestDim(*record, outcome, what);
+  }
+  return path.empty() ? Bound::Guarded : Bound::OnPath;
+}
+
+bool Checker::requireEqual(const IndexExpr &a, const IndexExpr &b, Span span,
+                           const llvm::Twine &what, Code refuted,
+                           llvm::function_ref<void(Report &)> addNotes) {
+  if (isSilent() || a == b || isAssumed(Condition::equal(a, b)) || isAssumed(Condition::equal(b, a)))
+    return true;
+  Outcome outcome = prover->equal(a, b);
+  if (outcome.proved())
+    return true;
+  auto explain = [&](Report &record) {
+    if (outcome.counterexample)
+      if (std::string sizes = showSizes(*outcome.counterexample); !sizes.empty())
+        record.note("with " + sizes + " they differ");
+    if (addNotes)
+      addNotes(record);
+  };
+  if (outcome.verdict == Verdict::Refuted) {
+    Report record = report(refuted, span, what + ": " + show(a) + " and " + show(b) + " never agree");
+    explain(record);
+    return false;
+  }
+  addGuard(Guard::Zero, a - b, IndexExpr(0), (what + ": " + show(a) + " == " + show(b)).str(), span);
+  assume(Condition::equal(a, b));
+  if (std::optional<Report> record = warnGuard(
+          Code::GuardAgree, span, what + ": " + show(a) + " and " + show(b) + " may differ", true)) {
+    explain(*record);
+    record->note("every launch checks that they agree");
+  }
+  return true;
+}
+
+bool Checker::requireNonNegative(const IndexExpr &size, Span span, const llvm::Twine &what) {
+  if (isSilent() || isAssumed(Condition::nonNegative(size)))
+    return true;
+  Outcome outcome = prover->nonNegative(size);
+  if (outcome.proved())
+    return true;
+  if (outcome.verdict == Verdict::Refuted) {
+    report(Code::NegativeSize, span, what + " is " + show(size) + ", which is never 0 or more");
+    return false;
+  }
+  addGuard(Guard::NonNegative, size, IndexExpr(0), (what + " is negative: " + show(size)).str(), span);
+  assume(Condition::nonNegative(size));
+  if (std::optional<Report> record =
+          warnGuard(Code::GuardNonNegative, span,
+                    what + " is " + show(size) + ", which is negative for some sizes", false)) {
+    if (outcome.counterexample)
+      record->note("for instance with " + showSizes(*outcome.counterexample));
+    record->note("every launch checks it");
+  }
+  return true;
+}
+
+bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span) {
+  if (isSilent())
+    return true;
+  IndexExpr n = named(numerator), d = named(denominator);
+  if (isAssumed(Condition::divides(n, d)))
+    return true;
+  Outcome outcome = prover->holds(Condition::divides(n, d));
+  if (outcome.proved())
+    return true;
+  if (outcome.verdict == Verdict::Refuted) {
+    report(Code::NotDivisible, span,
+           "'/' between sizes is exact, and " + show(n) + " is never a multiple of " + show(d))
+        .note("'//' rounds down");
+    return false;
+  }
+  addGuard(Guard::Divides, n, d, show(n) + " is not a multiple of " + show(d), span);
+  assume(Condition::divides(n, d));
+  if (std::optional<Report> record =
+          warnGuard(Code::GuardDivisible, span,
+                    show(n) + " must be a multiple of " + show(d), false))
+    record->note("every launch checks it; '//' rounds down instead");
+  return true;
+}
+
+bool Checker::requireNonZero(const IndexExpr &divisor, Span span) {
+  if (std::optional<int64_t> value = divisor.asConstant()) {
+    if (*value != 0 || isSilent())
+      return *value != 0;
+    report(Code::DivisionByZero, span, "this divides by zero");
+    return false;
+  }
+  if (isSilent() || usesData(divisor))
+    return true;
+  IndexExpr d = named(divisor);
+  if (isAssumed(Condition::nonZero(d)))
+    return true;
+  Domain domain = domainOf({d}, false, true);
+  Outcome outcome = prover->holds(Condition::nonZero(d), domain);
+  if (outcome.proved())
+    return true;
+  if (outcome.verdict == Verdict::Refuted) {
+    report(Code::DivisionByZero, span, "this divides by " + show(d) + ", which is zero");
+    return false;
+  }
+  std::string message = "division by " + show(d) + ", which is zero";
+  if (d.isSize() && domain.conditions.empty()) {
+    addGuard(Guard::NonZero, d, IndexExpr(0), message, span);
+    assume(Condition::nonZero(d));
+  } else if (pathIsComplete()) {
+    // 0 <= d*d - 1 < d*d holds where d is not zero.
+    addGuard(Guard::InBounds, d * d - 1, d * d, message, span, &domain);
+  }
+  return true;
+}
+
+bool Checker::requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span span,
+                              const llvm::Twine &what) {
+  IndexExpr slack = hi - lo - 1;
+  if (isSilent() || usesData(slack))
+    return true;
+  Domain domain = domainOf({slack}, false, true);
+  Outcome outcome = prover->nonNegative(slack, domain);
+  if (outcome.proved())
+    return true;
+  if (outcome.verdict == Verdict::Refuted) {
+    report(Code::EmptyReduction, span, what);
+    return false;
+  }
+  if (slack.isSize() && domain.conditions.empty()) {
+    addGuard(Guard::NonNegative, slack, IndexExpr(0), what.str(), span);
+    assume(Condition::nonNegative(slack));
+  } else if (pathIsComplete()) {
+    addGuard(Guard::InBounds, slack, slack + 1, what.str(), span, &domain);
+  }
+  return true;
+}
+
+void Checker::requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span) {
+  if (isSilent())
+    return;
+  for (const auto &[numerator, denominator] : divisions) {
+    IndexExpr n = named(numerator), d = named(denominator);
+    if (n.isSize() && d.isSize()) {
+      requireDivides(n, d, span);
+      continue;
+    }
+    if (usesData(n) || usesData(d))
+      continue;
+    requireNonZero(d, span);
+    Domain domain = domainOf({n, d}, false, true);
+    Outcome outcome = prover->holds(Condition::divides(n, d), domain);
+    if (outcome.proved())
+      continue;
+    if (outcome.verdict == Verdict::Refuted) {
+      report(Code::NotDivisible, span,
+             "'/' is exact here, and " + show(n) + " is never a multiple of " + show(d))
+          .note("'//' rounds down; in a read, fill= gives the value where it is not exact");
+      continue;
+    }
+    addGuard(Guard::InBounds, IndexExpr::mod(n, d), IndexExpr(1),
+             show(n) + " is not a multiple of " + show(d), span, &domain);
+    if (std::optional<Report> record = warnGuard(
+            Code::GuardDivisible, span, show(n) + " must be a multiple of " + show(d), true))
+      record->note("'//' rounds down; in a read, fill= gives the value where it is not exact");
+  }
+}

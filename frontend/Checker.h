@@ -1,0 +1,560 @@
+//===- Checker.h - The state of checking one kernel instance -----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to the checker. One pass over the entry kernel's statements builds the Program; a called
+// kernel is a Frame in which the same code runs again, in its caller's sizes. By file:
+//
+//   Check.cpp            check(), reports, scopes, names
+//   CheckInstance.cpp    signatures: sizes, types, constants, optional tensors
+//   CheckSizes.cpp       derived sizes, obligations on sizes and bounds, guards
+//   CheckStmt.cpp        statements without axes of their own, loops at top level, schedules
+//   CheckEquation.cpp    equations: left sides, pieces, coverage
+//   CheckParallel.cpp    parallel blocks, states, tile loops
+//   CheckTiles.cpp       results do not depend on the tile size
+//   CheckCall.cpp        kernel calls
+//   CheckExpr.cpp        names, operators, conditions
+//   CheckRead.cpp        subscripts, groups, reads
+//   CheckRange.cpp       ranges of indices
+//   CheckReduce.cpp      reductions, scans, topk
+//   CheckFunction.cpp    built-in functions, conversions, fns
+//   CheckBuild.cpp       typed expression nodes
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_FRONTEND_CHECKER_H
+#define TEGULA_FRONTEND_CHECKER_H
+
+#include "frontend/Check.h"
+#include "frontend/Inventions.h"
+#include "frontend/Module.h"
+#include "ir/Prove.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include <map>
+#include <set>
+
+namespace tegula {
+
+using ExactDivision = std::pair<IndexExpr, IndexExpr>; // numerator, denominator
+
+/// What checking an expression gives.
+struct Value {
+  const checked::Expr *expr = nullptr; // null: an error was reported
+  /// Takes the type of what it meets: literals and scalars of sizes [2.5].
+  bool weak = false;
+  /// Set where the value is an integer expression of sizes and vars.
+  std::optional<IndexExpr> index;
+  /// Divisions in `index` that must come out even. Where there are any, `expr` is the real
+  /// quotient, and `index` what subscripts and sizes mean by `/`.
+  std::vector<ExactDivision> exact;
+
+  bool isPoison() const { return !expr; }
+  bool isIndex() const { return index && exact.empty(); }
+};
+
+/// The elements of a tensor that one statement defines.
+struct Piece {
+  Image image;
+  Span span;
+  std::string text; // `y[i, C + c]`
+  bool inLoop = false;
+  bool isPartial = false; // under a condition on data: may leave elements out
+};
+
+struct TensorInfo {
+  checked::Tensor *tensor = nullptr;
+  bool isPoison = false;
+  bool isComplete = false; // every element has a value
+  bool isZeroed = false;   // starts as zeros: an accumulation, or pieces that may not cover it
+  bool isRead = false;
+  /// A temporary whose size was fixed because it was read.
+  bool isClosed = false;
+  std::vector<Piece> pieces;
+  /// The declared dims as text, for messages; empty for temporaries.
+  const ast::Param *param = nullptr;
+  /// Written in the parallel block being checked: subscripts of those writes.
+  std::vector<std::vector<IndexExpr>> blockWrites;
+  bool isElement = false; // rank 0
+  /// Where a temporary begins its life.
+  std::vector<checked::Stmt *> *home = nullptr;
+  checked::Stmt *definition = nullptr;
+};
+
+struct StateInfo {
+  checked::StateDef *state = nullptr;
+  const ast::Stmt *stmt = nullptr;
+};
+
+struct Entity {
+  enum Kind {
+    Tensor, // tensor
+    Scalar, // value: sizes, constants, named scalars, values of parallel blocks
+    Tuple,  // tuple
+    Index,  // var
+    State,  // state, in a parallel block
+    Poison, // defined wrongly: uses are not reported
+  } kind = Poison;
+  Span span;
+  TensorInfo *tensor = nullptr;
+  Value value;
+  std::vector<Value> tuple;
+  const checked::Var *var = nullptr;
+  StateInfo *state = nullptr;
+  bool isSize = false; // a dim or `where` name
+  const ast::Param *param = nullptr;
+  bool isUsed = false;
+};
+
+struct Scope {
+  enum Kind { Kernel, Parallel, Tiles, For, Equation, Reduction, Fn } kind = Kernel;
+  Scope *parent = nullptr; // null where names outside are not visible
+  llvm::StringMap<Entity> names;
+  explicit Scope(Kind kind, Scope *parent) : kind(kind), parent(parent) {}
+};
+
+/// A condition on the way to where an expression stands.
+struct PathCondition {
+  const checked::Expr *condition = nullptr;
+  bool isTrue = true;
+};
+
+/// One kernel being checked: the entry, or a called one.
+struct Frame {
+  const ast::Kernel *kernel = nullptr;
+  bool isLibrary = false;
+  Frame *caller = nullptr;
+  llvm::StringMap<checked::DType> types; // generic names
+  std::optional<std::vector<IndexExpr>> ellipsis;
+  std::vector<checked::Stmt *> *body = nullptr; // the kernel's own, outermost
+  std::optional<std::string> precision;
+  Scope scope{Scope::Kernel, nullptr};
+  llvm::StringSet<> indexNames; // all that the kernel uses, for schedules
+};
+
+/// A subscript, evaluated.
+struct Subscript {
+  IndexExpr index;
+  std::vector<ExactDivision> exact;
+  Span span;
+  /// Where the subscript is one index without arithmetic.
+  const checked::Var *bare = nullptr;
+};
+
+class Report;
+
+class Checker {
+public:
+  Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics);
+  std::unique_ptr<checked::Program> run();
+
+private:
+  using DType = checked::DType;
+  using Expr = checked::Expr;
+  using Var = checked::Var;
+  using Tensor = checked::Tensor;
+  using Stmt = checked::Stmt;
+
+  //===-- Check.cpp: reports, scopes, names -------------------------------===//
+  Report report(Code code, Span span, const llvm::Twine &message);
+  llvm::StringRef text(Span span) const { return module.sourceManager().text(span); }
+  /// Whether names mean those of the library alone, here.
+  bool inLibrary() const {
+    if (!expansions.empty() && !expansions.back().isKernel)
+      return expansions.back().isLibrary;
+    return frame->isLibrary;
+  }
+  Entity *lookup(llvm::StringRef name);
+  /// Defines a name in `scope`; reports and returns null where it is taken.
+  Entity *define(Scope &scope, const ast::Ident &name, Entity entity);
+  void poison(Scope &scope, const ast::Ident &name);
+  std::vector<llvm::StringRef> visibleNames();
+  void unknownName(const ast::Ident &name, bool isCall);
+  /// Reports a name or keyword that other languages have; false where it is none.
+  bool reportInvention(llvm::StringRef name, Span span, Invention::Kind kind);
+  std::string describe(const Entity &entity);
+  bool isReserved(llvm::StringRef name);
+
+  //===-- CheckInstance.cpp -----------------------------------------------===//
+  /// What a parameter gets: a tensor, a number, or several.
+  struct Given {
+    bool isGiven = false;
+    TensorInfo *tensor = nullptr;
+    Value value;
+    std::vector<Value> tuple;
+    bool isTuple = false;
+    Span span;
+  };
+  enum class ParamKind { Tensor, Scalar, Constant, Tuple };
+  ParamKind kindOf(const ast::Param &param);
+  bool bindEntry(Frame &entry);
+  /// Binds all parameters of the current frame; `given` is in their order.
+  bool bindParams(llvm::ArrayRef<Given> given, checked::Callee *callee);
+  std::optional<DType> resolveType(const ast::Ident &type);
+  bool isGeneric(llvm::StringRef name) const;
+  DType standInType(const ast::Kernel &kernel, llvm::StringRef name);
+  bool bindDims(const ast::Param &param, llvm::ArrayRef<IndexExpr> dims, unsigned input);
+  /// The dims of a declaration, evaluated; nothing where that was reported.
+  std::optional<std::vector<IndexExpr>> evalDims(const ast::Param &param);
+  bool bindConstant(const ast::Param &param, const Given &given);
+  Given evalGiven(const ast::Expr &e);
+  bool defineWhereSizes();
+  bool declareOutputs(Frame &frame, llvm::SmallVectorImpl<TensorInfo *> &outputs);
+  void finishKernel(Frame &frame, llvm::ArrayRef<TensorInfo *> outputs);
+  void warnUnused(Frame &frame);
+  void addSize(llvm::StringRef name, unsigned input, unsigned dim);
+  TensorInfo *newTensor(Tensor::Kind kind, llvm::StringRef name, DType type,
+                        std::vector<IndexExpr> dims, Span span);
+
+  //===-- CheckSizes.cpp --------------------------------------------------===//
+  std::string uniqueSymbol(llvm::StringRef base);
+  /// The same size with divisions, minima, ... of sizes replaced by derived size symbols.
+  IndexExpr named(const IndexExpr &expr);
+  /// As `named`; a `where` name goes to the symbol where it makes one.
+  IndexExpr defineSize(llvm::StringRef name, const IndexExpr &definition);
+  IndexExpr addDerived(llvm::StringRef base, const IndexExpr &definition);
+  IndexExpr rebuildAtom(const IndexExpr::Atom &atom);
+  /// As the user wrote it: index names, derived sizes expanded.
+  std::string show(const IndexExpr &expr);
+  std::string show(const Condition &condition);
+  std::string showSizes(const Counterexample &example);
+
+  /// Where something must hold, and how to say so.
+  struct Obligation {
+    Span span;
+    std::string what; // `x[i + 2]`
+    /// InBounds: the tensor and dim accessed.
+    const TensorInfo *tensor = nullptr;
+    unsigned dim = 0;
+    bool isWrite = false;
+  };
+  enum class Bound {
+    Proved,  // without the path
+    OnPath,  // proved, or guarded, where the path conditions hold
+    Runtime, // to be checked while running
+    Guarded, // by a guard
+    Wrong,   // reported
+  };
+  Bound requireInBounds(const IndexExpr &index, const IndexExpr &size, const Obligation &what);
+  bool requireEqual(const IndexExpr &a, const IndexExpr &b, Span span, const llvm::Twine &what,
+                    Code refuted, llvm::function_ref<void(Report &)> addNotes = {});
+  bool requireNonNegative(const IndexExpr &size, Span span, const llvm::Twine &what);
+  bool requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span);
+  bool requireNonZero(const IndexExpr &divisor, Span span);
+  /// At least one value in lo <= v < hi.
+  bool requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span span, const llvm::Twine &what);
+  void requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span);
+  void addGuard(checked::Guard::Kind kind, IndexExpr lhs, IndexExpr rhs, std::string message,
+                Span span, const Domain *domain = nullptr);
+  /// A warning about a guard, once; null where it would be a repetition or inside the library.
+  std::optional<Report> warnGuard(Code code, Span span, const llvm::Twine &message,
+                                  bool evenInLibrary);
+  void suggestDim(Report &record, const Outcome &outcome, const Obligation &what);
+  Domain domainOf(llvm::ArrayRef<IndexExpr> exprs, bool everyVar, bool withPath);
+  bool pathIsComplete();
+  void collectConditions(const Expr *condition, bool isTrue,
+                         llvm::SmallVectorImpl<Condition> &conditions, bool &complete);
+  bool usesData(const IndexExpr &expr);
+  /// A fact from here on: a guard says so.
+  void assume(const Condition &fact);
+  bool isAssumed(const Condition &fact) const;
+  bool isSilent() const { return dead || dry; }
+
+  //===-- CheckStmt.cpp ---------------------------------------------------===//
+  void checkBody(llvm::ArrayRef<ast::StmtPtr> body);
+  void checkStmt(const ast::Stmt &stmt);
+  void checkAssign(const ast::Stmt &stmt);
+  void defineScalar(const ast::Stmt &stmt, const ast::Target &target);
+  void assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info);
+  void checkStateTensor(const ast::Stmt &stmt);
+  void checkFor(const ast::Stmt &stmt);
+  void checkPrecision(const ast::Stmt &stmt);
+  void checkSchedule(const ast::Stmt &stmt);
+  Stmt *append(Stmt::Kind kind, Span span);
+
+  //===-- CheckEquation.cpp -----------------------------------------------===//
+  struct LeftSide;
+  void checkEquation(const ast::Stmt &stmt, const ast::Target &target, bool isState);
+  /// Everything but the right side, which `value` gives once the indices are bound.
+  void defineElements(LeftSide &left, llvm::function_ref<Value()> value);
+  bool expandLeft(LeftSide &left);
+  bool bindLeftIndices(LeftSide &left);
+  bool bindLeftIndex(LeftSide &left, const ast::Ident &name,
+                     std::optional<std::pair<IndexExpr, IndexExpr>> range);
+  bool evalLeft(LeftSide &left);
+  bool checkLeftBounds(LeftSide &left, Stmt &out);
+  bool checkInjective(LeftSide &left, const Stmt &out);
+  bool sizeTemporary(LeftSide &left);
+  bool addPiece(LeftSide &left, const Stmt &out);
+  /// The elements that a read touches lie in what one piece defined.
+  bool isDefinedBy(const Piece &piece, llvm::ArrayRef<IndexExpr> subscripts);
+  /// All elements of the tensor have a value from here on, or that is reported.
+  void requireCovered(TensorInfo &info, Span readSpan, bool atEnd);
+  void zeroFirst(TensorInfo &info);
+  /// The value in a form that can be stored in a tensor of `type`; null where that was reported.
+  const Expr *storable(const Value &value, DType type, const llvm::Twine &what, Span span);
+  bool readsOthers(const Expr *value, const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
+
+  //===-- CheckParallel.cpp -----------------------------------------------===//
+  void checkParallel(const ast::Stmt &stmt);
+  void checkTilesLoop(const ast::Stmt &stmt);
+  void checkState(const ast::Stmt &stmt);
+  void checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info);
+  std::optional<std::pair<IndexExpr, IndexExpr>> evalRange(const ast::Range &range,
+                                                           llvm::StringRef index);
+  const Var *newVar(Var::Kind kind, llvm::StringRef name, IndexExpr lo, IndexExpr hi, Span span);
+  /// Defines an index name in `scope`; false (reported) where it is visible already.
+  bool defineIndex(Scope &scope, const ast::Ident &name, const Var *var);
+  bool checkIndexName(const ast::Ident &name);
+  void checkTileIndependence(const ast::Stmt &stmt, const Stmt &block);
+
+  //===-- CheckCall.cpp ---------------------------------------------------===//
+  /// Checks a call of a kernel and appends its statement. The results, new temporaries, or nothing
+  /// (reported).
+  std::optional<std::vector<TensorInfo *>> callKernel(const ast::Expr &call);
+  std::optional<std::vector<TensorInfo *>> callCat(const ast::Expr &call);
+  const ast::Kernel *overload(const ast::Kernel &kernel, const ast::Expr &call);
+  bool mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
+                    llvm::SmallVectorImpl<const ast::Expr *> &arguments);
+  TensorInfo *tensorArgument(const ast::Expr &argument, llvm::StringRef parameter,
+                             llvm::StringRef kernel);
+  void checkCallAssign(const ast::Stmt &stmt);
+  void checkCallStatement(const ast::Stmt &stmt);
+  void storeResult(const ast::Target &target, TensorInfo *result, Span span);
+  /// `to[..., offset + i, ...] = from[..., i, ...]`, the offset along `dim`.
+  bool copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const IndexExpr &offset, Span span);
+  TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims, Span span);
+  bool isKernelCall(const ast::Expr &e);
+  std::string signature(const ast::Kernel &kernel);
+
+  //===-- CheckExpr.cpp ---------------------------------------------------===//
+  Value eval(const ast::Expr &e);
+  Value evalName(const ast::Ident &name);
+  Value evalUnary(const ast::Expr &e);
+  Value evalBinary(const ast::Expr &e);
+  Value evalLogic(const ast::Expr &e);
+  Value evalCompare(const ast::Expr &e);
+  Value evalWhere(const ast::Expr &e);
+  Value select(const Expr *condition, Value yes, Value no, Span span);
+  Value arith(checked::Binary op, const Value &a, const Value &b, Span span);
+  Value compare(checked::Binary op, const Value &a, const Value &b, Span span);
+  Value extremum(checked::Binary op, const Value &a, const Value &b, Span span);
+  Value negate(const Value &a, Span span);
+  const Expr *condition(const Value &value, Span span, llvm::StringRef what);
+
+  /// An expression as an integer for a size, bound or constant: no data, no vars but those visible.
+  std::optional<IndexExpr> evalSize(const ast::Expr &e, const llvm::Twine &what);
+  /// Any integer: what is read from data becomes a Data var.
+  std::optional<Subscript> evalIndex(const ast::Expr &e, const llvm::Twine &what);
+  std::optional<Subscript> toSubscript(const Value &value, Span span, const llvm::Twine &what);
+  std::optional<IndexExpr> toIndex(const Expr *expr);
+  const Var *dataVar(const Expr *expr);
+  std::optional<std::pair<IndexExpr, IndexExpr>> rangeOf(const Expr *expr);
+  std::string keyOf(const Expr *expr);
+
+  //===-- CheckRead.cpp ---------------------------------------------------===//
+  Value evalRead(const ast::Expr &e);
+  std::optional<std::vector<Subscript>> evalSubscripts(llvm::ArrayRef<ast::Subscript> subscripts,
+                                                       const TensorInfo &info, Span span);
+  std::optional<Subscript> evalGroup(const ast::Subscript &group, const IndexExpr &dim,
+                                     const TensorInfo *info);
+  const Expr *readTensor(TensorInfo &info, llvm::ArrayRef<Subscript> subscripts, const Expr *fill,
+                         Span span);
+  const Expr *pathGuard();
+  void requireReadable(TensorInfo &info, Span span, llvm::ArrayRef<Subscript> subscripts);
+  void rankMismatch(const TensorInfo &info, size_t given, Span span);
+  std::string showDims(const TensorInfo &info);
+
+  //===-- CheckRange.cpp --------------------------------------------------===//
+  struct Extent {
+    IndexExpr size;
+    Span span;
+    std::string from; // `x`
+    bool isGroup = false;
+    std::vector<ExactDivision> exact;
+    std::optional<IndexExpr> lo;
+  };
+  void collectExtents(const ast::Expr &e, llvm::StringRef index,
+                      llvm::SmallVectorImpl<Extent> &extents);
+  void collectExtents(const ast::Subscript &subscript, const IndexExpr &dim, llvm::StringRef tensor,
+                      llvm::StringRef index, llvm::SmallVectorImpl<Extent> &extents);
+  /// The range that the dims subscripted bare in `bodies` give; nothing where there are none.
+  std::optional<std::pair<IndexExpr, IndexExpr>>
+  inferRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bodies, Span span);
+  void rangeUnknown(const ast::Ident &index, llvm::StringRef form);
+  bool bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const ast::Expr *> bodies,
+                 Scope &scope, llvm::SmallVectorImpl<const Var *> &vars, llvm::StringRef form);
+
+  //===-- CheckReduce.cpp -------------------------------------------------===//
+  Value evalReduction(const ast::Expr &e);
+  Value evalScan(const ast::Expr &e);
+  void checkTopK(const ast::Stmt &stmt);
+  Value evalRandom(const ast::Expr &e);
+  bool boolOption(const ast::Expr &e, llvm::StringRef keyword, bool fallback);
+  bool checkKeywords(const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> known);
+  const ast::Expr *keyword(const ast::Expr &e, llvm::StringRef name);
+  const Expr *renamed(const Expr *expr);
+  IndexExpr renamed(const IndexExpr &expr);
+
+  //===-- CheckFunction.cpp -----------------------------------------------===//
+  Value evalCall(const ast::Expr &e);
+  Value evalConvert(const ast::Expr &e, DType target);
+  Value evalQuantize(const ast::Expr &e);
+  Value evalBuiltin(const ast::Expr &e);
+  Value expandFn(const ast::Expr &e, const ast::Fn &fn);
+  Value unary(checked::Unary op, const Value &a, Span span);
+  Value power(const Value &a, const Value &b, Span span);
+
+  //===-- CheckBuild.cpp --------------------------------------------------===//
+  Expr *make(Expr::Kind kind, DType type, Span span);
+  /// Sets `axes` from operands and the rest; the last step of making a node.
+  const Expr *finish(Expr *expr);
+  void addAxes(std::vector<unsigned> &axes, const IndexExpr &expr);
+  void addAxes(std::vector<unsigned> &axes, const Expr *expr);
+  const Expr *constant(double value, DType type, Span span);
+  const Expr *boolean(bool value, Span span);
+  const Expr *indexNode(const IndexExpr &index, Span span);
+  Value indexValue(const IndexExpr &index, Span span);
+  Value floatLiteral(double value, Span span);
+  const Expr *binaryNode(checked::Binary op, const Expr *a, const Expr *b, DType type, Span span);
+  const Expr *unaryNode(checked::Unary op, const Expr *a, DType type, Span span);
+  /// The value in `type`, a compute type at least as wide as the value's own (weak: any).
+  const Expr *coerce(const Value &value, DType type);
+  const Expr *widen(const Expr *expr, DType type);
+  /// The value alone: weak ones as f32 or i64.
+  const Expr *settle(const Value &value);
+  DType typeAlone(const Value &value);
+  /// The type in which two values meet, and whether the result is weak.
+  std::pair<DType, bool> meet(const Value &a, const Value &b);
+  std::optional<double> constantOf(const Expr *expr);
+  std::optional<bool> boolOf(const Expr *expr);
+  Value strong(const Expr *expr) { return Value{expr, false, std::nullopt, {}}; }
+
+  //===-- State -----------------------------------------------------------===//
+  const Module &module;
+  const InstanceOptions &options;
+  Diagnostics *diagnostics;
+  std::unique_ptr<checked::Program> program;
+  std::unique_ptr<Prover> prover;
+  std::vector<Condition> assumed;
+
+  /// A call or expansion being checked.
+  struct Expansion {
+    Span call;
+    std::string name;
+    bool isKernel = false, isLibrary = false;
+    const void *definition = nullptr; // the kernel or fn
+  };
+  std::vector<Expansion> expansions;
+  unsigned errorsBefore = 0;
+  bool hasErrors() const { return diagnostics->numErrors() != errorsBefore; }
+  Frame *frame = nullptr;
+  Scope *scope = nullptr;
+  std::vector<Stmt *> *sink = nullptr;
+  std::vector<const Var *> activeVars; // visible ones, outermost first
+  std::vector<PathCondition> path;
+  std::vector<std::pair<unsigned, const Var *>> renames; // scans: old var by new
+  std::vector<unsigned> loops;                           // sequential loop vars around
+  unsigned dead = 0; // inside what a compile-time constant excludes
+  unsigned dry = 0;  // first passes over a parallel block
+  bool inParallel = false;
+  std::vector<const Var *> parallelVars;
+  std::vector<const Var *> tileVars;
+  bool hasDouble = false; // the entry has f64 tensors
+
+  std::deque<TensorInfo> tensorInfos;
+  std::deque<StateInfo> stateInfos;
+  std::vector<TensorInfo *> blockTensors; // written by the parallel block
+  llvm::StringMap<const Var *> dataVars;  // by what they read, within a statement
+  llvm::StringSet<> symbols;
+  std::map<IndexExpr, IndexExpr> atomNames; // divisions, ... of sizes, over derived symbols
+  bool keepAtoms = false;                   // in a `where` size, which may get a name
+  llvm::StringMap<IndexExpr> autoDefinitions;              // unnamed derived sizes
+  std::set<std::string> reportedGuards;
+
+  /// What the passes over a parallel block found about its states.
+  struct StateFact {
+    DType type = DType::I32;
+    std::vector<unsigned> axes;
+  };
+  std::map<const ast::Stmt *, StateFact> stateFacts;
+  bool stateFactsChanged = false;
+};
+
+/// A diagnostic being built; inside library code and called kernels it stands at the call and
+/// carries no fixes.
+class Report {
+public:
+  Report(Diagnostics::Builder builder, bool atCall) : builder(builder), atCall(atCall) {}
+  Report &note(std::string message, Span span = {}) {
+    builder.note(std::move(message), span);
+    return *this;
+  }
+  Report &fix(std::string message, std::vector<Edit> edits,
+              Applicability applicability = Applicability::Maybe) {
+    if (!atCall)
+      builder.fix(std::move(message), std::move(edits), applicability);
+    return *this;
+  }
+
+private:
+  Diagnostics::Builder builder;
+  bool atCall;
+};
+
+/// Sets a variable for the length of a block.
+template <typename T> class Saved {
+public:
+  explicit Saved(T &variable) : variable(variable), old(variable) {}
+  Saved(T &variable, T value) : variable(variable), old(std::move(variable)) {
+    this->variable = std::move(value);
+  }
+  ~Saved() { variable = std::move(old); }
+  Saved(const Saved &) = delete;
+
+private:
+  T &variable;
+  T old;
+};
+
+/// Drops what was pushed on a vector since.
+template <typename T> class Trimmed {
+public:
+  explicit Trimmed(std::vector<T> &vector) : vector(vector), size(vector.size()) {}
+  ~Trimmed() { vector.erase(vector.begin() + size, vector.end()); }
+  Trimmed(const Trimmed &) = delete;
+
+private:
+  std::vector<T> &vector;
+  size_t size;
+};
+
+inline bool isInteger(checked::DType type) {
+  return type == checked::DType::I32 || type == checked::DType::I64;
+}
+
+/// The place of a compute type in the order of widening.
+inline unsigned width(checked::DType type) {
+  switch (type) {
+  case checked::DType::Bool:
+    return 0;
+  case checked::DType::I32:
+    return 1;
+  case checked::DType::I64:
+    return 2;
+  case checked::DType::F32:
+    return 3;
+  default:
+    return 4;
+  }
+}
+
+} // namespace tegula
+
+#endif // TEGULA_FRONTEND_CHECKER_H
