@@ -45,6 +45,8 @@ std::optional<Subscript> Checker::evalGroup(const ast::Subscript &group, const I
     std::optional<IndexExpr> extent;
     if (value->bare && value->bare->lo == IndexExpr(0))
       extent = value->bare->hi;
+    if (extent && extent->isSize())
+      requireNonNegative(*extent, member.span, "the range of '" + value->bare->name + "'");
     if (!extent && i != 0) {
       report(Code::GroupRange, member.span,
              "a member of a group after the first must be an index that starts at 0")
