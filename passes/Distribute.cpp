@@ -96,31 +96,15 @@ struct DistributePass : Counted<tegula::impl::DistributePassBase<DistributePass>
       op = rootOf(op, where->axes.size());
       where = outline(op, valuesUsedBy(op).getArrayRef(), OutlineMode::IfRepeated);
     }
-    Value value = op->getResult(0);
-    Location loc = op->getLoc();
-    IRMapping map;
-    OpBuilder before(where->anchor);
     if (where->axes.empty() && where->anchor->getParentOfType<ParallelOp>()) {
+      // One value at a point of what is around: no temporary.
+      IRMapping map;
+      OpBuilder before(where->anchor);
       for (Operation *needed : where->ops)
         before.clone(*needed, map);
-      value.replaceAllUsesWith(before.clone(*op, map)->getResult(0));
-    } else {
-      // A rounded value is stored as what it was rounded to.
-      auto convert = dyn_cast<ConvertOp>(op);
-      Type stored = convert && isa<FloatType>(convert.getTarget()) ? convert.getTarget() : value.getType();
-      std::optional<AxesTemp> temp =
-          makeAxesTemp(where->anchor, where->axes, stored, nameFor(op), prover, tileSize);
-      if (!temp)
-        return;
-      ParallelOp statement = copyAxes(before, loc, where->axes, map);
-      OpBuilder inside = OpBuilder::atBlockEnd(&statement.getBody().front());
-      for (Operation *needed : where->ops)
-        inside.clone(*needed, map);
-      Value computed = inside.clone(*op, map)->getResult(0);
-      WriteOp::create(inside, loc, computed, temp->tensor, temp->subscriptsIn(map));
-      eraseUnusedOps(statement.getBody().front());
-      OpBuilder here(op);
-      value.replaceAllUsesWith(ReadOp::create(here, loc, temp->tensor, temp->subscripts));
+      op->getResult(0).replaceAllUsesWith(before.clone(*op, map)->getResult(0));
+    } else if (!storeOutlined(op, *where, nameFor(op), prover, tileSize)) {
+      return;
     }
     hoisted.insert(op);
     op->walk([&](Operation *nested) { hoisted.insert(nested); });

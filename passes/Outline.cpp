@@ -61,54 +61,61 @@ static bool writesWhatIsRead(Operation *statement, ArrayRef<Operation *> ops) {
   });
 }
 
+/// Own axes of the `depth` innermost ops around, outermost first.
+static SmallVector<Value> ownAxes(const Needs &needs, size_t depth) {
+  SmallVector<Value> axes;
+  for (Operation *around : llvm::reverse(ArrayRef(needs.chain).take_front(depth)))
+    for (Value axis : cast<AxesOp>(around).getAxes())
+      if (needs.has(axis))
+        axes.push_back(axis);
+  return axes;
+}
+
+/// The outline of a value that leaves the `depth` innermost ops around it.
+static std::optional<Outline> outlineAt(Operation *op, const Needs &needs, size_t depth) {
+  if (depth > needs.limit || depth > needs.chain.size())
+    return std::nullopt;
+  Outline result;
+  result.anchor = depth == 0 ? op : needs.chain[depth - 1];
+  result.axes = ownAxes(needs, depth);
+  for (Operation *around : llvm::reverse(ArrayRef(needs.chain).take_front(depth)))
+    for (Operation &nested : cast<AxesOp>(around).getAxesBlock()->without_terminator())
+      if (needs.ops.contains(&nested))
+        result.ops.insert(&nested);
+  SmallVector<Operation *> moved(result.ops.begin(), result.ops.end());
+  moved.push_back(op);
+  if (depth && writesWhatIsRead(result.anchor, moved))
+    return std::nullopt;
+  return result;
+}
+
 std::optional<Outline> tegula::outline(Operation *op, ArrayRef<Value> values, OutlineMode mode) {
   Needs needs(op);
   for (Value value : values)
     needs.add(value);
   ArrayRef<Operation *> chain = needs.chain;
-  auto ownAxes = [&](size_t depth) {
-    SmallVector<Value> axes;
-    for (Operation *around : llvm::reverse(chain.take_front(depth)))
-      for (Value axis : cast<AxesOp>(around).getAxes())
-        if (needs.has(axis))
-          axes.push_back(axis);
-    return axes;
-  };
   // How many of the ops around it the value leaves: at least those with an axis that it does not use.
   size_t depth = 0;
   for (auto [level, around] : llvm::enumerate(chain.take_front(needs.limit)))
     if (llvm::any_of(cast<AxesOp>(around).getAxes(), [&](Value axis) { return !needs.has(axis); }))
       depth = level + 1;
+  if (mode == OutlineMode::IfRepeated && depth == 0)
+    return std::nullopt;
   // A statement cannot stand in a reduction; a single value can.
-  auto standsInReduction = [&] { return depth < chain.size() && !isa<ParallelOp>(chain[depth]); };
-  if (mode == OutlineMode::IfRepeated) {
-    if (depth == 0)
-      return std::nullopt;
-    while (standsInReduction() && !ownAxes(depth).empty())
-      ++depth;
-  } else {
-    while (standsInReduction())
-      ++depth;
-    if (depth == 0 && !chain.empty() && mode == OutlineMode::Always)
-      return Outline{op, {}, {}};
-  }
-  if (depth > needs.limit || depth > chain.size())
-    return std::nullopt;
+  while (depth < chain.size() && !isa<ParallelOp>(chain[depth]) &&
+         (mode == OutlineMode::Always || !ownAxes(needs, depth).empty()))
+    ++depth;
+  return outlineAt(op, needs, depth);
+}
 
-  Outline result;
-  result.anchor = depth == 0 ? op : chain[depth - 1];
-  result.axes = ownAxes(depth);
-  SmallVector<Operation *> cloned;
-  for (Operation *around : llvm::reverse(chain.take_front(depth)))
-    for (Operation &nested : cast<AxesOp>(around).getAxesBlock()->without_terminator())
-      if (needs.ops.contains(&nested))
-        cloned.push_back(&nested);
-  SmallVector<Operation *> moved(cloned);
-  moved.push_back(op);
-  if (writesWhatIsRead(result.anchor, moved))
+std::optional<Outline> tegula::outlineTo(Operation *anchor, Operation *op, ArrayRef<Value> values) {
+  Needs needs(op);
+  for (Value value : values)
+    needs.add(value);
+  const auto *found = llvm::find(needs.chain, anchor);
+  if (found == needs.chain.end())
     return std::nullopt;
-  result.ops.insert_range(cloned);
-  return result;
+  return outlineAt(op, needs, found - needs.chain.begin() + 1);
 }
 
 SmallVector<ValueExpr> AxesTemp::subscriptsIn(const IRMapping &map) const {
@@ -158,4 +165,29 @@ std::optional<AxesTemp> tegula::makeAxesTemp(Operation *anchor, ArrayRef<Value> 
   auto type = TglTensorType::get(builder.getContext(), dims, elementType);
   result.tensor = TempOp::create(builder, anchor->getLoc(), type, name);
   return result;
+}
+
+std::optional<AxesTemp> tegula::storeOutlined(Operation *op, const Outline &where, StringRef name,
+                                              Prover &prover, int64_t tileSize) {
+  Location loc = op->getLoc();
+  Value value = op->getResult(0);
+  // A rounded value is stored as what it was rounded to.
+  auto convert = dyn_cast<ConvertOp>(op);
+  Type stored = convert && isa<FloatType>(convert.getTarget()) ? convert.getTarget() : value.getType();
+  std::optional<AxesTemp> temp =
+      makeAxesTemp(where.anchor, where.axes, stored, name, prover, tileSize);
+  if (!temp)
+    return std::nullopt;
+  OpBuilder before(where.anchor);
+  IRMapping map;
+  ParallelOp statement = copyAxes(before, loc, where.axes, map);
+  OpBuilder inside = OpBuilder::atBlockEnd(&statement.getBody().front());
+  for (Operation *needed : where.ops)
+    inside.clone(*needed, map);
+  Value computed = inside.clone(*op, map)->getResult(0);
+  WriteOp::create(inside, loc, computed, temp->tensor, temp->subscriptsIn(map));
+  eraseUnusedOps(statement.getBody().front());
+  OpBuilder here(op);
+  value.replaceAllUsesWith(ReadOp::create(here, loc, temp->tensor, temp->subscripts));
+  return temp;
 }

@@ -41,6 +41,10 @@ enum class OutlineMode {
 std::optional<Outline> outline(mlir::Operation *op, llvm::ArrayRef<mlir::Value> needs,
                                OutlineMode mode);
 
+/// The outline of a value that is to be computed right before `anchor`, an op with axes around it.
+std::optional<Outline> outlineTo(mlir::Operation *anchor, mlir::Operation *op,
+                                 llvm::ArrayRef<mlir::Value> needs);
+
 /// A temporary with one dim for each axis, and the subscripts of the element of a point.
 struct AxesTemp {
   mlir::Value tensor;
@@ -56,6 +60,11 @@ struct AxesTemp {
 std::optional<AxesTemp> makeAxesTemp(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> axes,
                                      mlir::Type elementType, llvm::StringRef name, Prover &prover,
                                      int64_t tileSize);
+
+/// Computes the result of `op` in a new statement at `where`, into a temporary over its own axes; every
+/// use of the result reads that. The op stays, unused. Nothing changes where the temporary cannot be.
+std::optional<AxesTemp> storeOutlined(mlir::Operation *op, const Outline &where, llvm::StringRef name,
+                                      Prover &prover, int64_t tileSize);
 
 } // namespace tegula
 

@@ -55,6 +55,37 @@ def EliminateDeadEquationsPass : Pass<"tgl-eliminate-dead-equations", "::tegula:
   }];
 }
 
+def EliminateCommonEquationsPass : Pass<"tgl-eliminate-common-equations", "::tegula::tgl::KernelOp"> {
+  let summary = "computes an equation once where two have the same body";
+  let description = [{
+    Two statements that define temporaries of one type by the same expression over the same axes, and
+    whose inputs do not change in between, become one. With `share-reductions`, a reduction that two
+    statements contain is computed once, into a temporary. Common subexpressions inside a region are
+    MLIR's `cse` pass's, which runs before.
+
+    *Why here*: before fusion decides what to recompute.
+    *Rounding*: none.
+    *Stops*: compares structure, not meaning: `a + b` and `b + a` differ (canonical subscripts agree).
+  }];
+  let options = [
+    Option<"shareReductions", "share-reductions", "bool", /*default=*/"true",
+           "also compute once the reductions that several statements contain">,
+    Option<"tileSize", "tile-size", "int64_t", /*default=*/"64",
+           "size of tile loops whose tiles need a temporary">];
+}
+
+def CollapseTilesPass : Pass<"tgl-collapse-tiles", "::tegula::tgl::KernelOp"> {
+  let summary = "turns a tile loop that only accumulates into one reduction";
+  let description = [{
+    `state acc = 0.0; for k in tiles(K) { acc = acc + sum(e for k) }` is `sum(e for k in K)`, likewise
+    with prod, max and min: the matrix product written out costs what the equation costs.
+
+    *Why here*: before expansion, so that the reduction takes part in everything that follows.
+    *Rounding*: the order of the sum.
+    *Stops*: where the body reads the state, writes tensors, or carries anything else.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Fuse
 //===----------------------------------------------------------------------===//
@@ -103,6 +134,20 @@ def DistributePass : Pass<"tgl-distribute", "::tegula::tgl::KernelOp"> {
   }];
   let options = [Option<"tileSize", "tile-size", "int64_t", /*default=*/"64",
                         "size of tile loops whose tiles need a temporary">];
+}
+
+def BoundLoopsPass : Pass<"tgl-bound-loops", "::tegula::tgl::KernelOp"> {
+  let summary = "turns filters that compare an axis with others into the axis's bounds";
+  let description = [{
+    `sum(where(k <= i, a[i,k]*b[k,j], 0) for k in K)` runs over `k < min(K, i + 1)`: structural zeros
+    (triangular factors, causal masks) cost nothing. Filters of reductions, and `select`s whose other
+    side is the reduction's neutral element, count.
+
+    *Why here*: after distribution and the search for common equations, for which a bound that uses
+    other axes would be one more thing a reduction depends on.
+    *Rounding*: terms left out are exact neutral elements.
+    *Stops*: at conditions that are not one axis with coefficient 1 or -1 against sizes and outer axes.
+  }];
 }
 
 def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {

@@ -63,10 +63,14 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Arithmetic inside regions is MLIR's business.
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
-  // Results that nobody reads, then work done twice.
+  // Results that nobody reads, then work done twice. Reductions inside statements are left for later:
+  // they would become temporaries, which later passes of this phase do not expect in a block.
   pipeline.add(createEliminateDeadEquationsPass());
-  // Structural zeros bound the loops, before anything depends on which axes a bound uses.
+  EliminateCommonEquationsPassOptions wholeEquations;
+  wholeEquations.shareReductions = false;
+  pipeline.add(createEliminateCommonEquationsPass(wholeEquations));
   // Accumulation written as a tile loop is a reduction.
+  pipeline.add(createCollapseTilesPass());
   pipeline.endPhase(Phase::Simplify);
   if (stopAfter < Phase::Fuse)
     return;
@@ -80,7 +84,10 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // ...except where two do the same.
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
+  pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
+  // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
+  pipeline.add(createBoundLoopsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
   pipeline.add(createFusePass());
   pipeline.add(createSimplifyAccessesPass());
@@ -150,6 +157,9 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createInlinePass(); }, counters);
   registerCounted([] { return createSimplifyAccessesPass(); }, counters);
   registerCounted([] { return createEliminateDeadEquationsPass(); }, counters);
+  registerCounted([] { return createEliminateCommonEquationsPass(); }, counters);
+  registerCounted([] { return createBoundLoopsPass(); }, counters);
+  registerCounted([] { return createCollapseTilesPass(); }, counters);
   registerCounted([] { return createExpandReductionsPass(); }, counters);
   registerCounted([] { return createExpandScansPass(); }, counters);
   registerCounted([] { return createDistributePass(); }, counters);

@@ -45,6 +45,12 @@ bool tegula::conflict(Operation *a, Operation *b) {
   return meets(first.writes, second) || meets(second.writes, first);
 }
 
+bool tegula::isDefinedOutside(const ValueExpr &expr, Operation *op) {
+  return llvm::none_of(expr.operands(), [&](Value value) {
+    return op->isAncestor(value.getParentBlock()->getParentOp());
+  });
+}
+
 std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis, Operation *place,
                                          Prover &prover) {
   if (!subscript.uses(axis))
@@ -55,7 +61,7 @@ std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis,
   ValueExpr rest = subscript - weight * axis;
   if (rest.uses(axis))
     return std::nullopt;
-  if (weight.asConstant() == 1 && rest.operands().empty())
+  if (weight.asConstant() == 1 && isDefinedOutside(rest, axesOpOf(axis)))
     return IndexExpr(1);
   Scope scope(prover, place);
   if (!scope.provesInBounds(rest, weight.expr()))

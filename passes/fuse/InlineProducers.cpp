@@ -61,18 +61,25 @@ static unsigned costOf(Operation *op) {
   return 1;
 }
 
+/// The axis that a subscript is, but for what does not vary inside the statement; null where there is
+/// none.
+static Value axisAlone(const ValueExpr &subscript, Operation *statement) {
+  for (Value operand : subscript.operands())
+    if (axesOpOf(operand) && statement->isAncestor(axesOpOf(operand)) &&
+        isDefinedOutside(subscript - ValueExpr(operand), statement))
+      return operand;
+  return Value();
+}
+
 /// The axes of the statement as functions of the subscripts of an element, over the write's own
 /// subscripts: each axis stands alone in exactly one dim. Empty where that is not so.
 static DenseMap<Value, unsigned> dimOfAxis(ParallelOp statement, WriteOp write) {
   DenseMap<Value, unsigned> dims;
   for (auto [dim, subscript] : llvm::enumerate(write.getSubscriptExprs())) {
-    if (subscript.operands().empty())
+    if (isDefinedOutside(subscript, statement))
       continue;
-    if (subscript.operands().size() != 1)
-      return DenseMap<Value, unsigned>();
-    Value axis = subscript.operands()[0];
-    if (axesOpOf(axis) != statement || dims.contains(axis) ||
-        !(subscript - ValueExpr(axis)).operands().empty())
+    Value axis = axisAlone(subscript, statement);
+    if (!axis || dims.contains(axis))
       return DenseMap<Value, unsigned>();
     dims[axis] = dim;
   }
@@ -140,9 +147,8 @@ static bool inputsChange(const Producer &producer, Operation *reader) {
 static bool readsRepeat(ReadOp read, Operation *statement) {
   DenseSet<Value> alone;
   for (const ValueExpr &subscript : read.getSubscriptExprs())
-    if (subscript.operands().size() == 1 &&
-        (subscript - ValueExpr(subscript.operands()[0])).operands().empty())
-      alone.insert(subscript.operands()[0]);
+    if (Value axis = axisAlone(subscript, statement))
+      alone.insert(axis);
   for (Operation *op = read; op != statement; op = op->getParentOp()) {
     Operation *around = op->getParentOp();
     if (isa<ForOp, TilesOp>(around))

@@ -1,0 +1,194 @@
+//===- EliminateCommonEquations.cpp - Equal equations once ----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Outline.h"
+#include "passes/Passes.h"
+#include "passes/SameValue.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+namespace tegula {
+#define GEN_PASS_DEF_ELIMINATECOMMONEQUATIONSPASS
+#include "passes/Passes.h.inc"
+} // namespace tegula
+
+namespace {
+/// A statement that is all there is to one temporary.
+struct Definition {
+  ParallelOp statement = nullptr;
+  WriteOp write = nullptr;
+  TempOp temp = nullptr;
+};
+
+/// A reduction somewhere in a statement of the block.
+struct Reduction {
+  ReduceOp op;
+  Operation *statement;
+  llvm::hash_code hash;
+};
+} // namespace
+
+/// The only write of a statement, if it alone defines a temporary.
+static std::optional<Definition> asDefinition(Operation *op) {
+  Definition definition;
+  definition.statement = dyn_cast<ParallelOp>(op);
+  if (!definition.statement)
+    return std::nullopt;
+  unsigned writes = 0;
+  definition.statement.walk([&](Operation *nested) {
+    writes += isa<WriteOp, SortOp>(nested);
+    if (auto write = dyn_cast<WriteOp>(nested))
+      definition.write = write;
+  });
+  if (writes != 1 || !definition.write || definition.write->getParentOp() != op)
+    return std::nullopt;
+  definition.temp = definition.write.getTensor().getDefiningOp<TempOp>();
+  if (!definition.temp || llvm::any_of(definition.temp->getUsers(), [&](Operation *user) {
+        return user != definition.write && !isa<ReadOp>(user);
+      }))
+    return std::nullopt;
+  return definition;
+}
+
+/// Whether an op from `first` to `last`, both included, writes what `reader` reads.
+static bool inputsChange(Operation *reader, Operation *first, Operation *last) {
+  llvm::SetVector<Value> inputs = accessesOf(reader).reads;
+  for (Operation *op = first;; op = op->getNextNode()) {
+    if (llvm::any_of(accessesOf(op).writes, [&](Value tensor) { return inputs.contains(tensor); }))
+      return true;
+    if (op == last)
+      return false;
+  }
+}
+
+namespace {
+struct EliminateCommonEquationsPass
+    : Counted<tegula::impl::EliminateCommonEquationsPassBase<EliminateCommonEquationsPass>> {
+  using Counted::Counted;
+
+  void runOnOperation() override {
+    Prover prover(sizeFacts(getOperation()));
+    SmallVector<Block *> blocks{&getOperation().getBody().front()};
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<ParallelOp, ForOp, TilesOp>(op))
+        blocks.push_back(&op->getRegion(0).front());
+    });
+    for (Block *block : blocks)
+      mergeEquations(*block);
+    // Blocks of statements that are gone now must not be looked at: ask again.
+    if (!shareReductions)
+      return;
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<KernelOp, ParallelOp, ForOp, TilesOp>(op))
+        while (shareOneReduction(op->getRegion(0).front(), prover)) {
+        }
+    });
+  }
+
+  //===--- Equal statements ---===//
+
+  void mergeEquations(Block &block) {
+    SmallVector<Definition> definitions;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      std::optional<Definition> definition = asDefinition(&op);
+      if (!definition)
+        continue;
+      bool merged = false;
+      for (const Definition &earlier : definitions)
+        if ((merged = mergeInto(earlier, *definition)))
+          break;
+      if (!merged)
+        definitions.push_back(*definition);
+    }
+  }
+
+  bool mergeInto(Definition earlier, Definition later) {
+    if (earlier.temp.getType() != later.temp.getType() ||
+        earlier.temp->getBlock() != later.temp->getBlock() ||
+        hashOfStructure(earlier.statement) != hashOfStructure(later.statement))
+      return false;
+    SameValue same(earlier.statement, later.statement);
+    same.assume(earlier.temp, later.temp);
+    if (!same.equal(earlier.statement, later.statement) ||
+        inputsChange(later.statement, earlier.statement, later.statement))
+      return false;
+    later.statement.erase();
+    later.temp.replaceAllUsesWith(earlier.temp.getTensor());
+    later.temp.erase();
+    count("equations merged");
+    return true;
+  }
+
+  //===--- Equal reductions inside statements ---===//
+
+  /// Finds two equal reductions in different places of the block's statements and computes them once.
+  bool shareOneReduction(Block &block, Prover &prover) {
+    SmallVector<Reduction> reductions;
+    for (Operation &op : block)
+      op.walk<WalkOrder::PreOrder>([&](Operation *nested) {
+        if (auto reduce = dyn_cast<ReduceOp>(nested))
+          reductions.push_back({reduce, &op, hashOfStructure(reduce)});
+        return isa<ForOp, TilesOp>(nested) ? WalkResult::skip() : WalkResult::advance();
+      });
+    for (auto [number, first] : llvm::enumerate(reductions))
+      for (const Reduction &second : ArrayRef(reductions).drop_front(number + 1))
+        if (first.hash == second.hash && !first.op->isAncestor(second.op) && share(first, second, prover)) {
+          count("reductions shared");
+          return true;
+        }
+    return false;
+  }
+
+  bool share(Reduction first, Reduction second, Prover &prover) {
+    SameValue same(first.statement, second.statement);
+    // Inside one statement its axes are the same for both.
+    if (first.statement == second.statement)
+      if (auto parallel = dyn_cast<ParallelOp>(first.statement))
+        for (Value axis : parallel.getAxes())
+          same.assume(axis, axis);
+    if (!same.equal(first.op.getOperation(), second.op.getOperation()) ||
+        inputsChange(second.op, first.statement, second.statement))
+      return false;
+    if (first.op.getOperation() == first.statement) { // a value of the block
+      second.op.replaceAllUsesWith(first.op.getResult());
+      second.op.erase();
+      return true;
+    }
+    std::optional<AxesTemp> temp = storedIn(first, first.statement != second.statement, prover);
+    if (!temp)
+      return false;
+    OpBuilder builder(second.op);
+    SmallVector<ValueExpr> subscripts;
+    for (const ValueExpr &subscript : temp->subscripts)
+      subscripts.push_back(subscript.substitute([&](Value value) -> std::optional<ValueExpr> {
+        Value counterpart = same.lookup(value);
+        return counterpart ? std::optional<ValueExpr>(counterpart) : std::nullopt;
+      }));
+    Value read = ReadOp::create(builder, second.op.getLoc(), temp->tensor, subscripts);
+    second.op.replaceAllUsesWith(read);
+    second.op.erase();
+    return true;
+  }
+
+  /// The temporary that holds a reduction, over the axes of its statement: the one that the statement
+  /// defines by it (where `mayRead`: the statement has ended), or a new one.
+  std::optional<AxesTemp> storedIn(const Reduction &reduction, bool mayRead, Prover &prover) {
+    ReduceOp op = reduction.op;
+    std::optional<Definition> definition = asDefinition(reduction.statement);
+    if (definition && mayRead && definition->write.getValue() == op.getResult() &&
+        definition->temp.getType().getElementType() == op.getType())
+      return AxesTemp{definition->temp.getTensor(), {}, definition->write.getSubscriptExprs()};
+    std::optional<Outline> where =
+        outlineTo(reduction.statement, op, valuesUsedBy(op).getArrayRef());
+    if (!where)
+      return std::nullopt;
+    return storeOutlined(op, *where, stringifyReduceKind(op.getKind()), prover, tileSize);
+  }
+};
+} // namespace

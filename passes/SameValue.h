@@ -1,0 +1,39 @@
+//===- SameValue.h - Equal computations over different axes -------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_SAMEVALUE_H
+#define TEGULA_PASSES_SAMEVALUE_H
+
+#include "passes/Nest.h"
+
+namespace tegula {
+
+/// Compares what two statements compute: the same ops with the same attributes on the same inputs,
+/// where each axis inside one statement stands for one axis inside the other with equal bounds.
+/// Whether memory is the same at both places is the caller's to see to.
+class SameValue {
+public:
+  SameValue(mlir::Operation *first, mlir::Operation *second) : first(first), second(second) {}
+
+  /// `b` stands for `a` from now on.
+  void assume(mlir::Value a, mlir::Value b) { counterpart[a] = b; }
+  bool equal(mlir::Operation *a, mlir::Operation *b);
+  bool equal(mlir::Value a, mlir::Value b);
+  /// What stands for a value of the first statement in the second, or null.
+  mlir::Value lookup(mlir::Value a) const { return counterpart.lookup(a); }
+
+private:
+  mlir::Operation *first, *second;
+  llvm::DenseMap<mlir::Value, mlir::Value> counterpart;
+};
+
+/// Equal for computations that SameValue may call equal.
+llvm::hash_code hashOfStructure(mlir::Operation *op);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_SAMEVALUE_H
