@@ -54,18 +54,18 @@ std::vector<double> rounded(ArrayRef<double> values, const Tensor &like) {
 }
 
 /// Distance between neighbours of `value` in the type (at least that of its smallest normal numbers).
-double spacing(double value, tegula_dtype type) {
-  int least = type == TEGULA_F64     ? -1022
-              : type == TEGULA_F16   ? -14
-              : type == TEGULA_F8E4M3 ? -6
-              : type == TEGULA_F8E5M2 ? -14
+double spacing(double value, DType type) {
+  int least = type == DType::F64     ? -1022
+              : type == DType::F16   ? -14
+              : type == DType::F8E4M3 ? -6
+              : type == DType::F8E5M2 ? -14
                                       : -126;
   int exponent = value == 0 ? least : std::max(std::ilogb(value), least);
   return std::ldexp(2 * unitRoundoff(type), exponent);
 }
 
 ErrorMeasure measure(ArrayRef<double> values, ArrayRef<double> exact, ArrayRef<double> nearest,
-                     tegula_dtype type) {
+                     DType type) {
   ErrorMeasure result;
   double squares = 0, errors = 0;
   int64_t finite = 0;
@@ -109,7 +109,7 @@ Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &e
                 ", the reference's " + shapeText(exact.shape()));
   std::vector<double> ours = kernel.doubles(), torchs = libtorch.doubles(), truth = exact.doubles();
 
-  double tolerance = kernel.dtype() == TEGULA_F32 || kernel.dtype() == TEGULA_F64 ? 1e-4 : 1e-2;
+  double tolerance = kernel.dtype() == DType::F32 || kernel.dtype() == DType::F64 ? 1e-4 : 1e-2;
   result.kernelBench = true;
   for (size_t i = 0; i < ours.size(); ++i)
     if (!(ours[i] == torchs[i] ||
@@ -144,7 +144,7 @@ Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &e
   }
 
   double roundoff = unitRoundoff(kernel.dtype());
-  double step = unitRoundoff(kernel.dtype() == TEGULA_F64 ? TEGULA_F64 : TEGULA_F32) *
+  double step = unitRoundoff(kernel.dtype() == DType::F64 ? DType::F64 : DType::F32) *
                 std::sqrt(1.0 + double(depth));
   result.normBound = std::max(2 * result.libtorch.norm, roundoff + 2 * step);
   result.worstBound = std::max(2 * result.libtorch.worst, roundoff + 16 * step);

@@ -267,7 +267,7 @@ std::optional<double> evaluate(StringRef expression,
 
 bool fill(Tensor &tensor, StringRef name, const InputSpec *spec, uint64_t seed,
           const std::function<std::optional<double>(StringRef)> &valueOf, std::string &error) {
-  bool floating = isFloat(tensor.dtype()), boolean = tensor.dtype() == TEGULA_BOOL;
+  bool floating = isFloat(tensor.dtype()), boolean = tensor.dtype() == DType::Bool;
   InputSpec::Kind kind = spec       ? spec->kind
                          : floating ? InputSpec::Normal
                          : boolean  ? InputSpec::Coin

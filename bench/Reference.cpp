@@ -19,15 +19,15 @@ using namespace llvm;
 namespace tegula::bench {
 namespace {
 
-constexpr std::pair<tegula_dtype, TegulaTorchDType> dtypes[] = {
-    {TEGULA_F64, TEGULA_TORCH_F64},       {TEGULA_F32, TEGULA_TORCH_F32},
-    {TEGULA_F16, TEGULA_TORCH_F16},       {TEGULA_BF16, TEGULA_TORCH_BF16},
-    {TEGULA_F8E4M3, TEGULA_TORCH_F8E4M3}, {TEGULA_F8E5M2, TEGULA_TORCH_F8E5M2},
-    {TEGULA_I64, TEGULA_TORCH_I64},       {TEGULA_I32, TEGULA_TORCH_I32},
-    {TEGULA_I16, TEGULA_TORCH_I16},       {TEGULA_I8, TEGULA_TORCH_I8},
-    {TEGULA_U8, TEGULA_TORCH_U8},         {TEGULA_BOOL, TEGULA_TORCH_BOOL}};
+constexpr std::pair<DType, TegulaTorchDType> dtypes[] = {
+    {DType::F64, TEGULA_TORCH_F64},       {DType::F32, TEGULA_TORCH_F32},
+    {DType::F16, TEGULA_TORCH_F16},       {DType::BF16, TEGULA_TORCH_BF16},
+    {DType::F8E4M3, TEGULA_TORCH_F8E4M3}, {DType::F8E5M2, TEGULA_TORCH_F8E5M2},
+    {DType::I64, TEGULA_TORCH_I64},       {DType::I32, TEGULA_TORCH_I32},
+    {DType::I16, TEGULA_TORCH_I16},       {DType::I8, TEGULA_TORCH_I8},
+    {DType::U8, TEGULA_TORCH_U8},         {DType::Bool, TEGULA_TORCH_BOOL}};
 
-tegula_dtype fromTorch(TegulaTorchDType type) {
+DType fromTorch(TegulaTorchDType type) {
   return find_if(dtypes, [&](auto pair) { return pair.second == type; })->first;
 }
 
@@ -121,7 +121,7 @@ bool Reference::describe(std::string &error) {
   return true;
 }
 
-bool Reference::bind(const StringMap<RefValue> &values, std::vector<TegulaTorchValue> &bound,
+bool Reference::bind(const RefValues &values, std::vector<TegulaTorchValue> &bound,
                      std::string &error) const {
   for (auto [name, type] : zip(names, types)) {
     auto found = values.find(name);
@@ -132,21 +132,15 @@ bool Reference::bind(const StringMap<RefValue> &values, std::vector<TegulaTorchV
     }
     TegulaTorchValue value = {};
     const RefValue &given = found->second;
-    if (auto *tensor = std::get_if<const Tensor *>(&given)) {
-      const Tensor *dense = *tensor;
-      if (dense->dtype() == TEGULA_I4 || dense->dtype() == TEGULA_U4) {
-        tegula_dtype wide = dense->dtype() == TEGULA_I4 ? TEGULA_I8 : TEGULA_U8;
-        unpacked.push_back(std::make_unique<Tensor>(*Tensor::make(wide, dense->shape())));
-        unpacked.back()->store(dense->doubles());
-        dense = unpacked.back().get();
-      }
+    if (auto *tensor = std::get_if<RefTensor>(&given)) {
       value.kind = TEGULA_TORCH_TENSOR;
-      value.tensor.data = const_cast<char *>(dense->data());
-      value.tensor.dtype =
-          find_if(dtypes, [&](auto pair) { return pair.first == dense->dtype(); })->second;
-      value.tensor.device = -1;
-      value.tensor.rank = dense->shape().size();
-      value.tensor.sizes = dense->shape().data();
+      value.tensor.data = tensor->data;
+      auto pair = find_if(dtypes, [&](auto pair) { return pair.first == tensor->dtype; });
+      assert(pair != std::end(dtypes) && "4-bit tensors are passed as 8-bit ones");
+      value.tensor.dtype = pair->second;
+      value.tensor.device = tensor->device;
+      value.tensor.rank = tensor->shape.size();
+      value.tensor.sizes = tensor->shape.data();
     } else if (auto *integer = std::get_if<int64_t>(&given)) {
       // An int fills a float parameter, as in Python.
       value.kind = type == "float" ? TEGULA_TORCH_FLOAT : TEGULA_TORCH_INT;
@@ -169,9 +163,8 @@ bool Reference::bind(const StringMap<RefValue> &values, std::vector<TegulaTorchV
   return true;
 }
 
-std::optional<std::vector<Tensor>> Reference::run(const StringMap<RefValue> &values, bool float64,
+std::optional<std::vector<Tensor>> Reference::run(const RefValues &values, bool float64,
                                                   std::string &error) const {
-  unpacked.clear();
   std::vector<TegulaTorchValue> bound;
   if (!bind(values, bound, error))
     return std::nullopt;
@@ -199,11 +192,10 @@ std::optional<std::vector<Tensor>> Reference::run(const StringMap<RefValue> &val
   return outputs;
 }
 
-std::optional<std::vector<double>> Reference::time(ArrayRef<StringMap<RefValue>> sets, unsigned calls,
+std::optional<std::vector<double>> Reference::time(ArrayRef<RefValues> sets, unsigned calls,
                                                    std::string &error) const {
-  unpacked.clear();
   std::vector<TegulaTorchValue> bound;
-  for (const StringMap<RefValue> &set : sets)
+  for (const RefValues &set : sets)
     if (!bind(set, bound, error))
       return std::nullopt;
   std::vector<double> seconds(calls);

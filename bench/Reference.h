@@ -10,7 +10,7 @@
 
 #include "bench/Tensor.h"
 #include "bench/TorchRef.h"
-#include "llvm/ADT/StringMap.h"
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
@@ -18,8 +18,22 @@
 
 namespace tegula::bench {
 
-/// What a parameter of a reference may stand for.
-using RefValue = std::variant<const Tensor *, int64_t, double, bool, std::vector<int64_t>>;
+/// A tensor of the caller's, in host memory (device -1) or in that of a CUDA device.
+struct RefTensor {
+  void *data = nullptr;
+  DType dtype = DType::F32;
+  llvm::ArrayRef<int64_t> shape;
+  int device = -1;
+
+  RefTensor(void *data, DType dtype, llvm::ArrayRef<int64_t> shape, int device)
+      : data(data), dtype(dtype), shape(shape), device(device) {}
+  RefTensor(const Tensor &tensor)
+      : data(const_cast<char *>(tensor.data())), dtype(tensor.dtype()), shape(tensor.shape()) {}
+};
+
+/// What a parameter of a reference may stand for. A 4-bit tensor is passed as one of 8 bits.
+using RefValue = std::variant<RefTensor, int64_t, double, bool, std::vector<int64_t>>;
+using RefValues = std::map<std::string, RefValue>;
 
 /// libtegula_torch, opened once per process and never closed (libtorch cannot be unloaded).
 class TorchLibrary {
@@ -42,25 +56,23 @@ public:
   const std::vector<std::string> &parameters() const { return names; }
 
   /// Runs it on values found by parameter name. In float64 the inputs are cast up first.
-  std::optional<std::vector<Tensor>> run(const llvm::StringMap<RefValue> &values, bool float64,
+  std::optional<std::vector<Tensor>> run(const RefValues &values, bool float64,
                                          std::string &error) const;
 
   /// Seconds of one call on each set of values in turn.
-  std::optional<std::vector<double>> time(llvm::ArrayRef<llvm::StringMap<RefValue>> sets, unsigned calls,
+  std::optional<std::vector<double>> time(llvm::ArrayRef<RefValues> sets, unsigned calls,
                                           std::string &error) const;
 
 private:
   Reference(const TegulaTorchApi &api) : api(api) {}
   bool describe(std::string &error);
-  bool bind(const llvm::StringMap<RefValue> &values, std::vector<TegulaTorchValue> &bound,
+  bool bind(const RefValues &values, std::vector<TegulaTorchValue> &bound,
             std::string &error) const;
 
   const TegulaTorchApi &api;
   TegulaTorchProgram *program = nullptr;
   std::string function;
   std::vector<std::string> names, types;
-  /// i4 and u4 tensors unpacked to bytes, which is how libtorch gets them.
-  mutable std::vector<std::unique_ptr<Tensor>> unpacked;
 };
 
 } // namespace tegula::bench

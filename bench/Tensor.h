@@ -1,4 +1,4 @@
-//===- Tensor.h - Tensors in host memory ---*- C++ -*-===//
+//===- Tensor.h - Tensors in host memory ------------------------------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,16 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // What inputs, outputs and references are made of while they are generated and compared: dense, in C
-// order, in memory of their own. i4 and u4 are packed two to a byte along the last dim, low nibble
-// first, each row beginning at a byte.
+// order, in memory of their own that begins at a cache line, so that every run finds it alike.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_BENCH_TENSOR_H
 #define TEGULA_BENCH_TENSOR_H
 
+#include "ir/DTypes.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/StringRef.h"
-#include "tegula/tegula.h"
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,45 +23,40 @@
 
 namespace tegula::bench {
 
-bool isFloat(tegula_dtype type);
-/// `f16`, `i64`, `bool`, ... as the language spells them.
-llvm::StringRef toString(tegula_dtype type);
-std::optional<tegula_dtype> parseDType(llvm::StringRef name);
 /// Half the distance from 1 to the next number: what rounding to a float type may do.
-double unitRoundoff(tegula_dtype type);
+double unitRoundoff(DType type);
 
 class Tensor {
 public:
   Tensor() = default;
-  /// Uninitialised memory. Asserts that the sizes are not negative; empty where memory is lacking.
-  static std::optional<Tensor> make(tegula_dtype type, llvm::ArrayRef<int64_t> shape);
+  /// Uninitialised memory. Nothing where it is lacking, or the bytes do not fit into 64 bits.
+  static std::optional<Tensor> make(DType type, llvm::ArrayRef<int64_t> shape);
 
-  tegula_dtype dtype() const { return type; }
+  DType dtype() const { return type; }
   llvm::ArrayRef<int64_t> shape() const { return dims; }
   int64_t elements() const;
   size_t bytes() const { return size; }
   char *data() { return memory.get(); }
   const char *data() const { return memory.get(); }
-  tegula_tensor view() const;
 
   /// The elements as doubles; i64 beyond 2^53 lose bits (integers() keeps them).
   std::vector<double> doubles() const;
   std::vector<int64_t> integers() const; // of integer and bool tensors
-  /// Stores rounded to nearest even, as a program stores; integers are expected to fit.
+  /// Stores rounded to nearest even, as a program stores; integers wrap.
   void store(llvm::ArrayRef<double> values);
 
 private:
+  /// Where element n stands: rows of 4-bit types begin at a byte.
+  int64_t position(int64_t n) const;
   struct Free {
     void operator()(char *memory) const;
   };
-  tegula_dtype type = TEGULA_F32;
+  DType type = DType::F32;
   std::vector<int64_t> dims;
+  int64_t columns = 1, paddedColumns = 1;
   size_t size = 0;
   std::unique_ptr<char[], Free> memory;
 };
-
-/// Bytes of a tensor; nothing where they do not fit into 63 bits.
-std::optional<int64_t> tensorBytes(tegula_dtype type, llvm::ArrayRef<int64_t> shape);
 
 /// `[2, 3]`
 std::string shapeText(llvm::ArrayRef<int64_t> shape);

@@ -16,19 +16,20 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+using namespace tegula;
 using namespace tegula::bench;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
 
-Tensor tensor(tegula_dtype type, std::vector<int64_t> shape, std::vector<double> values) {
+Tensor tensor(DType type, std::vector<int64_t> shape, std::vector<double> values) {
   Tensor made = std::move(*Tensor::make(type, shape));
   made.store(values);
   return made;
 }
 
-Tensor vec(tegula_dtype type, std::vector<double> values) {
+Tensor vec(DType type, std::vector<double> values) {
   return tensor(type, {int64_t(values.size())}, values);
 }
 
@@ -38,26 +39,26 @@ std::optional<double> none(llvm::StringRef) { return std::nullopt; }
 
 TEST(BenchTensor, RoundsAsStoringDoes) {
   // bf16 has 8 bits of significand: 1 + 2^-8 is halfway, and 1 is even.
-  EXPECT_THAT(vec(TEGULA_BF16, {1 + 0x1p-8, 1 + 3 * 0x1p-8, 1e39}).doubles(),
+  EXPECT_THAT(vec(DType::BF16, {1 + 0x1p-8, 1 + 3 * 0x1p-8, 1e39}).doubles(),
               ElementsAre(1, 1 + 0x1p-6, INFINITY));
-  EXPECT_THAT(vec(TEGULA_F16, {65504, 65520, 0x1p-24, -2.5}).doubles(),
+  EXPECT_THAT(vec(DType::F16, {65504, 65520, 0x1p-24, -2.5}).doubles(),
               ElementsAre(65504, INFINITY, 0x1p-24, -2.5));
-  EXPECT_THAT(vec(TEGULA_F8E5M2, {1.125, 57344}).doubles(), ElementsAre(1, 57344));
-  EXPECT_TRUE(std::isnan(vec(TEGULA_F8E4M3, {1000}).doubles()[0]));
-  EXPECT_THAT(vec(TEGULA_BOOL, {0, 3}).integers(), ElementsAre(0, 1));
-  EXPECT_THAT(vec(TEGULA_I64, {-5, 7}).integers(), ElementsAre(-5, 7));
+  EXPECT_THAT(vec(DType::F8E5M2, {1.125, 57344}).doubles(), ElementsAre(1, 57344));
+  EXPECT_TRUE(std::isnan(vec(DType::F8E4M3, {1000}).doubles()[0]));
+  EXPECT_THAT(vec(DType::Bool, {0, 3}).integers(), ElementsAre(0, 1));
+  EXPECT_THAT(vec(DType::I64, {-5, 7}).integers(), ElementsAre(-5, 7));
 }
 
 TEST(BenchTensor, PacksNibblesLowFirst) {
-  Tensor packed = tensor(TEGULA_I4, {2, 3}, {-8, 7, 1, 2, -1, 0});
+  Tensor packed = tensor(DType::I4, {2, 3}, {-8, 7, 1, 2, -1, 0});
   EXPECT_EQ(packed.bytes(), 4u);
   EXPECT_EQ(static_cast<unsigned char>(packed.data()[0]), 0x78);
   EXPECT_THAT(packed.integers(), ElementsAre(-8, 7, 1, 2, -1, 0));
 }
 
 TEST(BenchTensor, KnowsWhatDoesNotFit) {
-  EXPECT_FALSE(tensorBytes(TEGULA_F32, {int64_t(1) << 40, int64_t(1) << 40}));
-  EXPECT_EQ(tensorBytes(TEGULA_F32, {int64_t(1) << 40, int64_t(1) << 40, 0}), 0);
+  EXPECT_FALSE(Tensor::make(DType::F32, {int64_t(1) << 40, int64_t(1) << 40}));
+  EXPECT_EQ(Tensor::make(DType::F32, {int64_t(1) << 40, 0})->bytes(), 0u);
 }
 
 TEST(BenchRefFile, ReadsCasesAndInputs) {
@@ -112,7 +113,7 @@ TEST(BenchRefFile, EvaluatesExpressions) {
 TEST(BenchInputs, DependOnSeedAndNameAlone) {
   std::string error;
   auto filled = [&](const char *name, uint64_t seed) {
-    Tensor made = std::move(*Tensor::make(TEGULA_F32, {1000}));
+    Tensor made = std::move(*Tensor::make(DType::F32, {1000}));
     EXPECT_TRUE(fill(made, name, nullptr, seed, none, error));
     return made.doubles();
   };
@@ -128,7 +129,7 @@ TEST(BenchInputs, DependOnSeedAndNameAlone) {
   EXPECT_NEAR(sum / 1000, 0, 0.15);
   EXPECT_NEAR(squares / 1000, 1, 0.2);
 
-  Tensor ids = std::move(*Tensor::make(TEGULA_I64, {1000}));
+  Tensor ids = std::move(*Tensor::make(DType::I64, {1000}));
   InputSpec spec{"ids", InputSpec::Integers, {"2", "5"}};
   ASSERT_TRUE(fill(ids, "ids", &spec, 0, none, error));
   EXPECT_THAT(ids.integers(), testing::Each(testing::AllOf(testing::Ge(2), testing::Lt(5))));
@@ -138,47 +139,47 @@ TEST(BenchInputs, DependOnSeedAndNameAlone) {
 }
 
 TEST(BenchCompare, TakesWhatIsAsGoodAsLibtorch) {
-  Tensor exact = vec(TEGULA_F64, {1, 2, 3, 4});
-  Tensor torchs = vec(TEGULA_F32, {1, 2, 3.0001, 4});
-  EXPECT_TRUE(compare(vec(TEGULA_F32, {1, 2, 3, 4}), torchs, exact, 1, false).passed);
-  Comparison close = compare(vec(TEGULA_F32, {1, 2, 3.00015, 4}), torchs, exact, 1, false);
+  Tensor exact = vec(DType::F64, {1, 2, 3, 4});
+  Tensor torchs = vec(DType::F32, {1, 2, 3.0001, 4});
+  EXPECT_TRUE(compare(vec(DType::F32, {1, 2, 3, 4}), torchs, exact, 1, false).passed);
+  Comparison close = compare(vec(DType::F32, {1, 2, 3.00015, 4}), torchs, exact, 1, false);
   EXPECT_TRUE(close.passed) << close.reason;
   EXPECT_EQ(close.kernel.ulps[0], 3);
-  Comparison far = compare(vec(TEGULA_F32, {1, 2, 3.0005, 4}), torchs, exact, 1, false);
+  Comparison far = compare(vec(DType::F32, {1, 2, 3.0005, 4}), torchs, exact, 1, false);
   EXPECT_FALSE(far.passed);
   EXPECT_THAT(far.reason, HasSubstr("[2]"));
   EXPECT_TRUE(close.kernelBench);
 }
 
 TEST(BenchCompare, AllowsWhatDepthAndTypeAllow) {
-  Tensor exact = vec(TEGULA_F64, {1});
-  Tensor torchs = vec(TEGULA_F32, {1});
-  Tensor off = vec(TEGULA_F32, {1 + 40 * 0x1p-23});
+  Tensor exact = vec(DType::F64, {1});
+  Tensor torchs = vec(DType::F32, {1});
+  Tensor off = vec(DType::F32, {1 + 40 * 0x1p-23});
   EXPECT_FALSE(compare(off, torchs, exact, 1, false).passed);
   EXPECT_TRUE(compare(off, torchs, exact, 4096, false).passed);
   // The nearest bf16 to the exact value is right, whatever libtorch has.
-  EXPECT_TRUE(compare(vec(TEGULA_BF16, {1}), vec(TEGULA_BF16, {1}),
-                      vec(TEGULA_F64, {1 + 0x1p-9}), 1, false).passed);
-  EXPECT_FALSE(compare(vec(TEGULA_BF16, {1 + 0x1p-6}), vec(TEGULA_BF16, {1}), exact, 1, false).passed);
+  EXPECT_TRUE(compare(vec(DType::BF16, {1}), vec(DType::BF16, {1}),
+                      vec(DType::F64, {1 + 0x1p-9}), 1, false).passed);
+  EXPECT_FALSE(compare(vec(DType::BF16, {1 + 0x1p-6}), vec(DType::BF16, {1}), exact, 1, false).passed);
 }
 
 TEST(BenchCompare, JudgesWhatIsNotFinite) {
   double nan = std::nan("");
-  Tensor exact = vec(TEGULA_F64, {nan, INFINITY, 70000, 1});
-  Tensor torchs = vec(TEGULA_F16, {nan, INFINITY, INFINITY, 1});
+  Tensor exact = vec(DType::F64, {nan, INFINITY, 70000, 1});
+  Tensor torchs = vec(DType::F16, {nan, INFINITY, INFINITY, 1});
   EXPECT_TRUE(compare(torchs, torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(TEGULA_F16, {0, INFINITY, INFINITY, 1}), torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(TEGULA_F16, {nan, -INFINITY, INFINITY, 1}), torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(TEGULA_F16, {nan, INFINITY, INFINITY, nan}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(compare(vec(DType::F16, {0, INFINITY, INFINITY, 1}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(compare(vec(DType::F16, {nan, -INFINITY, INFINITY, 1}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(compare(vec(DType::F16, {nan, INFINITY, INFINITY, nan}), torchs, exact, 1, false).passed);
 }
 
 TEST(BenchCompare, WantsIntegersExactly) {
-  Tensor exact = vec(TEGULA_I64, {1, 2}), torchs = vec(TEGULA_I64, {1, 3});
-  EXPECT_TRUE(compare(vec(TEGULA_I64, {1, 2}), torchs, exact, 1, false).passed);
-  EXPECT_TRUE(compare(vec(TEGULA_I64, {1, 3}), torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(TEGULA_I64, {2, 2}), torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(TEGULA_I64, {1, 2, 3}), torchs, exact, 1, false).passed);
-  EXPECT_FALSE(compare(vec(TEGULA_F32, {1}), vec(TEGULA_F32, {1}), vec(TEGULA_F64, {1.00001}), 1, true)
+  Tensor exact = vec(DType::I64, {1, 2}), torchs = vec(DType::I64, {1, 3});
+  EXPECT_TRUE(compare(vec(DType::I64, {1, 2}), torchs, exact, 1, false).passed);
+  EXPECT_TRUE(compare(vec(DType::I64, {1, 3}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(compare(vec(DType::I64, {2, 2}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(compare(vec(DType::I64, {1, 2, 3}), torchs, exact, 1, false).passed);
+  EXPECT_FALSE(compare(vec(DType::F32, {1}), vec(DType::F32, {1}), vec(DType::F64, {1.00001}), 1, true)
                    .passed);
 }
 
@@ -203,16 +204,16 @@ TEST_F(BenchTorch, RunsTextOnOurBuffers) {
   auto ref = reference("def ref(x, k: int, eps: float, s: List[int]):\n"
                        "    return torch.sum(x * k + eps, 1), x.sum() + s[1]\n");
   EXPECT_THAT(ref->parameters(), ElementsAre("x", "k", "eps", "s"));
-  Tensor x = tensor(TEGULA_F32, {2, 2}, {1, 2, 3, 4});
-  llvm::StringMap<RefValue> values;
-  values["x"] = &x;
-  values["k"] = int64_t(2);
-  values["eps"] = 0.5;
-  values["s"] = std::vector<int64_t>{7, 100};
+  Tensor x = tensor(DType::F32, {2, 2}, {1, 2, 3, 4});
+  RefValues values;
+  values.insert_or_assign("x", RefTensor(x));
+  values.insert_or_assign("k", int64_t(2));
+  values.insert_or_assign("eps", 0.5);
+  values.insert_or_assign("s", std::vector<int64_t>{7, 100});
   auto outputs = ref->run(values, false, error);
   ASSERT_TRUE(outputs) << error;
   ASSERT_EQ(outputs->size(), 2u);
-  EXPECT_EQ((*outputs)[0].dtype(), TEGULA_F32);
+  EXPECT_EQ((*outputs)[0].dtype(), DType::F32);
   EXPECT_THAT((*outputs)[0].doubles(), ElementsAre(7, 15));
   EXPECT_TRUE((*outputs)[1].shape().empty());
   EXPECT_THAT((*outputs)[1].doubles(), ElementsAre(110));
@@ -223,33 +224,33 @@ TEST_F(BenchTorch, RunsTextOnOurBuffers) {
 
 TEST_F(BenchTorch, RunsInFloat64) {
   auto ref = reference("def ref(x):\n    return torch.exp(x) + torch.ones([1])\n");
-  Tensor x = vec(TEGULA_F32, {1});
-  llvm::StringMap<RefValue> values;
-  values["x"] = &x;
+  Tensor x = vec(DType::F32, {1});
+  RefValues values;
+  values.insert_or_assign("x", RefTensor(x));
   auto wide = ref->run(values, true, error);
   ASSERT_TRUE(wide) << error;
-  EXPECT_EQ((*wide)[0].dtype(), TEGULA_F64);
+  EXPECT_EQ((*wide)[0].dtype(), DType::F64);
   EXPECT_DOUBLE_EQ((*wide)[0].doubles()[0], std::exp(1.0) + 1);
-  EXPECT_EQ((*ref->run(values, false, error))[0].dtype(), TEGULA_F32);
+  EXPECT_EQ((*ref->run(values, false, error))[0].dtype(), DType::F32);
 }
 
 TEST_F(BenchTorch, TakesEveryType) {
   auto ref = reference("def ref(x):\n    return x\n");
-  for (auto type : {TEGULA_F64, TEGULA_F16, TEGULA_BF16, TEGULA_F8E4M3, TEGULA_F8E5M2, TEGULA_I64,
-                    TEGULA_I32, TEGULA_I16, TEGULA_I8, TEGULA_U8, TEGULA_BOOL}) {
+  for (auto type : {DType::F64, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2, DType::I64,
+                    DType::I32, DType::I16, DType::I8, DType::U8, DType::Bool}) {
     Tensor x = vec(type, {1, 0, 1});
-    llvm::StringMap<RefValue> values;
-    values["x"] = &x;
+    RefValues values;
+    values.insert_or_assign("x", RefTensor(x));
     auto outputs = ref->run(values, false, error);
     ASSERT_TRUE(outputs) << error;
     EXPECT_EQ((*outputs)[0].dtype(), type);
     EXPECT_EQ((*outputs)[0].doubles(), x.doubles());
   }
-  Tensor empty = tensor(TEGULA_F32, {0, 3}, {}), nibbles = vec(TEGULA_I4, {-3, 5});
-  llvm::StringMap<RefValue> values;
-  values["x"] = &empty;
+  Tensor empty = tensor(DType::F32, {0, 3}, {}), bytes = vec(DType::I8, {-3, 5});
+  RefValues values;
+  values.insert_or_assign("x", RefTensor(empty));
   EXPECT_THAT((*ref->run(values, false, error))[0].shape(), ElementsAre(0, 3));
-  values["x"] = &nibbles;
+  values.insert_or_assign("x", RefTensor(bytes));
   EXPECT_THAT((*ref->run(values, false, error))[0].integers(), ElementsAre(-3, 5));
 }
 
@@ -260,9 +261,10 @@ TEST_F(BenchTorch, ReportsErrorsAsText) {
   EXPECT_THAT(error, HasSubstr("'ref'"));
   EXPECT_FALSE(Reference::load(*api, "/no/such/file.pt", error));
   auto ref = reference("def ref(x, y):\n    return torch.matmul(x, y)\n");
-  Tensor x = tensor(TEGULA_F32, {2, 3}, std::vector<double>(6));
-  llvm::StringMap<RefValue> values;
-  values["x"] = values["y"] = &x;
+  Tensor x = tensor(DType::F32, {2, 3}, std::vector<double>(6));
+  RefValues values;
+  values.emplace("x", RefTensor(x));
+  values.emplace("y", RefTensor(x));
   EXPECT_FALSE(ref->run(values, false, error));
   EXPECT_THAT(error, HasSubstr("mat1 and mat2"));
   auto text = reference("def ref():\n    return 'a'\n");
@@ -271,12 +273,12 @@ TEST_F(BenchTorch, ReportsErrorsAsText) {
 
 TEST_F(BenchTorch, TimesCallsOnSetsInTurn) {
   auto ref = reference("def ref(x):\n    return torch.exp(x)\n");
-  Tensor small = tensor(TEGULA_F32, {1}, {1});
-  Tensor large = std::move(*Tensor::make(TEGULA_F32, {1 << 22}));
+  Tensor small = tensor(DType::F32, {1}, {1});
+  Tensor large = std::move(*Tensor::make(DType::F32, {1 << 22}));
   ASSERT_TRUE(fill(large, "x", nullptr, 0, none, error));
-  llvm::StringMap<RefValue> one, two;
-  one["x"] = &small;
-  two["x"] = &large;
+  RefValues one, two;
+  one.insert_or_assign("x", RefTensor(small));
+  two.insert_or_assign("x", RefTensor(large));
   auto seconds = ref->time({one, two}, 6, error);
   ASSERT_TRUE(seconds) << error;
   ASSERT_EQ(seconds->size(), 6u);

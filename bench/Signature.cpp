@@ -1,0 +1,208 @@
+//===- Signature.cpp - What a kernel's parameters are called -----------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Signature.h"
+
+#include "bench/RefFile.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace tegula::bench {
+namespace {
+
+/// A whole number, perhaps written as an expression of numbers.
+std::optional<int64_t> parseInteger(StringRef text) {
+  std::string error;
+  std::optional<double> value =
+      evaluate(text, [](StringRef) { return std::optional<double>(); }, error);
+  if (!value || *value != std::floor(*value) || std::fabs(*value) > 0x1p53) {
+    int64_t exact; // beyond 2^53
+    return text.getAsInteger(10, exact) ? std::nullopt : std::optional(exact);
+  }
+  return static_cast<int64_t>(*value);
+}
+
+std::optional<double> parseNumber(StringRef text) {
+  std::string error;
+  return evaluate(
+      text,
+      [](StringRef name) -> std::optional<double> {
+        if (name == "inf")
+          return INFINITY;
+        if (name == "pi")
+          return M_PI;
+        return std::nullopt;
+      },
+      error);
+}
+
+std::optional<bool> parseBool(StringRef text) {
+  if (text == "true" || text == "True")
+    return true;
+  if (text == "false" || text == "False")
+    return false;
+  return std::nullopt;
+}
+
+/// `(2, 3)`, `[2, 3]`, `2` or `()`.
+std::optional<std::vector<int64_t>> parseTuple(StringRef text) {
+  text = text.trim();
+  if (text.starts_with("(") || text.starts_with("["))
+    text = text.drop_front().drop_back();
+  std::vector<int64_t> values;
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    if (part.trim().empty())
+      continue;
+    std::optional<int64_t> value = parseInteger(part.trim());
+    if (!value)
+      return std::nullopt;
+    values.push_back(*value);
+  }
+  return values;
+}
+
+} // namespace
+
+std::string Instance::key() const {
+  std::string text;
+  raw_string_ostream stream(text);
+  for (const auto &[name, type] : options.types)
+    stream << name << '=' << toString(type) << ' ';
+  stream << options.ellipsisRank.value_or(0) << ' ';
+  for (const auto &[name, value] : options.constants) {
+    stream << name << '=';
+    std::visit(
+        [&](const auto &held) {
+          using Held = std::decay_t<decltype(held)>;
+          if constexpr (std::is_same_v<Held, std::vector<int64_t>>)
+            interleaveComma(held, stream);
+          else if constexpr (std::is_same_v<Held, double>)
+            stream << bit_cast<uint64_t>(held);
+          else
+            stream << held;
+        },
+        value);
+    stream << ' ';
+  }
+  interleaveComma(options.givenOptionals, stream);
+  return text;
+}
+
+Signature::Signature(const ast::Kernel &kernel) {
+  auto note = [&](const ast::Param &param) {
+    for (const ast::Dim &dim : param.dims)
+      hasEllipsis |= dim.ellipsis;
+    StringRef type = param.type.name;
+    if (!type.empty() && type[0] >= 'A' && type[0] <= 'Z' && !is_contained(genericTypes, type))
+      genericTypes.push_back(type.str());
+  };
+  for (const ast::Param &param : kernel.params) {
+    note(param);
+    Parameter one;
+    one.name = param.name.name;
+    one.type = param.type.name;
+    one.isOptional = param.defaultValue != nullptr;
+    one.isInout = param.isInout;
+    one.dims = param.dims.size();
+    for (size_t i = 0; i < param.dims.size(); ++i)
+      if (param.dims[i].ellipsis)
+        one.ellipsisAt = i;
+    bool isNumber = one.type == "int" || one.type == "float";
+    one.kind = isNumber || (one.type == "bool" && !param.hasDims)
+                   ? (param.hasDims ? Parameter::Tuple : Parameter::Constant)
+               : param.hasDims ? Parameter::Tensor
+                               : Parameter::Scalar;
+    parameters.push_back(std::move(one));
+  }
+  for (const ast::Param &param : kernel.outputs)
+    note(param);
+}
+
+const Signature::Parameter *Signature::find(StringRef name) const {
+  auto found = find_if(parameters, [&](const Parameter &one) { return name == one.name; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+bool Signature::sort(const Settings &settings, Instance &instance, std::string &error) const {
+  for (const auto &[name, text] : settings) {
+    auto fail = [&, &name = name, &text = text](const char *expected) {
+      error = name + " takes " + expected + ", got '" + text + "'";
+      return false;
+    };
+    if (name == "...") {
+      std::optional<std::vector<int64_t>> dims = parseTuple(text);
+      if (!dims || any_of(*dims, [](int64_t dim) { return dim < 0; }))
+        return fail("a tuple of sizes");
+      instance.ellipsis = *dims;
+      instance.options.ellipsisRank = dims->size();
+      continue;
+    }
+    if (is_contained(genericTypes, name)) {
+      auto type = parseDType(text);
+      if (!type)
+        return fail("a type such as f32");
+      instance.options.types[name] = *type;
+      continue;
+    }
+    const Parameter *parameter = find(name);
+    if (!parameter) {
+      std::optional<int64_t> size = parseInteger(text);
+      if (!size || *size < 0)
+        return fail("a size of 0 or more");
+      instance.sizes[name] = *size;
+      continue;
+    }
+    switch (parameter->kind) {
+    case Parameter::Tensor:
+      error = "'" + name + "' is a tensor, which takes no value here";
+      return false;
+    case Parameter::Scalar: {
+      std::optional<bool> truth = parseBool(text);
+      std::optional<double> value = truth ? std::optional<double>(*truth) : parseNumber(text);
+      if (!value)
+        return fail("a number");
+      instance.scalars[name] = *value;
+      break;
+    }
+    case Parameter::Tuple: {
+      std::optional<std::vector<int64_t>> values = parseTuple(text);
+      if (!values || values->empty())
+        return fail("an integer or a tuple of them");
+      if (values->size() == 1)
+        instance.options.constants[name] = values->front();
+      else
+        instance.options.constants[name] = *values;
+      break;
+    }
+    case Parameter::Constant:
+      if (parameter->type == "bool") {
+        std::optional<bool> truth = parseBool(text);
+        if (!truth)
+          return fail("true or false");
+        instance.options.constants[name] = *truth;
+      } else if (parameter->type == "int") {
+        std::optional<int64_t> value = parseInteger(text);
+        if (!value)
+          return fail("an integer");
+        instance.options.constants[name] = *value;
+      } else {
+        std::optional<double> value = parseNumber(text);
+        if (!value)
+          return fail("a number");
+        instance.options.constants[name] = *value;
+      }
+    }
+  }
+  return true;
+}
+
+} // namespace tegula::bench

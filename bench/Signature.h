@@ -1,0 +1,59 @@
+//===- Signature.h - What a kernel's parameters are called -------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A case of a reference, and the command line, give values by name: `M=64, eps=1e-3, T=f16, step=7`.
+// The declaration of the kernel says which of them is a size, a constant, a type or a scalar.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_BENCH_SIGNATURE_H
+#define TEGULA_BENCH_SIGNATURE_H
+
+#include "frontend/AST.h"
+#include "frontend/Check.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tegula::bench {
+
+/// Values by name, as text.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// Settings sorted by what they are.
+struct Instance {
+  InstanceOptions options; // constants, types, rank of `...`; the caller adds optional tensors
+  std::map<std::string, int64_t> sizes;
+  std::vector<int64_t> ellipsis;
+  std::map<std::string, double> scalars;
+  /// Two instances with equal keys are the same compiled kernel, run at other sizes.
+  std::string key() const;
+};
+
+struct Signature {
+  struct Parameter {
+    enum Kind { Tensor, Scalar, Constant, Tuple } kind = Tensor;
+    std::string name, type;
+    bool isOptional = false, isInout = false;
+    int ellipsisAt = -1; // position of `...` among the written dims
+    unsigned dims = 0;   // written dims, `...` included
+  };
+  std::vector<Parameter> parameters;
+  std::vector<std::string> genericTypes;
+  bool hasEllipsis = false;
+
+  explicit Signature(const ast::Kernel &kernel);
+  const Parameter *find(llvm::StringRef name) const;
+
+  /// False, with an error, where a value is not one of its kind. A name that is no parameter or type is
+  /// taken for a size.
+  bool sort(const Settings &settings, Instance &instance, std::string &error) const;
+};
+
+} // namespace tegula::bench
+
+#endif // TEGULA_BENCH_SIGNATURE_H
