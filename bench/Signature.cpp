@@ -76,7 +76,7 @@ std::string Instance::key() const {
   std::string text;
   raw_string_ostream stream(text);
   for (const auto &[name, type] : options.types)
-    stream << name << '=' << toString(type) << ' ';
+    stream << name << '=' << checked::toString(type) << ' ';
   stream << options.ellipsisRank.value_or(0) << ' ';
   for (const auto &[name, value] : options.constants) {
     stream << name << '=';
@@ -147,7 +147,7 @@ bool Signature::sort(const Settings &settings, Instance &instance, std::string &
       continue;
     }
     if (is_contained(genericTypes, name)) {
-      auto type = parseDType(text);
+      std::optional<checked::DType> type = checked::parseDType(text);
       if (!type)
         return fail("a type such as f32");
       instance.options.types[name] = *type;
