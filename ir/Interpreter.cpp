@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Interpreter.h"
+#include "ir/Guards.h"
 #include "ir/interpreter/Impl.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -60,6 +61,49 @@ std::string Frame::describe(const TensorState &tensor, llvm::ArrayRef<int64_t> s
   llvm::interleaveComma(tensor.shape, os);
   os << "])";
   return text;
+}
+
+bool Frame::fromAnotherPoint(uint64_t when) const {
+  for (const Level &level : levels)
+    if (when >= level.begin && when < level.point)
+      return true;
+  return false;
+}
+
+bool Frame::checkRead(const Node *node, const TensorState &tensor, int64_t position,
+                      llvm::ArrayRef<int64_t> subscripts) {
+  if (tensor.isInput)
+    return true;
+  uint64_t when = tensor.stamps[position] / 2;
+  if (when < tensor.born) {
+    report(node, InterpreterError::Undefined,
+           describe(tensor, subscripts) + " is read before anything has defined it");
+    return false;
+  }
+  if (fromAnotherPoint(when))
+    report(node, InterpreterError::Race,
+           describe(tensor, subscripts) +
+               " is read by one point of a parallel and written by another");
+  return true;
+}
+
+bool Frame::checkWrite(const Node *node, TensorState &tensor, int64_t position,
+                       llvm::ArrayRef<int64_t> subscripts, bool add) {
+  uint64_t &stamp = tensor.stamps[position];
+  uint64_t when = stamp / 2;
+  bool defined = when >= tensor.born;
+  if (add && !defined) {
+    report(node, InterpreterError::Undefined,
+           describe(tensor, subscripts) + " is added to before anything has defined it");
+    return false;
+  }
+  bool bothAdd = add && (stamp & 1);
+  if (defined && !bothAdd && fromAnotherPoint(when))
+    report(node, InterpreterError::Race,
+           describe(tensor, subscripts) + " is written by two points of a parallel");
+  stamp = clock * 2 + (add ? 1 : 0);
+  ++tensor.version;
+  return true;
 }
 
 void Frame::allocate(const Node *node, TensorState &tensor) {
@@ -295,31 +339,25 @@ private:
     return true;
   }
 
-  /// All but InBounds, which the accesses themselves check.
   bool checkGuards() {
-    if (!frame.options.checkGuards)
+    if (!frame.options.checkGuards || kernel.getGuards().empty())
       return true;
-    for (Attribute attr : kernel.getGuardAttrs()) {
-      auto guard = cast<tgl::GuardAttr>(attr);
-      if (guard.getKind() == tgl::GuardKind::InBounds)
-        continue;
-      std::optional<int64_t> lhs = compiler.sizeValue(guard.getLhs());
-      std::optional<int64_t> rhs = compiler.sizeValue(guard.getRhs());
-      bool holds = false;
-      if (lhs && rhs) {
-        switch (guard.getKind()) {
-        case tgl::GuardKind::NonNegative: holds = *lhs >= 0; break;
-        case tgl::GuardKind::Zero: holds = *lhs == 0; break;
-        case tgl::GuardKind::NonZero: holds = *lhs != 0; break;
-        case tgl::GuardKind::Divides:
-          holds = *rhs == 1 || *rhs == -1 || (*rhs != 0 && *lhs % *rhs == 0);
-          break;
-        case tgl::GuardKind::InBounds: break;
-        }
-      }
-      if (!holds)
-        return fail(InterpreterError::Guard, guard.getMessage());
-    }
+    std::vector<SizeSpec> sizeSpecs;
+    std::vector<GuardSpec> guardSpecs;
+    launchSpecs(kernel, sizeSpecs, guardSpecs);
+    std::string error;
+    std::optional<LaunchChecks> checks = LaunchChecks::make(sizeSpecs, guardSpecs, error);
+    if (!checks)
+      return fail(InterpreterError::Invalid, error);
+    auto dimOf = [&](unsigned argument, unsigned dim) {
+      if (const HostTensor *tensor = tensorOfArgument[argument])
+        return tensor->shape[dim];
+      auto type = cast<tgl::TglTensorType>(kernel.getArgumentTypes()[argument]);
+      return *compiler.sizeValue(type.getDim(dim)); // bindSizes has seen to it
+    };
+    llvm::SmallVector<int64_t> values;
+    if (std::optional<GuardFailure> failure = checks->run(dimOf, values))
+      return fail(InterpreterError::Guard, failure->message);
     return true;
   }
 

@@ -134,14 +134,6 @@ public:
       frame.report(this, InterpreterError::OutOfBounds,
                    Frame::describe(state, at) + " is outside the tensor");
   }
-
-  /// True when the stamp is that of another point of a parallel that is running.
-  static bool fromAnotherPoint(const Frame &frame, uint64_t when) {
-    for (const Level &level : frame.levels)
-      if (when >= level.begin && when < level.point)
-        return true;
-    return false;
-  }
 };
 
 class ReadNode final : public AccessNode {
@@ -169,18 +161,8 @@ public:
         reportOutside(frame, state, at);
       return setFill(frame);
     }
-    if (!state.isInput) {
-      uint64_t stamp = state.stamps[*position], when = stamp / 2;
-      if (when < state.born) {
-        frame.report(this, InterpreterError::Undefined,
-                     Frame::describe(state, at) + " is read before anything has defined it");
-        return setZero(frame);
-      }
-      if (fromAnotherPoint(frame, when))
-        frame.report(this, InterpreterError::Race,
-                     Frame::describe(state, at) +
-                         " is read by one point of a parallel and written by another");
-    }
+    if (!frame.checkRead(this, state, *position, at))
+      return setZero(frame);
     switch (kind) {
     case Kind::F64: return frame.set(value, loadFloat(state.dtype, state.data, *position));
     case Kind::F32: return frame.set(value, float(loadFloat(state.dtype, state.data, *position)));
@@ -208,21 +190,8 @@ public:
     std::optional<int64_t> position = locate(frame, state, at);
     if (!position)
       return reportOutside(frame, state, at);
-    uint64_t &stamp = state.stamps[*position];
-    uint64_t when = stamp / 2;
-    bool defined = when >= state.born;
-    if (add && !defined) {
-      frame.report(this, InterpreterError::Undefined,
-                   Frame::describe(state, at) + " is added to before anything has defined it");
-      return;
-    }
-    bool bothAdd = add && (stamp & 1);
-    if (defined && !bothAdd && fromAnotherPoint(frame, when))
-      frame.report(this, InterpreterError::Race,
-                   Frame::describe(state, at) + " is written by two points of a parallel");
-    stamp = frame.clock * 2 + (add ? 1 : 0);
-    ++state.version;
-    store(frame, state, *position);
+    if (frame.checkWrite(this, state, *position, at, add))
+      store(frame, state, *position);
   }
 
 private:

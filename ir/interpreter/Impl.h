@@ -65,6 +65,13 @@ public:
   /// Makes a temporary anew.
   void allocate(const Node *node, TensorState &tensor);
   static std::string describe(const TensorState &tensor, llvm::ArrayRef<int64_t> subscripts);
+  /// Before an element is read: false, reported, where nothing has defined it; reports a race.
+  bool checkRead(const Node *node, const TensorState &tensor, int64_t position,
+                 llvm::ArrayRef<int64_t> subscripts);
+  /// Before an element is written: false, reported, where `add` meets what nothing has defined;
+  /// reports a race. Marks the element.
+  bool checkWrite(const Node *node, TensorState &tensor, int64_t position,
+                  llvm::ArrayRef<int64_t> subscripts, bool add = false);
 
   const InterpreterOptions &options;
   std::vector<int64_t> slots;
@@ -77,6 +84,8 @@ public:
   std::vector<InterpreterError> errors;
 
 private:
+  /// True when another point of a parallel that is running wrote at that time.
+  bool fromAnotherPoint(uint64_t when) const;
   llvm::DenseSet<std::pair<const Node *, unsigned>> reported;
 };
 

@@ -551,6 +551,27 @@ TEST_F(Interpreter, Sorting) {
   expectValues(scan("sort", vec({5, -3, 4}, DType::I64), "i64", "i64"), {-3, 4, 5});
 }
 
+TEST_F(Interpreter, SortsRowsInPlace) {
+  llvm::StringRef text = R"(
+    tgl.kernel @k(%y: !tgl.tensor<[M, N], f16> {tgl.name = "y", tgl.role = "inout"},
+                  %p: !tgl.tensor<[M, N], i64> {tgl.name = "p", tgl.role = "inout"})
+        sizes [M = 0 : 0, N = 0 : 1] {
+      tgl.parallel (%i = 0 to M) {
+        tgl.sort %y, %p[%i] ORDER : !tgl.tensor<[M, N], f16>, !tgl.tensor<[M, N], i64>
+      }
+    })";
+  HostTensor y = tensor(DType::F16, {2, 3}, {3, nan, 1, 2, 1, 2});
+  HostTensor p = tensor(DType::I64, {2, 3}, {10, 11, 12, 20, 21, 22});
+  InterpreterResult result = run(replace(text.str(), {{"ORDER", ""}}), {y, p});
+  expectOk(result);
+  expectValues(result.outputs[0], {1, 3, nan, 1, 2, 2});
+  expectValues(result.outputs[1], {12, 10, 11, 21, 20, 22});
+  result = run(replace(text.str(), {{"ORDER", "descending"}}), {y, p});
+  expectOk(result);
+  expectValues(result.outputs[0], {nan, 3, 1, 2, 2, 1});
+  expectValues(result.outputs[1], {11, 10, 12, 20, 22, 21});
+}
+
 TEST_F(Interpreter, Recurrence) {
   llvm::StringRef text = R"(
     tgl.kernel @k(%a: !tgl.tensor<[N], f32> {tgl.name = "a", tgl.role = "in"},
@@ -979,7 +1000,8 @@ TEST_F(Interpreter, SizesAndGuards) {
                   %w: !tgl.tensor<[2*N], f32> {tgl.name = "w", tgl.role = "in"},
                   %y: !tgl.tensor<[P], f32> {tgl.name = "y", tgl.role = "out"})
         sizes [M = 0 : 0, N = 0 : 1, P = M floordiv N]
-        guards [divides M, N : "M must be a multiple of N"] {
+        guards [divides M, N : "M must be a multiple of N",
+                inbounds d0 + 2, M for 0 to N : "x[i + 2] leaves x"] {
       %s = tgl.index M + 10*N + 100*P
       %t = arith.index_cast %s : index to i64
       %f = arith.sitofp %t : i64 to f32
@@ -993,6 +1015,7 @@ TEST_F(Interpreter, SizesAndGuards) {
   expectOk(result);
   expectValues(result.outputs[0], {224, 224});
   expectError(run(text, {x(5, 2), w(4)}), InterpreterError::Guard, "M must be a multiple of N");
+  expectError(run(text, {x(2, 2), w(4)}), InterpreterError::Guard, "x[i + 2] leaves x");
   expectError(run(text, {x(4, 2), w(5)}), InterpreterError::Invalid,
               "dim 0 of 'w' is 5, expected 2*N = 4");
   expectError(run(text, {x(4, 0), w(0)}), InterpreterError::Invalid, "size 'P' = M//N divides");
