@@ -16,8 +16,8 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Dev CACHE STRING "Dev, Release or Debug" FORCE)
 endif()
 # Dev: what daily work needs. -O1 halves compile time against -O2; assertions stay on.
-set(CMAKE_CXX_FLAGS_DEV "-O1" CACHE STRING "")
-set(CMAKE_C_FLAGS_DEV "-O1" CACHE STRING "")
+set(CMAKE_CXX_FLAGS_DEV "-O1" CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS_DEV "-O1" CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "" FORCE)
 
 find_program(CCACHE ccache)
