@@ -186,6 +186,8 @@ void Checker::unknownName(const ast::Ident &name, bool isCall) {
   if (reportInvention(name.name, name.span, isCall ? Invention::Function : Invention::Value))
     return;
   if (!isCall) {
+    if (reportDefinedLater(name))
+      return;
     Report record = report(Code::UnknownName, name.span, "unknown name '" + name.name + "'");
     llvm::StringRef near = nearestName(name.name, visibleNames());
     if (!near.empty())
@@ -195,8 +197,44 @@ void Checker::unknownName(const ast::Ident &name, bool isCall) {
       record.note("a type converts a value: " + name.name + "(v)");
     return;
   }
-  Report record =
-      report(Code::UnknownFunction, name.span, "unknown function '" + name.name + "'");
+  unknownFunction(name, Code::UnknownFunction);
+}
+
+std::optional<Span> Checker::definedLater(llvm::StringRef name) {
+  std::optional<Span> found;
+  auto visit = [&](auto &&visit, llvm::ArrayRef<ast::StmtPtr> body) -> void {
+    for (const ast::StmtPtr &stmt : body) {
+      for (const ast::Target &target : stmt->targets)
+        if (target.name.name == name && !found)
+          found = target.span;
+      visit(visit, stmt->body);
+    }
+  };
+  visit(visit, frame->kernel->body);
+  return found;
+}
+
+bool Checker::reportDefinedLater(const ast::Ident &name) {
+  // Inside of a fn the kernel's names mean nothing.
+  if (!expansions.empty() && !expansions.back().isKernel)
+    return false;
+  std::optional<Span> later = definedLater(name.name);
+  if (!later)
+    return false;
+  bool before = later->begin < name.span.begin && later->file == name.span.file;
+  report(Code::ReadBeforeDefined, name.span,
+         before ? "'" + name.name + "' ended with the loop or block that defines it"
+                : "'" + name.name + "' is read before it is defined")
+      .note(before ? "defined here; what a loop changes and leaves behind is a 'state'"
+                   : "defined here; equations run in order",
+            *later);
+  return true;
+}
+
+void Checker::unknownFunction(const ast::Ident &name, Code code) {
+  bool isKernel = code == Code::UnknownKernel;
+  Report record = report(code, name.span,
+                         (isKernel ? "unknown kernel '" : "unknown function '") + name.name + "'");
   std::vector<llvm::StringRef> names = module.kernelNames();
   llvm::append_range(names, module.fnNames());
   for (llvm::StringRef builtin : {

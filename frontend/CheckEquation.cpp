@@ -653,7 +653,10 @@ void Checker::requireCovered(TensorInfo &info, Span readSpan, bool atEnd) {
     info.isComplete = true;
     return;
   }
-  if (outcome.verdict == Verdict::Depends && !outcome.suffices.empty()) {
+  bool canHold = llvm::none_of(outcome.suffices, [](const Condition &condition) {
+    return condition.kind == Condition::NonNegative && condition.lhs.asConstant().value_or(0) < 0;
+  });
+  if (outcome.verdict == Verdict::Depends && !outcome.suffices.empty() && canHold) {
     for (const Condition &condition : outcome.suffices) {
       addGuard(condition.kind == Condition::Zero      ? Guard::Zero
                : condition.kind == Condition::NonZero ? Guard::NonZero

@@ -139,7 +139,8 @@ Value Checker::negate(const Value &a, Span span) {
 Value Checker::evalUnary(const ast::Expr &e) {
   if (e.unaryOp == ast::UnaryOp::Not) {
     Value value = eval(*e.operands[0]);
-    const Expr *operand = condition(value, e.operands[0]->span, "'not'");
+    const Expr *operand =
+        condition(value, e.operands[0]->span, "'not'", Code::OperandType);
     if (!operand)
       return {};
     if (std::optional<bool> known = boolOf(operand))
@@ -339,12 +340,13 @@ Value Checker::power(const Value &a, const Value &b, Span span) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-const checked::Expr *Checker::condition(const Value &value, Span span, llvm::StringRef what) {
+const checked::Expr *Checker::condition(const Value &value, Span span, llvm::StringRef what,
+                                        Code code) {
   if (value.isPoison())
     return nullptr;
   if (value.expr->type == DType::Bool)
     return value.expr;
-  Report record = report(Code::NotABool, span,
+  Report record = report(code, span,
                          what + llvm::Twine(" expects a condition, got ") +
                              toString(typeAlone(value)));
   record.note("compare the value: v != 0");
@@ -364,7 +366,7 @@ Value Checker::evalLogic(const ast::Expr &e) {
     left = left->operands[0].get();
   }
   llvm::StringRef name = isAnd ? "'and'" : "'or'";
-  const Expr *result = condition(eval(*left), left->span, name);
+  const Expr *result = condition(eval(*left), left->span, name, Code::OperandType);
   Trimmed trimmed(path);
   Saved savedDead(dead);
   bool failed = !result;
@@ -378,7 +380,8 @@ Value Checker::evalLogic(const ast::Expr &e) {
         path.push_back({result, isAnd});
       }
     }
-    const Expr *right = condition(eval(*at->operands[1]), at->operands[1]->span, name);
+    const Expr *right = condition(eval(*at->operands[1]), at->operands[1]->span, name,
+                                  Code::OperandType);
     if (!result || !right) {
       failed = true;
       result = right ? right : result;
@@ -569,12 +572,13 @@ std::optional<IndexExpr> Checker::evalSize(const ast::Expr &e, const llvm::Twine
   return *value.index;
 }
 
-std::optional<Subscript> Checker::evalIndex(const ast::Expr &e, const llvm::Twine &what) {
-  return toSubscript(eval(e), e.span, what);
+std::optional<Subscript> Checker::evalIndex(const ast::Expr &e, const llvm::Twine &what,
+                                            Code code) {
+  return toSubscript(eval(e), e.span, what, code);
 }
 
 std::optional<Subscript> Checker::toSubscript(const Value &value, Span span,
-                                              const llvm::Twine &what) {
+                                              const llvm::Twine &what, Code code) {
   if (value.isPoison())
     return std::nullopt;
   Subscript result;
@@ -597,7 +601,7 @@ std::optional<Subscript> Checker::toSubscript(const Value &value, Span span,
     report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits");
     return std::nullopt;
   }
-  Report record = report(Code::NotAnInteger, span,
+  Report record = report(code, span,
                          what + " expects an integer, got " + toString(typeAlone(value)));
   if (isFloat(value.expr->type)) {
     record.note("i32(v) truncates; '//' rounds a quotient of integers down");

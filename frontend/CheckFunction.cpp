@@ -461,6 +461,16 @@ Value Checker::evalCall(const ast::Expr &e) {
                 text(e.span).take_front(60).str());
     return {};
   }
-  unknownName(e.name, /*isCall=*/true);
+  if (reportInvention(name, e.name.span, Invention::Function))
+    return {};
+  // What works on whole tensors is a kernel.
+  bool onTensors = llvm::any_of(e.arguments, [&](const ast::Argument &argument) {
+    if (argument.value->kind != ast::Expr::Name)
+      return false;
+    Entity *entity = lookup(argument.value->name.name);
+    return entity && entity->kind == Entity::Tensor && entity->tensor->tensor &&
+           !entity->tensor->tensor->dims.empty();
+  });
+  unknownFunction(e.name, onTensors ? Code::UnknownKernel : Code::UnknownFunction);
   return {};
 }

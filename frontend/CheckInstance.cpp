@@ -156,12 +156,12 @@ bool Checker::bindConstant(const ast::Param &param, const Given &given) {
       return false;
     if (type == "int") {
       if (!value.index || usesData(*value.index) || !value.index->isSize())
-        return wrong(value.weak || isFloat(value.expr->type)
-                         ? (isDefault ? Code::BadDefault : Code::ArgumentKind)
-                         : Code::NotAConstant,
+        return wrong(!value.weak   ? Code::NotAConstant
+                     : isDefault   ? Code::BadDefault
+                                   : Code::ArgumentKind,
                      what + " expects an integer known when compiling, got " +
-                         (isFloat(value.expr->type) ? "a number that is no integer"
-                                                    : "a value from data"));
+                         (value.weak ? "a number that is no integer"
+                                     : "a value known only at the launch"));
       requireExact(value.exact, given.span);
       result = indexValue(*value.index, given.span);
       return true;
@@ -389,31 +389,6 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
   for (auto [i, param] : llvm::enumerate(kernel.params))
     if (given[i].tensor)
       fine &= bindDims(param, given[i].tensor->tensor->dims, i);
-  if (!fine)
-    return false;
-  for (auto [param, one] : llvm::zip(kernel.params, given)) {
-    ParamKind kind = kindOf(param);
-    if (one.isGiven || (kind != ParamKind::Constant && kind != ParamKind::Tuple))
-      continue;
-    if (!param.defaultValue) {
-      fine = false; // reported by the caller
-      continue;
-    }
-    Given fallback = evalGiven(*param.defaultValue);
-    fallback.isGiven = false;
-    if (!fallback.isTuple && fallback.value.isPoison()) {
-      fine = false;
-      poison(frame->scope, param.name);
-      continue;
-    }
-    if (!bindConstant(param, fallback)) {
-      poison(frame->scope, param.name);
-      fine = false;
-    }
-  }
-  if (!fine || !defineWhereSizes())
-    return false;
-
   for (auto [i, param] : llvm::enumerate(kernel.params)) {
     const Given &one = given[i];
     ParamKind kind = kindOf(param);
@@ -457,6 +432,35 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
       fine &= define(frame->scope, param.name, std::move(entity)) != nullptr;
       continue;
     }
+  }
+  if (!fine)
+    return false;
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    ParamKind kind = kindOf(param);
+    if (one.isGiven || (kind != ParamKind::Constant && kind != ParamKind::Tuple))
+      continue;
+    if (!param.defaultValue) {
+      fine = false; // reported by the caller
+      continue;
+    }
+    Given fallback = evalGiven(*param.defaultValue);
+    fallback.isGiven = false;
+    if (!fallback.isTuple && fallback.value.isPoison()) {
+      fine = false;
+      poison(frame->scope, param.name);
+      continue;
+    }
+    if (!bindConstant(param, fallback)) {
+      poison(frame->scope, param.name);
+      fine = false;
+    }
+  }
+  if (!fine || !defineWhereSizes())
+    return false;
+
+  for (auto [i, param] : llvm::enumerate(kernel.params)) {
+    const Given &one = given[i];
+    ParamKind kind = kindOf(param);
     if (kind != ParamKind::Tensor)
       continue;
     std::optional<DType> type;
@@ -710,6 +714,39 @@ bool Checker::bindEntry(Frame &entry) {
     one.isGiven = true;
     ++input;
   }
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    ParamKind kind = kindOf(param);
+    Entity entity;
+    entity.param = &param;
+    if (kind == ParamKind::Scalar) {
+      std::optional<DType> type = resolveType(param.type);
+      if (!type) {
+        fine = false;
+        continue;
+      }
+      entity.kind = Entity::Scalar;
+      if (!one.isGiven) {
+        const Expr *expr = storable(eval(*param.defaultValue), *type, "'" + param.name.name + "'",
+                                    param.defaultValue->span);
+        if (!expr) {
+          fine = false;
+          continue;
+        }
+        entity.value = strong(expr);
+      } else {
+        ScalarParam &scalar = program->scalarParams.emplace_back();
+        scalar.name = param.name.name;
+        scalar.type = *type;
+        scalar.span = param.span;
+        program->scalars.push_back(&scalar);
+        Expr *use = make(Expr::Scalar, computeType(*type), param.name.span);
+        use->scalar = &scalar;
+        entity.value = strong(finish(use));
+      }
+      fine &= define(entry.scope, param.name, std::move(entity)) != nullptr;
+      continue;
+    }
+  }
   if (!fine)
     return false;
 
@@ -757,34 +794,6 @@ bool Checker::bindEntry(Frame &entry) {
     ParamKind kind = kindOf(param);
     Entity entity;
     entity.param = &param;
-    if (kind == ParamKind::Scalar) {
-      std::optional<DType> type = resolveType(param.type);
-      if (!type) {
-        fine = false;
-        continue;
-      }
-      entity.kind = Entity::Scalar;
-      if (!one.isGiven) {
-        const Expr *expr = storable(eval(*param.defaultValue), *type, "'" + param.name.name + "'",
-                                    param.defaultValue->span);
-        if (!expr) {
-          fine = false;
-          continue;
-        }
-        entity.value = strong(expr);
-      } else {
-        ScalarParam &scalar = program->scalarParams.emplace_back();
-        scalar.name = param.name.name;
-        scalar.type = *type;
-        scalar.span = param.span;
-        program->scalars.push_back(&scalar);
-        Expr *use = make(Expr::Scalar, computeType(*type), param.name.span);
-        use->scalar = &scalar;
-        entity.value = strong(finish(use));
-      }
-      fine &= define(entry.scope, param.name, std::move(entity)) != nullptr;
-      continue;
-    }
     if (kind != ParamKind::Tensor)
       continue;
     if (!one.tensor) {

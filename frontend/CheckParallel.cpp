@@ -33,7 +33,7 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
       failed = true;
       continue;
     }
-    auto range = evalRange(binder.range, binder.index.name);
+    auto range = evalRange(binder.range, binder.index.name, Code::LoopBounds);
     if (range && (usesData(range->first) || usesData(range->second))) {
       report(Code::LoopBounds, binder.range.span,
              "the range of '" + binder.index.name + "' must be known before the launch, got one from data")
@@ -94,7 +94,7 @@ void Checker::checkTilesLoop(const ast::Stmt &stmt) {
         .note("sum(... for k) reduces over a whole index inside of a tile loop");
     return;
   }
-  auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name) : std::nullopt;
+  auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
   if (!checkIndexName(stmt.index))
     return;
   Scope inner(Scope::Tiles, scope);

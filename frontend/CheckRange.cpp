@@ -202,15 +202,16 @@ const checked::Var *Checker::newVar(Var::Kind kind, llvm::StringRef name, IndexE
 }
 
 std::optional<std::pair<IndexExpr, IndexExpr>> Checker::evalRange(const ast::Range &range,
-                                                                  llvm::StringRef index) {
+                                                                  llvm::StringRef index,
+                                                                  Code code) {
   std::string what = "the range of '" + index.str() + "'";
   std::optional<Subscript> lo, hi;
   if (range.lo)
-    lo = evalIndex(*range.lo, what);
+    lo = evalIndex(*range.lo, what, code);
   else
     lo = Subscript();
   if (range.hi)
-    hi = evalIndex(*range.hi, what);
+    hi = evalIndex(*range.hi, what, code);
   if (!lo || !hi)
     return std::nullopt;
   requireExact(lo->exact, range.span);

@@ -122,7 +122,7 @@ Checker::evalSubscripts(llvm::ArrayRef<ast::Subscript> subscripts, const TensorI
     case ast::Subscript::Single: {
       // An index that only the right side knows is the most frequent slip; say what it is.
       if (subscript.expr->kind == ast::Expr::Name && !lookup(subscript.expr->name.name) &&
-          !isReserved(subscript.expr->name.name)) {
+          !isReserved(subscript.expr->name.name) && !definedLater(subscript.expr->name.name)) {
         const std::string &name = subscript.expr->name.name;
         report(Code::FreeIndex, subscript.span,
                "index '" + name + "' is not on the left side and nothing reduces over it")
@@ -151,7 +151,8 @@ Checker::evalSubscripts(llvm::ArrayRef<ast::Subscript> subscripts, const TensorI
 Value Checker::evalRead(const ast::Expr &e) {
   Entity *entity = lookup(e.name.name);
   if (!entity) {
-    if (!reportInvention(e.name.name, e.name.span, Invention::Value)) {
+    if (!reportInvention(e.name.name, e.name.span, Invention::Value) &&
+        !reportDefinedLater(e.name)) {
       Report record = report(Code::UnknownName, e.name.span, "unknown tensor '" + e.name.name + "'");
       std::vector<llvm::StringRef> tensors;
       for (Scope *at = scope; at; at = at->parent)

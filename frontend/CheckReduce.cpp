@@ -138,6 +138,8 @@ Value Checker::evalReduction(const ast::Expr &e) {
   for (const ast::ForItem &item : e.items)
     bodies.push_back(item.filter.get());
   failed |= !bindItems(e.items, bodies, inner, vars, (name + "(... for ").str());
+  // Without ranges there is nothing to say about bounds.
+  Saved savedDry(dry, dry + failed);
   if (isArg && vars.size() != 1 && !failed) {
     report(Code::ReductionIndices, e.span,
            "'" + name + "' takes one index, got " + llvm::Twine(vars.size()));

@@ -513,6 +513,22 @@ bool Checker::requireNonNegative(const IndexExpr &size, Span span, const llvm::T
   return true;
 }
 
+/// `2*N + 1` is never even: a constant divides all terms but the constant one.
+static bool neverDivides(const IndexExpr &numerator, const IndexExpr &denominator) {
+  std::optional<int64_t> divisor = denominator.asConstant();
+  if (!divisor || *divisor == 0)
+    return false;
+  int64_t rest = 0;
+  for (const IndexExpr::Term &term : numerator.terms()) {
+    if (term.coefficient % *divisor == 0)
+      continue;
+    if (!term.factors.empty())
+      return false;
+    rest = term.coefficient;
+  }
+  return rest % *divisor != 0;
+}
+
 bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span) {
   if (isSilent())
     return true;
@@ -522,7 +538,7 @@ bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denomi
   Outcome outcome = prover->holds(Condition::divides(n, d));
   if (outcome.proved())
     return true;
-  if (outcome.verdict == Verdict::Refuted) {
+  if (outcome.verdict == Verdict::Refuted || neverDivides(n, d)) {
     report(Code::NotDivisible, span,
            "'/' between sizes is exact, and " + show(n) + " is never a multiple of " + show(d))
         .note("'//' rounds down");

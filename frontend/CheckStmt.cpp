@@ -88,6 +88,15 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
     return;
   }
   Entity *entity = lookup(target.name.name);
+  // `y = softmax(x, dim=1)`: what is wrong is the call.
+  if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison &&
+      !entity->tensor->tensor->dims.empty() && value.kind == ast::Expr::Call) {
+    unsigned before = diagnostics->numErrors();
+    if (eval(value).isPoison() && diagnostics->numErrors() != before) {
+      entity->tensor->isComplete = true;
+      return;
+    }
+  }
   if (entity && entity->kind == Entity::State) {
     if (stmt.accumulate) {
       report(Code::BadAccumulation, target.span,
@@ -165,6 +174,22 @@ void Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
     use->let = &let;
     entity.value.expr = finish(use);
   }
+  // The most frequent way to forget `state`.
+  if (Entity *old = lookup(target.name.name);
+      old && old->kind == Entity::Scalar && !old->isSize && !old->param && scope->parent &&
+      !scope->names.contains(target.name.name)) {
+    bool inLoop = false;
+    for (Scope *at = scope; at && !at->names.contains(target.name.name); at = at->parent)
+      inLoop |= at->kind == Scope::Tiles || at->kind == Scope::For;
+    if (inLoop) {
+      report(Code::StateMisuse, target.name.span,
+             "'" + target.name.name + "' changes from one iteration to the next, and is no state")
+          .note("it is defined here", old->span)
+          .fix("declare it as a state", {{{old->span.file, old->span.begin, old->span.begin}, "state "}});
+      old->kind = Entity::Poison;
+      return;
+    }
+  }
   if (Entity *made = define(*scope, target.name, std::move(entity)))
     made->isSize = value.isIndex() && value.index->isSize();
 }
@@ -198,7 +223,7 @@ void Checker::checkStateTensor(const ast::Stmt &stmt) {
 }
 
 void Checker::checkFor(const ast::Stmt &stmt) {
-  auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name) : std::nullopt;
+  auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
   if (range && !inParallel && (usesData(range->first) || usesData(range->second))) {
     report(Code::LoopBounds, stmt.range->span,
            "the range of a loop at top level must be known before the launch, got one from data");

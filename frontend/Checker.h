@@ -176,6 +176,10 @@ private:
   void poison(Scope &scope, const ast::Ident &name);
   std::vector<llvm::StringRef> visibleNames();
   void unknownName(const ast::Ident &name, bool isCall);
+  void unknownFunction(const ast::Ident &name, Code code);
+  /// Where a statement further down defines `name`, if one does.
+  std::optional<Span> definedLater(llvm::StringRef name);
+  bool reportDefinedLater(const ast::Ident &name);
   /// Reports a name or keyword that other languages have; false where it is none.
   bool reportInvention(llvm::StringRef name, Span span, Invention::Kind kind);
   std::string describe(const Entity &entity);
@@ -307,7 +311,8 @@ private:
   void checkState(const ast::Stmt &stmt);
   void checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info);
   std::optional<std::pair<IndexExpr, IndexExpr>> evalRange(const ast::Range &range,
-                                                           llvm::StringRef index);
+                                                           llvm::StringRef index,
+                                                           Code code = Code::NotAnInteger);
   const Var *newVar(Var::Kind kind, llvm::StringRef name, IndexExpr lo, IndexExpr hi, Span span);
   /// Defines an index name in `scope`; false (reported) where it is visible already.
   bool defineIndex(Scope &scope, const ast::Ident &name, const Var *var);
@@ -346,13 +351,16 @@ private:
   Value compare(checked::Binary op, const Value &a, const Value &b, Span span);
   Value extremum(checked::Binary op, const Value &a, const Value &b, Span span);
   Value negate(const Value &a, Span span);
-  const Expr *condition(const Value &value, Span span, llvm::StringRef what);
+  const Expr *condition(const Value &value, Span span, llvm::StringRef what,
+                        Code code = Code::NotABool);
 
   /// An expression as an integer for a size, bound or constant: no data, no vars but those visible.
   std::optional<IndexExpr> evalSize(const ast::Expr &e, const llvm::Twine &what);
   /// Any integer: what is read from data becomes a Data var.
-  std::optional<Subscript> evalIndex(const ast::Expr &e, const llvm::Twine &what);
-  std::optional<Subscript> toSubscript(const Value &value, Span span, const llvm::Twine &what);
+  std::optional<Subscript> evalIndex(const ast::Expr &e, const llvm::Twine &what,
+                                     Code code = Code::NotAnInteger);
+  std::optional<Subscript> toSubscript(const Value &value, Span span, const llvm::Twine &what,
+                                       Code code = Code::NotAnInteger);
   std::optional<IndexExpr> toIndex(const Expr *expr);
   const Var *dataVar(const Expr *expr);
   std::optional<std::pair<IndexExpr, IndexExpr>> rangeOf(const Expr *expr);

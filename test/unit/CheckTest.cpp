@@ -1,0 +1,87 @@
+//===- CheckTest.cpp - The checker against the catalogue ----------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Check.h"
+#include "frontend/Module.h"
+#include "gtest/gtest.h"
+
+using namespace tegula;
+
+namespace {
+
+struct Checked {
+  SourceManager sources;
+  Diagnostics diagnostics{sources};
+  std::unique_ptr<Module> module;
+  std::unique_ptr<checked::Program> program; // of the last kernel
+
+  explicit Checked(std::string text, const InstanceOptions &options = {}) {
+    uint32_t file = sources.add("test.tgl", std::move(text));
+    module = std::make_unique<Module>(sources, file, diagnostics);
+    if (diagnostics.hasErrors())
+      return;
+    for (const auto &kernel : module->file().kernels) {
+      InstanceOptions each = options;
+      each.kernel = kernel->name.name;
+      program = check(*module, each, diagnostics);
+    }
+  }
+  bool has(Code code) const {
+    return llvm::any_of(diagnostics.all(), [&](const Diagnostic &one) { return one.code == code; });
+  }
+  std::string text() const {
+    std::string result;
+    llvm::raw_string_ostream os(result);
+    diagnostics.printText(os, /*color=*/false);
+    return result;
+  }
+};
+
+Code codeOf(llvm::StringRef code) {
+  for (const CodeInfo &info : allCodes())
+    if (info.code == code)
+      return static_cast<Code>(&info - allCodes().data());
+  ADD_FAILURE() << "no code " << code.str();
+  return Code::SyntaxError;
+}
+
+class Catalogue : public testing::TestWithParam<std::string> {};
+
+/// The texts of these are shortened in the catalogue.
+bool isShortened(llvm::StringRef code) { return code == "E0105" || code == "E0107"; }
+
+TEST_P(Catalogue, WrongIsDiagnosed) {
+  const CodeInfo &info = codeInfo(codeOf(GetParam()));
+  if (isShortened(info.code))
+    return;
+  // The entry is chosen by name on the command line; no text alone shows it.
+  Checked checked(info.wrong.str());
+  EXPECT_TRUE(checked.has(codeOf(GetParam()))) << info.wrong.str() << checked.text();
+  // No cascades: one mistake, one kind of message.
+  for (const Diagnostic &one : checked.diagnostics.all())
+    EXPECT_EQ(one.code, codeOf(GetParam())) << info.wrong.str() << checked.text();
+}
+
+TEST_P(Catalogue, RightIsClean) {
+  const CodeInfo &info = codeInfo(codeOf(GetParam()));
+  Checked checked(info.right.str());
+  EXPECT_FALSE(checked.diagnostics.hasErrors()) << info.right.str() << checked.text();
+  EXPECT_FALSE(checked.has(codeOf(GetParam()))) << info.right.str() << checked.text();
+}
+
+std::vector<std::string> codes() {
+  std::vector<std::string> result;
+  for (const CodeInfo &info : allCodes())
+    result.push_back(info.code.str());
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Codes, Catalogue, testing::ValuesIn(codes()),
+                         [](const auto &info) { return info.param; });
+
+} // namespace
