@@ -1,0 +1,566 @@
+//===- TileCheck.cpp - Results do not depend on tile sizes ----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/TileCheck.h"
+#include "frontend/EmitIR.h"
+#include "frontend/EmitIRAnalysis.h"
+#include "ir/Interpreter.h"
+#include "ir/ProveSample.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "mlir/IR/MLIRContext.h"
+#include <cmath>
+
+using namespace tegula;
+using namespace tegula::checked;
+using namespace mlir;
+
+namespace {
+// Points of the largest nest at the sizes tried, and steps of one interpretation.
+constexpr double maxWork = 4000;
+constexpr uint64_t maxSteps = 400000;
+constexpr unsigned sizesTried = 2, dataTried = 2;
+
+//===----------------------------------------------------------------------===//
+// One statement as a program
+//===----------------------------------------------------------------------===//
+
+/// A part of a kernel that can be emitted alone: what it reads are inputs, what it writes outputs.
+struct Slice {
+  std::vector<Stmt *> body;
+  llvm::SetVector<const Tensor *> reads, writes;
+  llvm::SetVector<const ScalarParam *> scalars;
+  std::vector<const Stmt *> loops; // its tile loops
+  double tolerance = 0;            // relative, from the coarsest rounding in it
+};
+
+/// How far apart two orders of rounding to this type may lead.
+double toleranceOf(checked::DType type) {
+  switch (type) {
+  case checked::DType::F16: return 0x1p-7;
+  case checked::DType::BF16: return 0x1p-4;
+  case checked::DType::F8E4M3: return 0x1p-1;
+  case checked::DType::F8E5M2: return 1;
+  default: return 0x1p-13;
+  }
+}
+
+class Slicer {
+public:
+  explicit Slicer(const Program &program) : analysis(program) {}
+
+  Slice slice(std::vector<Stmt *> body) {
+    Slice result;
+    current = &result;
+    result.tolerance = toleranceOf(checked::DType::F32);
+    llvm::SmallPtrSet<const Tensor *, 4> own;
+    emit::forEachStmt(body, [&](const Stmt &stmt) {
+      if (stmt.kind == Stmt::TensorDef)
+        own.insert(stmt.tensor);
+      if (stmt.kind == Stmt::Tiles)
+        result.loops.push_back(&stmt);
+      see(stmt);
+    });
+    result.reads.remove_if([&](const Tensor *t) { return own.contains(t) || t->constantValue; });
+    result.writes.remove_if([&](const Tensor *t) { return own.contains(t); });
+    result.body = std::move(body);
+    return result;
+  }
+
+private:
+  void see(const Expr *root) {
+    if (!root)
+      return;
+    analysis.walk(root, [&](const Expr *expr) {
+      if (expr->kind == Expr::Read)
+        current->reads.insert(expr->tensor);
+      if (expr->kind == Expr::Scalar)
+        current->scalars.insert(expr->scalar);
+      if (expr->kind == Expr::Convert && isFloat(expr->target))
+        round(expr->target);
+      // A step of a quantised value may go either way.
+      if (expr->kind == Expr::Quantize || (expr->kind == Expr::Convert && !isFloat(expr->target)))
+        round(checked::DType::BF16);
+      return true;
+    });
+  }
+  void see(const IndexExpr &index) {
+    analysis.forEachData(index, [&](const Expr *data) { see(data); });
+  }
+  void see(const Stmt &stmt) {
+    for (const Var *var : stmt.vars) {
+      see(var->lo);
+      see(var->hi);
+    }
+    for (const IndexExpr &subscript : stmt.subscripts)
+      see(subscript);
+    see(stmt.guard);
+    see(stmt.value);
+    if (stmt.kind == Stmt::Define)
+      see(stmt.let->value);
+    if (stmt.kind == Stmt::StateInit) {
+      see(stmt.state->init);
+      if (stmt.state->storage)
+        round(*stmt.state->storage);
+    }
+    if (stmt.kind == Stmt::Equation) {
+      current->writes.insert(stmt.tensor);
+      round(stmt.tensor->type);
+      // What it does not write stays; what it adds to was there.
+      if (stmt.tensor->kind != Tensor::Out)
+        current->reads.insert(stmt.tensor);
+    }
+    if (stmt.kind == Stmt::Call) {
+      for (const auto &[parameter, argument] : stmt.callee->arguments)
+        current->reads.insert(argument);
+      for (const auto &[output, target] : stmt.callee->results)
+        if (target)
+          current->writes.insert(target);
+      for (const auto &[parameter, argument] : stmt.callee->scalars)
+        see(argument);
+    }
+  }
+  void round(checked::DType type) {
+    if (isFloat(type))
+      current->tolerance = std::max(current->tolerance, toleranceOf(type));
+  }
+
+  emit::Analysis analysis;
+  Slice *current = nullptr;
+};
+
+/// The statements with tile loops, each with what it needs before it.
+void findSlices(llvm::ArrayRef<Stmt *> body, Slicer &slicer, const SourceManager &sources,
+                std::vector<Slice> &slices) {
+  auto isBare = [](const Stmt *stmt) { return stmt->kind == Stmt::Tiles; };
+  std::vector<Stmt *> before; // lets and states, which any later statement may use
+  bool whole = llvm::any_of(body, isBare);
+  for (Stmt *stmt : body) {
+    if (stmt->kind == Stmt::Call)
+      findSlices(stmt->callee->body, slicer, sources, slices);
+    if (stmt->kind == Stmt::Define || stmt->kind == Stmt::StateInit)
+      before.push_back(stmt);
+    if (whole)
+      continue;
+    bool hasLoop = false;
+    emit::forEachStmt(ArrayRef(stmt), [&](const Stmt &nested) {
+      hasLoop |= nested.kind == Stmt::Tiles && !sources.isLibrary(nested.span.file);
+    });
+    if (!hasLoop)
+      continue;
+    std::vector<Stmt *> alone = before;
+    alone.push_back(stmt);
+    slices.push_back(slicer.slice(std::move(alone)));
+  }
+  // A loop outside of any block leaves its results in states that later statements read.
+  if (whole && llvm::any_of(body, [&](const Stmt *stmt) {
+        return isBare(stmt) && !sources.isLibrary(stmt->span.file);
+      }))
+    slices.push_back(slicer.slice(std::vector<Stmt *>(body.begin(), body.end())));
+}
+
+/// Makes the program that of a slice, and puts everything back.
+class Disguise {
+public:
+  Disguise(Program &program, const Slice &slice)
+      : program(program), body(program.body), inputs(program.inputs), outputs(program.outputs),
+        scalars(program.scalars), guards(program.guards), sizes(program.sizes),
+        schedule(program.schedule), precision(program.precision) {
+    program.body = slice.body;
+    program.inputs.clear();
+    program.outputs.clear();
+    for (const Tensor *tensor : slice.reads) {
+      bool both = slice.writes.contains(tensor);
+      setKind(tensor, both ? Tensor::Inout : Tensor::In);
+      program.inputs.push_back(tensor);
+    }
+    for (const Tensor *tensor : slice.writes)
+      if (!slice.reads.contains(tensor)) {
+        setKind(tensor, Tensor::Out);
+        program.outputs.push_back(tensor);
+      }
+    program.scalars.assign(slice.scalars.begin(), slice.scalars.end());
+    program.guards.clear();
+    program.schedule.clear();
+    program.precision.reset();
+    for (Size &size : program.sizes) {
+      size.boundBy.reset();
+      size.definition = IndexExpr(1); // replaced in the emitted kernel
+    }
+  }
+  ~Disguise() {
+    program.body = std::move(body);
+    program.inputs = std::move(inputs);
+    program.outputs = std::move(outputs);
+    program.scalars = std::move(scalars);
+    program.guards = std::move(guards);
+    program.sizes = std::move(sizes);
+    program.schedule = std::move(schedule);
+    program.precision = std::move(precision);
+    for (auto [tensor, kind] : kinds)
+      tensor->kind = kind;
+  }
+
+private:
+  void setKind(const Tensor *tensor, Tensor::Kind kind) {
+    auto *own = const_cast<Tensor *>(tensor); // the program is ours to change
+    kinds.push_back({own, own->kind});
+    own->kind = kind;
+  }
+
+  Program &program;
+  std::vector<Stmt *> body;
+  std::vector<const Tensor *> inputs, outputs;
+  std::vector<const ScalarParam *> scalars;
+  std::vector<Guard> guards;
+  std::vector<Size> sizes;
+  std::vector<ScheduleSetting> schedule;
+  std::optional<std::string> precision;
+  std::vector<std::pair<Tensor *, Tensor::Kind>> kinds;
+};
+
+//===----------------------------------------------------------------------===//
+// Sizes and data
+//===----------------------------------------------------------------------===//
+
+using Sizes = llvm::StringMap<int64_t>;
+
+std::optional<int64_t> valueOf(const IndexExpr &expr, const Sizes &sizes) {
+  return expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
+    auto found = var.isSymbol() ? sizes.find(var.name()) : sizes.end();
+    return found == sizes.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+SizeFacts factsOf(const Program &program) {
+  SizeFacts facts;
+  for (const Size &size : program.sizes)
+    if (!size.boundBy)
+      facts.definitions.push_back({size.name, size.definition});
+  for (const Guard &guard : program.guards)
+    switch (guard.kind) {
+    case Guard::NonNegative: facts.facts.push_back(Condition::nonNegative(guard.lhs)); break;
+    case Guard::Zero: facts.facts.push_back(Condition::zero(guard.lhs)); break;
+    case Guard::NonZero: facts.facts.push_back(Condition::nonZero(guard.lhs)); break;
+    case Guard::Divides: facts.facts.push_back(Condition::divides(guard.lhs, guard.rhs)); break;
+    case Guard::InBounds: break; // a run at sizes that break it reports the access and is dropped
+    }
+  return facts;
+}
+
+/// Small sizes at which the tile loops have several tiles, the longest loops first.
+std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, const Slice &slice) {
+  std::vector<IndexExpr> all;
+  for (const Size &size : program.sizes)
+    all.push_back(IndexExpr::symbol(size.name));
+  SizeSampler sampler(facts, all);
+  std::vector<std::pair<int64_t, Sizes>> found;
+  for (unsigned i = 0; i < 60 && sampler.next(); ++i) {
+    Sizes sizes;
+    double work = 1;
+    for (const auto &[name, value] : sampler.sizes()) {
+      sizes[name] = value;
+      work *= std::max<int64_t>(value, 1);
+    }
+    bool good = work <= maxWork;
+    for (const Tensor *tensor : llvm::concat<const Tensor *const>(program.inputs, program.outputs))
+      for (const IndexExpr &dim : tensor->dims)
+        good &= valueOf(dim, sizes).value_or(-1) >= 0;
+    if (!good)
+      continue;
+    int64_t score = 0;
+    for (const Stmt *loop : slice.loops) {
+      std::optional<int64_t> lo = valueOf(loop->vars[0]->lo, sizes);
+      std::optional<int64_t> hi = valueOf(loop->vars[0]->hi, sizes);
+      int64_t extent = lo && hi ? *hi - *lo : 4;
+      // Beyond 7 there is nothing new: 2 and 3 leave a ragged tile there.
+      score += std::clamp<int64_t>(extent, 0, 7) * 8 - (extent > 1 && extent % 6 == 0);
+    }
+    found.push_back({score * 8 - int64_t(std::log2(work)), std::move(sizes)});
+  }
+  std::vector<Sizes> result;
+  while (!found.empty() && result.size() < sizesTried) {
+    auto *best = found.data();
+    for (auto &candidate : found)
+      if (candidate.first > best->first)
+        best = &candidate;
+    result.push_back(std::move(best->second));
+    found.erase(found.begin() + (best - found.data()));
+  }
+  return result;
+}
+
+/// A tile that holds every range at the sizes tried.
+int64_t wholeTile(const Program &program, const Slice &slice, llvm::ArrayRef<Sizes> tried) {
+  int64_t whole = 8;
+  auto see = [&](const IndexExpr &expr, const Sizes &sizes) {
+    whole = std::max(whole, valueOf(expr, sizes).value_or(0));
+  };
+  for (const Sizes &sizes : tried) {
+    for (const auto &size : sizes)
+      whole = std::max(whole, size.second);
+    for (const Tensor *tensor : llvm::concat<const Tensor *const>(program.inputs, program.outputs))
+      for (const IndexExpr &dim : tensor->dims)
+        see(dim, sizes);
+    for (const Stmt *loop : slice.loops)
+      see(loop->vars[0]->hi - loop->vars[0]->lo, sizes);
+  }
+  return whole;
+}
+
+class Randomness {
+public:
+  explicit Randomness(uint64_t seed) : state(seed * 0x9e3779b97f4a7c15ull + 1) {}
+  uint64_t next() {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * 0x2545f4914f6cdd1dull >> 11;
+  }
+  /// Roughly normal.
+  double normal() {
+    double sum = 0;
+    for (unsigned i = 0; i < 4; ++i)
+      sum += double(next() % 1024) / 512 - 1;
+    return sum * 0.87;
+  }
+
+private:
+  uint64_t state;
+};
+
+HostTensor randomTensor(tegula::DType type, llvm::ArrayRef<int64_t> shape, Randomness &random,
+                        double scale) {
+  HostTensor tensor(type, shape);
+  for (int64_t i = 0, n = tensor.numElements(); i < n; ++i)
+    tensor.set(i, isFloat(type) ? random.normal() * scale
+                                // As a subscript small enough for most dims, as a mask both ways.
+                                : double(random.next() % (type == tegula::DType::Bool ? 2 : 3)));
+  return tensor;
+}
+
+//===----------------------------------------------------------------------===//
+// Comparison
+//===----------------------------------------------------------------------===//
+
+struct Difference {
+  std::string tensor;
+  std::vector<int64_t> element;
+  double one, other;
+};
+
+std::vector<int64_t> elementAt(llvm::ArrayRef<int64_t> shape, int64_t n) {
+  std::vector<int64_t> result(shape.size());
+  for (size_t k = shape.size(); k-- > 0; n /= shape[k])
+    result[k] = n % shape[k];
+  return result;
+}
+
+std::optional<Difference> compare(const HostTensor &one, const HostTensor &other,
+                                  llvm::StringRef name, double tolerance) {
+  double largest = 0;
+  for (int64_t i = 0, n = one.numElements(); i < n; ++i)
+    if (std::isfinite(one.get(i)))
+      largest = std::max(largest, std::abs(one.get(i)));
+  for (int64_t i = 0, n = one.numElements(); i < n; ++i) {
+    double a = one.get(i), b = other.get(i);
+    if (a == b || (std::isnan(a) && std::isnan(b)))
+      continue;
+    // Sums may cancel: a small element can carry the rounding of large terms.
+    double room = tolerance * std::max({std::abs(a), std::abs(b), largest / 4});
+    if (std::abs(a - b) <= room)
+      continue;
+    return Difference{name.str(), elementAt(one.shape, i), a, b};
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+class TileChecker {
+public:
+  TileChecker(Program &program, Diagnostics &diagnostics, MLIRContext &context)
+      : program(program), diagnostics(diagnostics), context(context), facts(factsOf(program)) {}
+
+  /// False where the slice could not be run at any sizes.
+  bool check(const Slice &slice);
+
+private:
+  struct Run {
+    std::vector<HostTensor> outputs;
+    std::vector<std::string> names;
+  };
+  /// All loops in tiles of `others`, those over `axis` (where given) in tiles of `size`.
+  OwningOpRef<ModuleOp> emit(llvm::StringRef axis, int64_t size, int64_t others);
+  std::optional<Run> run(ModuleOp module, const Sizes &sizes, unsigned data);
+  std::optional<Difference> differ(const Run &one, const Run &other, double tolerance);
+  bool report(const Stmt &loop, int64_t size, const Sizes &sizes, const Difference &difference);
+
+  Program &program;
+  Diagnostics &diagnostics;
+  MLIRContext &context;
+  SizeFacts facts;
+};
+
+OwningOpRef<ModuleOp> TileChecker::emit(llvm::StringRef axis, int64_t size, int64_t others) {
+  program.schedule.clear();
+  if (!axis.empty())
+    program.schedule.push_back({"tile", axis.str(), size, {}});
+  OwningOpRef<ModuleOp> module =
+      emitIR(program, diagnostics.sourceManager(), context, EmitOptions{others});
+  program.schedule.clear();
+  return module;
+}
+
+std::optional<TileChecker::Run> TileChecker::run(ModuleOp module, const Sizes &sizes, unsigned data) {
+  tgl::KernelOp kernel;
+  for (auto candidate : module.getOps<tgl::KernelOp>())
+    if (!candidate.isCalled())
+      kernel = candidate;
+  llvm::SmallVector<Attribute> definitions;
+  for (const Size &size : program.sizes)
+    definitions.push_back(tgl::SizeAttr::get(&context, size.name, IndexExpr(sizes.lookup(size.name))));
+  kernel.setSizesAttr(ArrayAttr::get(&context, definitions));
+
+  Randomness random(data + 1);
+  std::vector<HostTensor> inputs;
+  std::vector<InterpreterScalar> scalars;
+  Run result;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    llvm::StringRef role = kernel.getArgRole(i);
+    auto tensor = dyn_cast<tgl::TglTensorType>(type);
+    if (!tensor) {
+      if (isa<FloatType>(type))
+        scalars.push_back(0.5 + double(random.next() % 8) / 8);
+      else
+        scalars.push_back(int64_t(1 + random.next() % 2));
+      continue;
+    }
+    if (role != "in")
+      result.names.push_back(kernel.getArgName(i).str());
+    if (role == "out")
+      continue;
+    llvm::SmallVector<int64_t> shape;
+    for (tgl::IndexExprAttr dim : tensor.getDims())
+      shape.push_back(*valueOf(dim.getExpr(), sizes));
+    inputs.push_back(
+        randomTensor(*dtypeOf(tensor.getElementType()), shape, random, data == 0 ? 1 : 3));
+  }
+  InterpreterOptions options;
+  options.maxSteps = maxSteps;
+  InterpreterResult run = interpret(kernel, inputs, {}, scalars, options);
+  for (const InterpreterError &error : run.errors)
+    // Data that stands in subscripts was drawn blindly; parts of outputs may be written elsewhere.
+    if (error.kind != InterpreterError::BadSubscript && error.kind != InterpreterError::Undefined)
+      return std::nullopt;
+  if (run.outputs.size() != result.names.size())
+    return std::nullopt;
+  result.outputs = std::move(run.outputs);
+  return result;
+}
+
+std::optional<Difference> TileChecker::differ(const Run &one, const Run &other, double tolerance) {
+  for (auto [a, b, name] : llvm::zip_equal(one.outputs, other.outputs, one.names))
+    if (std::optional<Difference> difference = compare(a, b, name, tolerance))
+      return difference;
+  return std::nullopt;
+}
+
+bool TileChecker::report(const Stmt &loop, int64_t size, const Sizes &sizes,
+                         const Difference &difference) {
+  auto number = [](double value) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << llvm::format("%.6g", value);
+    return text;
+  };
+  std::string element = difference.tensor;
+  for (auto [k, at] : llvm::enumerate(difference.element))
+    element += (k ? ", " : "[") + std::to_string(at);
+  if (!difference.element.empty())
+    element += "]";
+  std::string at;
+  for (const Size &size : program.sizes)
+    at += (at.empty() ? "" : ", ") + size.name + " = " + std::to_string(sizes.lookup(size.name));
+  auto diagnostic = diagnostics.report(
+      Code::TileDependent, loop.span,
+      "the result depends on the tile size: " + element + " is " + number(difference.one) +
+          " in tiles of 1, but " + number(difference.other) + " in tiles of " +
+          std::to_string(size));
+  diagnostic.note("found by running the loop on random data" + (at.empty() ? "" : " at " + at));
+  if (std::isnan(difference.one) != std::isnan(difference.other))
+    diagnostic.note("where a tile is masked throughout, -inf minus -inf is nan: let a running maximum "
+                    "start at -1e30 instead of -inf");
+  else
+    diagnostic.note("each iteration must combine its tile with the state so that any split of the "
+                    "range gives the same, as in `s = s + sum(v for j)` or "
+                    "`m = maximum(m, max(v for j))`");
+  return true;
+}
+
+bool TileChecker::check(const Slice &slice) {
+  Disguise disguise(program, slice);
+  std::vector<Sizes> tried = chooseSizes(facts, program, slice);
+  if (tried.empty())
+    return false;
+  int64_t whole = wholeTile(program, slice, tried);
+  OwningOpRef<ModuleOp> reference = emit("", 1, 1);
+  std::vector<std::pair<int64_t, OwningOpRef<ModuleOp>>> variants;
+  for (int64_t size : {int64_t(2), int64_t(3), whole})
+    variants.emplace_back(size, emit("", size, size));
+
+  bool compared = false;
+  for (const Sizes &sizes : tried)
+    for (unsigned data = 0; data < dataTried; ++data) {
+      std::optional<Run> expected = run(*reference, sizes, data);
+      if (!expected)
+        continue;
+      for (auto &[size, module] : variants) {
+        std::optional<Run> found = run(*module, sizes, data);
+        if (!found)
+          continue;
+        compared = true;
+        std::optional<Difference> difference = differ(*expected, *found, slice.tolerance);
+        if (!difference)
+          continue;
+        // Which loop is it? One at a time.
+        for (const Stmt *loop : slice.loops) {
+          OwningOpRef<ModuleOp> single = emit(loop->vars[0]->name, size, 1);
+          std::optional<Run> alone = run(*single, sizes, data);
+          if (!alone)
+            continue;
+          if (std::optional<Difference> own = differ(*expected, *alone, slice.tolerance))
+            return report(*loop, size, sizes, *own);
+        }
+        return report(*slice.loops.front(), size, sizes, *difference);
+      }
+    }
+  return compared;
+}
+} // namespace
+
+TileCheckResult tegula::checkTiles(Program &program, Diagnostics &diagnostics) {
+  TileCheckResult result;
+  std::vector<Slice> slices;
+  {
+    Slicer slicer(program);
+    findSlices(program.body, slicer, diagnostics.sourceManager(), slices);
+  }
+  if (slices.empty())
+    return result;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  TileChecker checker(program, diagnostics, context);
+  for (const Slice &slice : slices) {
+    ++result.statements;
+    result.compared += checker.check(slice);
+  }
+  return result;
+}
