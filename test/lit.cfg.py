@@ -22,7 +22,7 @@ config.substitutions.append(("%kernels", os.path.join(config.source_root, "dsl",
 config.substitutions.append((r"\bFileCheck\b", config.filecheck))
 
 # What a test may demand with REQUIRES.
-for tool in ("tegula-opt", "tegula", "tegula-lsp"):
+for tool in ("tegula-opt", "tegula-interpret", "tegula", "tegula-lsp"):
     if os.path.exists(os.path.join(config.tools_dir, tool)):
         config.available_features.add(tool)
 if shutil.which("nvidia-smi"):
