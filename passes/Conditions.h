@@ -17,7 +17,7 @@ struct Comparison {
   Condition::Kind kind = Condition::NonNegative;
   tgl::ValueExpr expr;
   Comparison negated() const;
-  Condition inDims(Scope &scope) const { return {kind, scope.toDims(expr), {}}; }
+  Condition inDims(AxisScope &scope) const { return {kind, scope.toDims(expr), {}}; }
 };
 
 /// One part of a conjunction.

@@ -229,7 +229,7 @@ SizeFacts tegula::sizeFacts(KernelOp kernel) {
   return facts;
 }
 
-Scope::Scope(Prover &prover, Operation *place) : prover(prover) {
+AxisScope::AxisScope(Prover &prover, Operation *place) : prover(prover) {
   SmallVector<Block *> blocks;
   for (Block *block = place->getBlock(); block && !isa<KernelOp>(block->getParentOp());
        block = block->getParentOp()->getBlock())
@@ -240,7 +240,7 @@ Scope::Scope(Prover &prover, Operation *place) : prover(prover) {
         addAxis(argument, range->lo, range->hi);
 }
 
-unsigned Scope::dimOf(Value value) {
+unsigned AxisScope::dimOf(Value value) {
   auto *found = llvm::find(values, value);
   if (found == values.end()) {
     values.push_back(value);
@@ -249,7 +249,7 @@ unsigned Scope::dimOf(Value value) {
   return found - values.begin();
 }
 
-IndexExpr Scope::toDims(const ValueExpr &expr) {
+IndexExpr AxisScope::toDims(const ValueExpr &expr) {
   return expr.expr().substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
     if (var.isSymbol())
       return std::nullopt;
@@ -257,16 +257,16 @@ IndexExpr Scope::toDims(const ValueExpr &expr) {
   });
 }
 
-ValueExpr Scope::toValues(const IndexExpr &expr) const {
+ValueExpr AxisScope::toValues(const IndexExpr &expr) const {
   return ValueExpr(expr, [&](unsigned position) { return values[position]; });
 }
 
-void Scope::addAxis(Value axis, const ValueExpr &lo, const ValueExpr &hi) {
+void AxisScope::addAxis(Value axis, const ValueExpr &lo, const ValueExpr &hi) {
   IndexExpr low = toDims(lo), high = toDims(hi);
   ranges.add(dimOf(axis), low, high);
 }
 
-std::optional<IndexExpr> Scope::maxOf(const ValueExpr &expr) {
+std::optional<IndexExpr> AxisScope::maxOf(const ValueExpr &expr) {
   if (expr.operands().empty())
     return expr.expr();
   std::optional<IndexExpr> max = prover.range(toDims(expr), ranges).max;

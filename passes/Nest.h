@@ -60,9 +60,9 @@ bool isSequential(mlir::Operation *op);
 
 /// Expressions at one place in a kernel, as a prover sees them: every value has a position, axes and
 /// loop variables around the place have ranges.
-class Scope {
+class AxisScope {
 public:
-  Scope(Prover &prover, mlir::Operation *place);
+  AxisScope(Prover &prover, mlir::Operation *place);
 
   const Domain &domain() const { return ranges; }
   IndexExpr toDims(const tgl::ValueExpr &expr);

@@ -141,7 +141,7 @@ std::optional<AxesTemp> tegula::makeAxesTemp(Operation *anchor, ArrayRef<Value> 
   OpBuilder builder(anchor);
   SmallVector<IndexExprAttr> dims;
   SmallVector<TilesOp> unsized;
-  Scope scope(prover, anchor);
+  AxisScope scope(prover, anchor);
   for (Value axis : axes) {
     ValueExpr low = lowOf(axis), high = highOf(axis);
     scope.addAxis(axis, low, high);

@@ -28,7 +28,7 @@ static bool hasDecisions(const IndexExpr &expr) {
 }
 
 /// True or false where the ranges around `place` decide a comparison.
-static std::optional<bool> decide(const Comparison &comparison, Scope &scope) {
+static std::optional<bool> decide(const Comparison &comparison, AxisScope &scope) {
   if (scope.proves(comparison.inDims(scope)))
     return true;
   if (scope.proves(comparison.negated().inDims(scope)))
@@ -60,7 +60,7 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
 
   /// Rewrites every expression with divisions, minima, maxima or conditionals.
   void simplifyExprs(IndexedOp op, Prover &prover) {
-    std::optional<Scope> scope;
+    std::optional<AxisScope> scope;
     rewriteExprs(op, [&](const ValueExpr &expr) {
       // Bounds that use the op's own axes are left alone: their ranges are what is being rewritten.
       if (!hasDecisions(expr.expr()) || llvm::any_of(expr.operands(), [&](Value value) {
@@ -79,7 +79,7 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
     simplifyGuard(read.getGuardMutable(), read, prover);
     if (!read.getFill() && read.getExactNumerators().empty())
       return;
-    Scope scope(prover, read);
+    AxisScope scope(prover, read);
     if (read.getGuard())
       for (const Conjunct &conjunct : conjunctsOf(read.getGuard()))
         if (conjunct.comparison)
@@ -114,7 +114,7 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
     if (guard.empty())
       return;
     SmallVector<Conjunct> conjuncts = conjunctsOf(guard[0].get());
-    Scope scope(prover, access);
+    AxisScope scope(prover, access);
     for (const Conjunct &conjunct : conjuncts) {
       if (matchPattern(conjunct.value, m_One()))
         continue;
@@ -129,7 +129,7 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
     SmallVector<Conjunct> conjuncts = conjunctsOf(compare.getResult());
     if (!conjuncts[0].comparison)
       return;
-    Scope scope(prover, compare);
+    AxisScope scope(prover, compare);
     std::optional<bool> holds = decide(*conjuncts[0].comparison, scope);
     if (!holds)
       return;
