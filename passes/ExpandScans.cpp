@@ -147,7 +147,7 @@ static void buildSort(ScanOp scan, const Outline &where, const AxesTemp &values,
   auto [builder, map] = openStatement(withAxis, loc);
   SmallVector<Value> yielded = cloneSequence(builder, scan, map);
   WriteOp::create(builder, loc, yielded[0], values.tensor, values.subscriptsIn(map));
-  Value position = materialize(builder, loc, positions.subscriptsIn(map).back());
+  Value position = map.lookup(scan.getAxes()[0]);
   Value integer = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), position);
   WriteOp::create(builder, loc, integer, positions.tensor, positions.subscriptsIn(map));
 
@@ -219,11 +219,7 @@ struct ExpandScansPass : Counted<tegula::impl::ExpandScansPassBase<ExpandScansPa
     }
     const AxesTemp &result = wantsPosition ? *places : *temp;
     SmallVector<ValueExpr> subscripts = result.subscripts;
-    ValueExpr position = scan.getPositionExprs()[0];
-    if (!sorts) // positions of sorts are ranks: they count from 0 already
-      subscripts.back() = subscripts.back().substitute(axis, position);
-    else
-      subscripts.back() = position;
+    subscripts.back() = subscripts.back().substitute(axis, scan.getPositionExprs()[0]);
     Value read = ReadOp::create(builder, scan.getLoc(), result.tensor, subscripts);
     scan.replaceAllUsesWith(read);
     scan.erase();

@@ -270,5 +270,13 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
         nodes.push_back(std::move(node));
         return true;
       })
+      .Case([&](tgl::SortOp sort) {
+        llvm::SmallVector<IndexCode, 4> subscripts;
+        for (Attribute subscript : sort.getSubscripts())
+          subscripts.push_back(indexCode(subscript, sort.getIndices(), loc));
+        nodes.push_back(makeSort(loc, tensorOf(sort.getValues()), tensorOf(sort.getPositions()),
+                                 std::move(subscripts), sort.getDescending()));
+        return true;
+      })
       .Default([](Operation *) { return false; });
 }

@@ -146,6 +146,10 @@ struct AxisCode {
   IndexCode lo, hi;
 };
 
+/// Sorts a row of tensor `values`, and that of `positions` with it.
+std::unique_ptr<Node> makeSort(mlir::Location location, unsigned values, unsigned positions,
+                               llvm::SmallVector<IndexCode, 4> subscripts, bool descending);
+
 /// How a value is held.
 enum class Kind { I1, I32, I64, F32, F64 };
 
