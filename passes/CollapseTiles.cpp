@@ -78,6 +78,7 @@ struct CollapseTilesPass : Counted<tegula::impl::CollapseTilesPassBase<CollapseT
     for (TilesOp tiles : loops)
       if (collapse(tiles))
         count("loops collapsed");
+    eraseUnusedOps(getOperation().getBody().front()); // sums with a zero that are not needed now
   }
 
   static bool collapse(TilesOp tiles) {

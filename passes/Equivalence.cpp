@@ -26,12 +26,6 @@ KernelOp tegula::entryOf(ModuleOp module) {
 // Inputs
 //===----------------------------------------------------------------------===//
 
-static std::optional<DType> dtypeOf(Type type) {
-  if (isa<IndexType>(type))
-    return std::nullopt;
-  return getDType(type);
-}
-
 static std::optional<int64_t> evaluate(const IndexExpr &expr, const llvm::StringMap<int64_t> &sizes) {
   return expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
     auto found = var.isSymbol() ? sizes.find(var.name()) : sizes.end();
@@ -96,7 +90,6 @@ static std::optional<KernelInputs> tryInputs(KernelOp kernel, std::mt19937_64 &r
 std::optional<KernelInputs> tegula::randomInputs(KernelOp kernel, uint64_t seed,
                                                  const std::map<std::string, int64_t> &given) {
   std::mt19937_64 random(seed);
-  InterpreterOptions probe;
   for (unsigned attempt = 0; attempt < 2000; ++attempt) {
     std::optional<KernelInputs> inputs = tryInputs(kernel, random, given);
     if (!inputs)

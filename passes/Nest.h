@@ -22,7 +22,7 @@
 namespace tegula {
 
 /// On a reduction that came from a called kernel with its own precision: that precision.
-inline constexpr llvm::StringLiteral precisionAttrName = "tgl.precision";
+inline constexpr llvm::StringLiteral precisionAttrName = "precision";
 
 /// The bounds of an axis, a block argument of a parallel, reduce or scan.
 tgl::ValueExpr lowOf(mlir::Value axis);

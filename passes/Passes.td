@@ -26,7 +26,7 @@ def InlinePass : Pass<"tgl-inline", "::mlir::ModuleOp"> {
     gone afterwards.
 
     *Why here*: everything else works on one kernel; fusion across library calls needs their bodies.
-    *Rounding*: none; a callee's `precision` is kept on its reductions (attribute `tgl.precision`).
+    *Rounding*: none; a callee's `precision` is kept on its reductions (attribute `precision`).
     *Stops*: at nothing; recursion does not occur (the checker rejects it), and is an error here.
   }];
 }

@@ -8,7 +8,6 @@
 #include "ir/interpreter/Impl.h"
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 using namespace tegula;
 using namespace tegula::interp;
@@ -51,10 +50,14 @@ private:
   template <typename T, typename Load, typename Store>
   void sort(Frame &frame, TensorState &keys, TensorState &places, int64_t start, int64_t placesStart,
             int64_t count, Load load, Store store) const {
-    std::vector<std::pair<T, int64_t>> row;
+    struct Element {
+      T key;
+      int64_t place, order;
+    };
+    std::vector<Element> row;
     for (int64_t n = 0; n < count; ++n)
       row.push_back({load(keys.dtype, keys.data, start + n),
-                     loadInteger(places.dtype, places.data, placesStart + n)});
+                     loadInteger(places.dtype, places.data, placesStart + n), n});
     // nan is the largest.
     auto less = [](T a, T b) {
       if constexpr (std::is_floating_point_v<T>)
@@ -62,12 +65,16 @@ private:
           return !std::isnan(a);
       return a < b;
     };
-    std::stable_sort(row.begin(), row.end(), [&](const auto &a, const auto &b) {
-      return descending ? less(b.first, a.first) : less(a.first, b.first);
+    std::sort(row.begin(), row.end(), [&](const Element &a, const Element &b) {
+      if (descending ? less(b.key, a.key) : less(a.key, b.key))
+        return true;
+      if (descending ? less(a.key, b.key) : less(b.key, a.key))
+        return false;
+      return a.order < b.order;
     });
     for (int64_t n = 0; n < count; ++n) {
-      store(keys.dtype, keys.data, start + n, row[n].first);
-      storeInteger(places.dtype, places.data, placesStart + n, row[n].second);
+      store(keys.dtype, keys.data, start + n, row[n].key);
+      storeInteger(places.dtype, places.data, placesStart + n, row[n].place);
       keys.stamps[start + n] = places.stamps[placesStart + n] = frame.clock * 2;
     }
   }

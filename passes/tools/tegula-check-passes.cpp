@@ -1,0 +1,128 @@
+//===- tegula-check-passes.cpp - Interprets kernels before and after every pass ---===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// tegula-check-passes FILE... [--runs=N] [--seed=S] [-d M=4,N=7] [--gpu]: for each kernel (.mlir, or the
+// last one of a .tgl file) runs the whole pipeline on N choices of sizes and inputs, and says which
+// pass first changed what it computes. Exit code 0: none did; 4: some did.
+//
+//===----------------------------------------------------------------------===//
+#include "frontend/Check.h"
+#include "frontend/EmitIR.h"
+#include "frontend/Module.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/IR/Verifier.h"
+#include "passes/Equivalence.h"
+#include "passes/Pipeline.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+using namespace tegula;
+using mlir::ModuleOp;
+
+static cl::list<std::string> files(cl::Positional, cl::OneOrMore, cl::desc("FILE..."));
+static cl::opt<unsigned> runs("runs", cl::init(3), cl::desc("choices of sizes and inputs for each kernel"));
+static cl::opt<unsigned> firstSeed("seed", cl::init(1), cl::desc("of the first choice"));
+static cl::list<std::string> sizeTexts("d", cl::CommaSeparated, cl::desc("sizes to fix: M=4,N=7"));
+static cl::opt<bool> gpu("gpu", cl::desc("schedule for a GPU"));
+static cl::list<std::string> disabled("disable-pass", cl::CommaSeparated, cl::desc("passes to leave out"));
+static cl::opt<bool> quiet("quiet", cl::desc("print failures only"));
+
+namespace {
+/// How a kernel fared.
+enum class Fate { Same, Changed, NotRun };
+} // namespace
+
+static mlir::OwningOpRef<ModuleOp> loadModule(StringRef path, mlir::MLIRContext &context) {
+  if (path.ends_with(".mlir"))
+    return mlir::parseSourceFile<ModuleOp>(path, &context);
+  ErrorOr<std::unique_ptr<MemoryBuffer>> text = MemoryBuffer::getFile(path);
+  if (!text) {
+    errs() << path << ": " << text.getError().message() << "\n";
+    return nullptr;
+  }
+  SourceManager sources;
+  Diagnostics diagnostics(sources);
+  uint32_t file = sources.add(path.str(), (*text)->getBuffer().str());
+  Module module(sources, file, diagnostics);
+  std::unique_ptr<checked::Program> program;
+  if (!diagnostics.hasErrors())
+    program = check(module, InstanceOptions(), diagnostics);
+  if (!program) {
+    diagnostics.printText(errs(), false);
+    return nullptr;
+  }
+  return emitIR(*program, sources, context);
+}
+
+static Fate runOnce(ModuleOp original, StringRef path, uint64_t seed,
+                    const std::map<std::string, int64_t> &sizes) {
+  mlir::OwningOpRef<ModuleOp> module = original.clone();
+  std::optional<KernelInputs> inputs = randomInputs(entryOf(*module), seed, sizes);
+  if (!inputs) {
+    errs() << path << ": no sizes were found for which the guards hold\n";
+    return Fate::NotRun;
+  }
+  bool changed = false;
+  mlir::PassManager manager(module->getContext());
+  checkEquivalence(manager, *module, *inputs, [&](StringRef pass, StringRef text) {
+    if (changed)
+      return;
+    changed = true;
+    errs() << path << " (seed " << seed;
+    for (auto &entry : inputs->sizes)
+      errs() << ", " << entry.first() << " = " << entry.second;
+    errs() << "): " << pass << " changed the result: " << text << "\n";
+  });
+  PipelineOptions options;
+  options.machine = gpu ? Machine::GPU : Machine::CPU;
+  options.disabled.assign(disabled.begin(), disabled.end());
+  buildPipeline(manager, options);
+  if (mlir::failed(manager.run(*module))) {
+    errs() << path << ": the pipeline failed\n";
+    return Fate::Changed;
+  }
+  return changed ? Fate::Changed : Fate::Same;
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "interprets kernels before and after every pass\n");
+  std::map<std::string, int64_t> sizes;
+  for (StringRef text : sizeTexts) {
+    auto [name, value] = text.split('=');
+    int64_t number;
+    if (value.getAsInteger(10, number)) {
+      errs() << "-d takes NAME=NUMBER, not '" << text << "'\n";
+      return 2;
+    }
+    sizes[name.str()] = number;
+  }
+  unsigned same = 0, changed = 0, notRun = 0;
+  for (const std::string &path : files) {
+    mlir::MLIRContext context;
+    context.loadDialect<tgl::TglDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+    mlir::OwningOpRef<ModuleOp> module = loadModule(path, context);
+    if (!module || !entryOf(*module)) {
+      errs() << path << ": not a kernel that can be run\n";
+      ++notRun;
+      continue;
+    }
+    Fate fate = Fate::Same;
+    for (unsigned run = 0; run < runs && fate == Fate::Same; ++run)
+      fate = runOnce(*module, path, firstSeed + run, sizes);
+    same += fate == Fate::Same;
+    changed += fate == Fate::Changed;
+    notRun += fate == Fate::NotRun;
+    if (!quiet && fate == Fate::Same)
+      outs() << path << ": the same after every pass\n";
+  }
+  outs() << same << " kernels the same, " << changed << " changed, " << notRun << " not run\n";
+  return changed ? 4 : 0;
+}
