@@ -63,7 +63,7 @@ std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis,
     return std::nullopt;
   if (weight.asConstant() == 1 && isDefinedOutside(rest, axesOpOf(axis)))
     return IndexExpr(1);
-  Scope scope(prover, place);
+  AxisScope scope(prover, place);
   if (!scope.provesInBounds(rest, weight.expr()))
     return std::nullopt;
   return weight.expr();

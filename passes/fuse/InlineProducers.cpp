@@ -215,7 +215,7 @@ static Value insideOf(OpBuilder &builder, ReadOp read, Prover &prover) {
     holds(arith::CmpIPredicate::eq, ValueExpr::mod(numerator, denominator), ValueExpr(0));
   if (!read.getFill())
     return inside;
-  Scope scope(prover, read);
+  AxisScope scope(prover, read);
   for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
     IndexExpr dims = scope.toDims(subscript);
     if (!scope.proves(Condition::nonNegative(dims)))
