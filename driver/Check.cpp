@@ -7,9 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
-#ifdef TEGULA_HAVE_CHECK
 #include "frontend/Check.h"
-#endif
 
 using namespace llvm;
 
@@ -26,7 +24,6 @@ static cl::opt<std::string> onlyKernel("kernel", cl::value_desc("NAME"),
 void checkKernels(LoadedFile &loaded, StringRef only) {
   if (loaded.diagnostics.hasErrors())
     return;
-#ifdef TEGULA_HAVE_CHECK
   for (const auto &kernel : loaded.module->file().kernels) {
     if (!only.empty() && kernel->name.name != only)
       continue;
@@ -34,7 +31,6 @@ void checkKernels(LoadedFile &loaded, StringRef only) {
     options.kernel = kernel->name.name;
     check(*loaded.module, options, loaded.diagnostics);
   }
-#endif
 }
 
 static ExitCode run() {

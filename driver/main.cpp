@@ -16,11 +16,8 @@
 using namespace llvm;
 using namespace tegula;
 
-static const Command *const commands[] = {&checkCommand,
-#ifdef TEGULA_HAVE_CHECK
-                                          &compileCommand,
-#endif
-                                          &fmtCommand, &fixCommand, &explainCommand};
+static const Command *const commands[] = {&checkCommand, &compileCommand, &fmtCommand,
+                                          &fixCommand, &explainCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";

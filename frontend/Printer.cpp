@@ -31,19 +31,19 @@ class LineBreaker {
 public:
   LineBreaker(std::string &out, unsigned indent) : out(out), indent(indent) {}
   void startLine(unsigned depth, bool continued);
-  void emit(ArrayRef<Piece> pieces);
+  void emit(ArrayRef<TextPiece> pieces);
 
 private:
-  static unsigned width(ArrayRef<Piece> pieces) {
+  static unsigned width(ArrayRef<TextPiece> pieces) {
     unsigned sum = 0;
-    for (const Piece &piece : pieces)
+    for (const TextPiece &piece : pieces)
       sum += displayWidth(piece.text) + (&piece != pieces.begin() && piece.blankBefore);
     return sum;
   }
-  bool fits(ArrayRef<Piece> pieces, unsigned from) const {
+  bool fits(ArrayRef<TextPiece> pieces, unsigned from) const {
     return from + width(pieces) <= lineWidth;
   }
-  void append(ArrayRef<Piece> pieces);
+  void append(ArrayRef<TextPiece> pieces);
 
   std::string &out;
   unsigned indent;
@@ -66,8 +66,8 @@ void LineBreaker::startLine(unsigned depth, bool continued) {
   atStart = true;
 }
 
-void LineBreaker::append(ArrayRef<Piece> pieces) {
-  for (const Piece &piece : pieces) {
+void LineBreaker::append(ArrayRef<TextPiece> pieces) {
+  for (const TextPiece &piece : pieces) {
     if (piece.blankBefore && !atStart) {
       out += ' ';
       ++column;
@@ -82,9 +82,9 @@ void LineBreaker::append(ArrayRef<Piece> pieces) {
   }
 }
 
-void LineBreaker::emit(ArrayRef<Piece> pieces) {
+void LineBreaker::emit(ArrayRef<TextPiece> pieces) {
   int best = INT_MAX;
-  for (const Piece &piece : pieces.drop_front())
+  for (const TextPiece &piece : pieces.drop_front())
     if (piece.breakLevel >= 0)
       best = std::min(best, piece.breakLevel);
   bool blank = pieces[0].blankBefore && !atStart;
@@ -98,7 +98,7 @@ void LineBreaker::emit(ArrayRef<Piece> pieces) {
     size_t end = begin + 1;
     while (end != pieces.size() && pieces[end].breakLevel != best)
       ++end;
-    ArrayRef<Piece> part = pieces.slice(begin, end - begin);
+    ArrayRef<TextPiece> part = pieces.slice(begin, end - begin);
     bool partBlank = part[0].blankBefore && !atStart;
     if (begin != 0 && !fits(part, column + partBlank))
       startLine(part[0].depth, /*continued=*/true);
@@ -203,7 +203,7 @@ void FilePrinter::trailingComment(uint32_t end) {
 
 /// A statement or the head of a block; comments inside of it force line breaks.
 void FilePrinter::line(PieceBuilder builder, uint32_t end, unsigned indent) {
-  std::vector<Piece> pieces = builder.take();
+  std::vector<TextPiece> pieces = builder.take();
   size_t start = out.size();
   LineBreaker breaker(out, indent);
   breaker.startLine(0, /*continued=*/false);
@@ -358,7 +358,7 @@ std::string print(const ast::Expr &expr) {
   PieceBuilder builder;
   builder.expr(expr);
   std::string text;
-  for (const Piece &piece : builder.take()) {
+  for (const TextPiece &piece : builder.take()) {
     if (piece.blankBefore)
       text += ' ';
     text += piece.text;

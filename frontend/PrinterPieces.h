@@ -22,7 +22,7 @@ namespace tegula {
 constexpr unsigned lineWidth = 100;
 
 /// Text that is never broken, and how it joins the piece before it.
-struct Piece {
+struct TextPiece {
   std::string text;
   bool blankBefore = false;
   int breakLevel = -1;  // a line may start with it; lines break at the lowest levels first. -1: never
@@ -37,7 +37,7 @@ public:
   /// Where a line may break, at one depth of brackets, from the best place to the worst.
   enum Rank { Clause, For, Assign, Comma, Or, And, Compare, Sum, Product, ranks };
 
-  std::vector<Piece> take() { return std::move(pieces); }
+  std::vector<TextPiece> take() { return std::move(pieces); }
 
   void text(llvm::StringRef text, uint32_t offset = 0);
   void blank() { wantsBlank = true; }
@@ -72,7 +72,7 @@ private:
   void comma();
   void openBlock(); // ` {`
 
-  std::vector<Piece> pieces;
+  std::vector<TextPiece> pieces;
   bool wantsBlank = false, listOpened = false;
   int nextLevel = -1;
   unsigned depth = 0;
