@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Checker.h"
+#include "frontend/TileCheck.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 #include <numbers>
@@ -16,7 +17,11 @@ using namespace tegula::checked;
 
 std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptions &options,
                                        Diagnostics &diagnostics) {
-  return Checker(module, options, diagnostics).run();
+  unsigned errorsBefore = diagnostics.numErrors();
+  std::unique_ptr<Program> program = Checker(module, options, diagnostics).run();
+  if (program)
+    checkTiles(*program, diagnostics);
+  return diagnostics.numErrors() == errorsBefore ? std::move(program) : nullptr;
 }
 
 Checker::Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics)

@@ -476,7 +476,9 @@ std::optional<Difference> TileChecker::differ(const Run &one, const Run &other, 
 
 bool TileChecker::report(const Stmt &loop, int64_t size, const Sizes &sizes,
                          const Difference &difference) {
-  auto number = [](double value) {
+  auto number = [](double value) -> std::string {
+    if (std::isnan(value))
+      return "nan"; // without the sign that the library would print
     std::string text;
     llvm::raw_string_ostream os(text);
     os << llvm::format("%.6g", value);
