@@ -80,7 +80,7 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
     run();
   }
   if (diagnostics->numErrors() == errors && !dry)
-    checkTileIndependence(stmt, *block);
+    checkTileIndependence(*block);
 }
 
 void Checker::checkTilesLoop(const ast::Stmt &stmt) {
@@ -241,4 +241,3 @@ void Checker::checkUpdate(const ast::Stmt &stmt, const ast::Target &target, Stat
   update->value = stored;
 }
 
-void Checker::checkTileIndependence(const ast::Stmt &, const Stmt &) {}

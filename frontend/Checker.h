@@ -317,7 +317,7 @@ private:
   /// Defines an index name in `scope`; false (reported) where it is visible already.
   bool defineIndex(Scope &scope, const ast::Ident &name, const Var *var);
   bool checkIndexName(const ast::Ident &name);
-  void checkTileIndependence(const ast::Stmt &stmt, const Stmt &block);
+  void checkTileIndependence(const Stmt &block);
 
   //===-- CheckCall.cpp ---------------------------------------------------===//
   /// Checks a call of a kernel and appends its statement. The results, new temporaries, or nothing
