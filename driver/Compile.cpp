@@ -5,14 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/Assemble.h"
+#include "codegen/Compiler.h"
+#include "codegen/Ptx.h"
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
-#include "frontend/EmitIR.h"
 #include "frontend/Printer.h"
-#include "mlir/IR/Verifier.h"
-#include "passes/Pipeline.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
@@ -23,8 +24,8 @@ static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"),
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("The kernel (default: the file's last)"),
                                        cl::sub(sub));
-static cl::opt<std::string> emitWhat("emit", cl::value_desc("ast|tgl|scheduled"),
-                                     cl::desc("What to print"), cl::init("scheduled"),
+static cl::opt<std::string> emitWhat("emit", cl::value_desc("ast|tgl|scheduled|llvm|asm|ptx|cubin"),
+                                     cl::desc("What to print (default: scheduled)"),
                                      cl::sub(sub));
 static cl::opt<std::string> stopAfter("stop-after", cl::value_desc("PHASE"),
                                       cl::desc("Print the IR after this phase"), cl::sub(sub));
@@ -56,27 +57,62 @@ static cl::opt<bool> timing("timing", cl::desc("Print the times of all passes"),
 static cl::opt<bool> locations("locations", cl::desc("Print where each operation comes from"),
                                cl::sub(sub));
 
-/// The last phase that is wanted, from --stop-after and --emit.
-static std::optional<Phase> lastPhase() {
+/// A stage that --emit names: its text in CompiledKernel::stages, and the phase after which it is there.
+struct Stage {
+  StringRef name;
+  Phase phase;
+};
+
+static constexpr Stage stages[] = {
+    {"ast", Phase::Parse}, {"tgl", Phase::Emit},     {"scheduled", Phase::Schedule},
+    {"llvm", Phase::EmitPtx}, {"asm", Phase::EmitPtx}, {"ptx", Phase::EmitPtx},
+    {"cubin", Phase::Assemble},
+};
+
+/// What to print after a phase when only --stop-after is given.
+static StringRef stageAfter(Phase phase, bool isDevice) {
+  if (phase <= Phase::Check)
+    return "ast";
+  if (phase == Phase::Emit)
+    return "tgl";
+  if (phase <= Phase::Place)
+    return "scheduled";
+  if (phase == Phase::Lower || !isDevice)
+    return "llvm";
+  return phase == Phase::EmitPtx ? "ptx" : "cubin";
+}
+
+static std::optional<Stage> wantedStage(bool isDevice) {
+  std::optional<Phase> last;
   if (!stopAfter.empty()) {
-    std::optional<Phase> phase = parsePhase(stopAfter);
-    if (phase && *phase <= Phase::Schedule)
-      return phase;
-    errs() << "tegula: there is no phase '" << stopAfter << "' to stop after; phases are";
-    for (const PhaseInfo &info : phases())
-      if (info.phase <= Phase::Schedule)
-        errs() << (info.phase == Phase::Parse ? " " : ", ") << info.name;
-    errs() << '\n';
+    last = parsePhase(stopAfter);
+    if (!last) {
+      errs() << "tegula: there is no phase '" << stopAfter << "' to stop after; phases are ";
+      interleaveComma(phases(), errs(), [](const PhaseInfo &info) { errs() << info.name; });
+      errs() << '\n';
+      return std::nullopt;
+    }
+  }
+  std::string name = emitWhat;
+  if (name.empty())
+    name = last ? stageAfter(*last, isDevice).str() : "scheduled";
+  const Stage *stage = find_if(stages, [&](const Stage &each) { return each.name == name; });
+  if (stage == std::end(stages)) {
+    errs() << "tegula: --emit takes ";
+    interleaveComma(stages, errs(), [](const Stage &each) { errs() << each.name; });
+    errs() << ", not '" << name << "'\n";
     return std::nullopt;
   }
-  if (emitWhat == "ast")
-    return Phase::Parse;
-  if (emitWhat == "tgl")
-    return Phase::Emit;
-  if (emitWhat == "scheduled")
-    return Phase::Schedule;
-  errs() << "tegula: --emit takes ast, tgl or scheduled, not '" << emitWhat << "'\n";
-  return std::nullopt;
+  bool deviceOnly = stage->name == "ptx" || stage->name == "cubin";
+  if (deviceOnly && !isDevice) {
+    errs() << "tegula: --emit=" << name << " needs a device target: --target=sm_90a\n";
+    return std::nullopt;
+  }
+  if (stage->name == "asm" && isDevice) {
+    errs() << "tegula: --emit=asm is for the CPU; a device has --emit=ptx and --emit=cubin\n";
+    return std::nullopt;
+  }
+  return Stage{stage->name, last ? *last : stage->phase};
 }
 
 static ExitCode writeText(StringRef text) {
@@ -88,29 +124,44 @@ static ExitCode writeText(StringRef text) {
 }
 
 static ExitCode run() {
-  std::optional<Phase> last = lastPhase();
-  InstanceOptions instance;
+  CompileOptions options;
+  options.target = target;
+  bool isDevice = target != "cpu";
+  if (isDevice && !isDeviceTarget(target)) {
+    errs() << "tegula: --target takes cpu, or a device of capability 8.0 or newer such as sm_80 or "
+              "sm_90a, not '" << target << "'\n";
+    return ExitWrongCall;
+  }
+  std::optional<Stage> stage = wantedStage(isDevice);
+  InstanceOptions &instance = options.instance;
   instance.kernel = kernelName;
   instance.ellipsisRank = rank;
   instance.givenOptionals.assign(givenOptionals.begin(), givenOptionals.end());
-  if (!last || !parseSizes(sizeTexts, instance.sizes) ||
+  if (!stage || !parseSizes(sizeTexts, instance.sizes) ||
       !parseConstants(constantTexts, instance.constants) || !parseTypes(typeTexts, instance.types))
     return ExitWrongCall;
   if (tile < 1) {
     errs() << "tegula: --tile takes a positive number\n";
     return ExitWrongCall;
   }
+  options.emit.tile = tile;
+  options.stopAfter = stage->phase;
+  options.keepStages = {stage->name.str()};
+  options.printLocations = locations;
+  options.pipeline.disabled.assign(disabled.begin(), disabled.end());
+  options.pipeline.printAfter.assign(printAfter.begin(), printAfter.end());
+  options.pipeline.timing = timing;
 
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;
-  std::string text;
-  raw_string_ostream os(text);
   if (loaded->diagnostics.hasErrors()) {
     loaded->print(/*json=*/false);
     return ExitWrongProgram;
   }
-  if (*last == Phase::Parse) {
+  if (stage->name == "ast") {
+    std::string text;
+    raw_string_ostream os(text);
     dump(loaded->module->file(), os);
     return writeText(text);
   }
@@ -120,38 +171,30 @@ static ExitCode run() {
     return ExitWrongCall;
   }
 
-  std::unique_ptr<checked::Program> program = check(*loaded->module, instance, loaded->diagnostics);
+  Expected<std::unique_ptr<CompiledKernel>> compiled =
+      compileKernel(*loaded->module, options, loaded->diagnostics);
   loaded->print(/*json=*/false);
-  if (!program)
-    return ExitWrongProgram;
-  if (*last == Phase::Check)
-    return ExitSuccess;
-
-  mlir::MLIRContext context;
-  EmitOptions emitOptions;
-  emitOptions.tile = tile;
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      emitIR(*program, loaded->sources, context, emitOptions);
-  if (mlir::failed(mlir::verify(*module)))
-    return ExitInternalError;
-  if (*last > Phase::Emit) {
-    PipelineOptions options;
-    options.machine = target == "cpu" ? Machine::CPU : Machine::GPU;
-    options.disabled.assign(disabled.begin(), disabled.end());
-    options.printAfter.assign(printAfter.begin(), printAfter.end());
-    options.timing = timing;
-    mlir::PassManager manager(&context);
-    buildPipeline(manager, options, *last);
-    instrument(manager, options);
-    if (mlir::failed(manager.run(*module)))
-      return ExitInternalError;
+  if (!compiled) {
+    bool missing = compiled.errorIsA<MissingToolError>();
+    errs() << "tegula: " << toString(compiled.takeError()) << '\n';
+    return missing ? ExitMissingResource : ExitInternalError;
   }
-  mlir::OpPrintingFlags flags;
-  if (locations)
-    flags.enableDebugInfo(true, /*prettyForm=*/false);
-  module->print(os, flags);
-  os << '\n';
-  return writeText(text);
+  if (!*compiled)
+    return ExitWrongProgram;
+  const CompiledKernel &kernel = **compiled;
+  if (timing)
+    for (const PhaseTime &time : kernel.times)
+      errs() << formatv("{0,-10} {1,8:f2} ms\n", time.phase, time.milliseconds);
+  if (stage->name == "ptx")
+    return writeText(kernel.ptx);
+  if (stage->name == "cubin")
+    return writeText(StringRef(kernel.cubin.data(), kernel.cubin.size()));
+  auto text = kernel.stages.find(stage->name.str());
+  if (text == kernel.stages.end()) {
+    errs() << "tegula: phase " << toString(stage->phase) << " comes before " << stage->name << '\n';
+    return ExitWrongCall;
+  }
+  return writeText(text->second);
 }
 
 const Command compileCommand = {sub, run};
