@@ -41,6 +41,8 @@
 #include <set>
 
 namespace tegula {
+/// Names of the checker alone: other parts of the compiler have scopes and pieces too.
+inline namespace checker {
 
 using ExactDivision = std::pair<IndexExpr, IndexExpr>; // numerator, denominator
 
@@ -563,6 +565,7 @@ inline unsigned width(checked::DType type) {
   }
 }
 
+} // namespace checker
 } // namespace tegula
 
 #endif // TEGULA_FRONTEND_CHECKER_H
