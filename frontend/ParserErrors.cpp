@@ -113,6 +113,14 @@ bool ErrorStrategy::reportMissingOperator(const SyntaxPlace &place,
                         .str());
     return true;
   }
+  if (place.context == SyntaxPlace::Block && at > 0 && at < tokens.size() &&
+      !tokens[at].firstOnLine && endsOperand(tokens[at - 1].type) && endsOperand(tokens[at].type)) {
+    reporter.report(Code::SyntaxError, reporter.span(tokens[at]),
+                    ("expected an operator or a new statement after '" +
+                     reporter.text(tokens[at - 1]) + "', found '" + reporter.text(tokens[at]) + "'")
+                        .str());
+    return true;
+  }
   if (at >= tokens.size() || tokens[at].brackets != 0 ||
       (tokens[at].type != Grammar::ASSIGN && tokens[at].type != Grammar::ACCUMULATE))
     return false;

@@ -73,8 +73,8 @@ private:
 };
 } // namespace
 
-/// `//` is floor division unless what follows cannot be an operand: two words side by side, or
-/// nothing, or the line is no continuation.
+/// `//` is floor division unless what follows cannot be an operand (two words side by side, a full
+/// stop), or the line is no continuation.
 bool ForeignTokens::isLineComment() const {
   const Token &token = tokens[at];
   if (token.firstOnLine && (out.empty() || !endsOperand(out.back().type)))
@@ -83,14 +83,11 @@ bool ForeignTokens::isLineComment() const {
   size_t last = at;
   while (last + 1 < tokens.size() && tokens[last + 1].begin < end)
     ++last;
-  if (last == at)
-    return true;
   for (size_t i = at + 1; i < last; ++i)
     if (tokens[i].type == Lexer::IDENTIFIER && tokens[i + 1].type == Lexer::IDENTIFIER &&
         !touches(tokens[i], tokens[i + 1]))
       return true;
-  return tokens[last].type != Lexer::RETURN && tokens[last].type == Lexer::FOREIGN &&
-         reporter.text(tokens[last]) == ".";
+  return tokens[last].type == Lexer::FOREIGN && reporter.text(tokens[last]) == ".";
 }
 
 bool ForeignTokens::comment() {

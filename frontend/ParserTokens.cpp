@@ -23,10 +23,18 @@ namespace tegula {
 std::optional<Diagnostics::Builder> SyntaxReporter::report(Code code, Span where,
                                                            std::string message) {
   // A place that is spoilt has had its say, and after very many errors one more helps nobody.
-  if (isSpoilt(where.begin, where.end) || count == limits::syntaxErrors)
+  if (count == limits::syntaxErrors || isSpoilt(where.begin, where.end))
     return std::nullopt;
   ++count;
   return diagnostics.report(code, where, std::move(message));
+}
+
+void SyntaxReporter::spoil(uint32_t begin, uint32_t end) {
+  // Only what is reported matters; and one line can be spoilt a thousand times.
+  if (count == limits::syntaxErrors ||
+      (!spoilt.empty() && spoilt.back().first <= begin && end <= spoilt.back().second))
+    return;
+  spoilt.push_back({begin, end});
 }
 
 bool SyntaxReporter::isSpoilt(uint32_t begin, uint32_t end) const {

@@ -42,7 +42,7 @@ public:
   /// Null where nothing more is to be reported.
   std::optional<Diagnostics::Builder> report(Code code, Span where, std::string message);
   /// From now on nothing is reported in these bytes.
-  void spoil(uint32_t begin, uint32_t end) { spoilt.push_back({begin, end}); }
+  void spoil(uint32_t begin, uint32_t end);
   bool isSpoilt(uint32_t begin, uint32_t end) const;
   bool anyReported() const { return count != 0; }
 

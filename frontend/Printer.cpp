@@ -25,6 +25,8 @@ static unsigned displayWidth(StringRef text) {
       llvm::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+static void trimEnd(std::string &text) { text.resize(StringRef(text).rtrim(' ').size()); }
+
 namespace {
 /// Breaks the pieces of one statement into lines.
 class LineBreaker {
@@ -54,8 +56,10 @@ private:
 } // namespace
 
 void LineBreaker::startLine(unsigned depth, bool continued) {
-  if (continued)
+  if (continued) {
+    trimEnd(out);
     out += '\n';
+  }
   column = indent;
   // Below the list's first element, if that leaves room to write.
   if (continued)
@@ -215,11 +219,15 @@ void FilePrinter::line(PieceBuilder builder, uint32_t end, unsigned indent) {
     begin = i;
     if (i == pieces.size())
       break;
+    bool commented = false;
     while (hasComment(pieces[i].offset)) {
-      if (file.comments[nextComment].ownLine)
+      if (file.comments[nextComment].ownLine || commented)
         breaker.startLine(pieces[i].depth, /*continued=*/true);
-      else
+      else {
+        trimEnd(out);
         out += "  ";
+      }
+      commented = true;
       comment(file.comments[nextComment]);
     }
     breaker.startLine(pieces[i].depth, /*continued=*/true);
@@ -231,14 +239,7 @@ void FilePrinter::line(PieceBuilder builder, uint32_t end, unsigned indent) {
     out.append(indent, ' ');
     out += '{';
   }
-  // Comments before the last bracket of the statement.
-  while (hasComment(end)) {
-    if (file.comments[nextComment].ownLine)
-      breaker.startLine(0, /*continued=*/true);
-    else
-      out += "  ";
-    comment(file.comments[nextComment]);
-  }
+  assert(!hasComment(end) && "the last piece of a statement stands at its end");
   trailingComment(end);
   out += '\n';
 }
@@ -271,10 +272,11 @@ void FilePrinter::body(const std::vector<ast::StmtPtr> &body, uint32_t end, unsi
       line(std::move(builder), stmt->span.end, indent + 2);
       continue;
     }
-    builder.head(*stmt);
     uint32_t headEnd =
         stmt->binders.empty() ? stmt->range->span.end : stmt->binders.back().range.span.end;
-    line(std::move(builder), endOf("{", headEnd), indent + 2);
+    uint32_t inside = endOf("{", headEnd);
+    builder.head(*stmt, inside - 1);
+    line(std::move(builder), inside, indent + 2);
     this->body(stmt->body, stmt->span.end, indent + 2);
   }
   closeBlock(end, indent);
@@ -282,8 +284,9 @@ void FilePrinter::body(const std::vector<ast::StmtPtr> &body, uint32_t end, unsi
 
 void FilePrinter::kernel(const ast::Kernel &kernel) {
   PieceBuilder builder;
-  builder.head(kernel);
-  line(std::move(builder), endOf("{", kernel.headSpan.end), 0);
+  uint32_t inside = endOf("{", kernel.headSpan.end);
+  builder.head(kernel, inside - 1);
+  line(std::move(builder), inside, 0);
   body(kernel.body, kernel.span.end, 0);
 }
 
@@ -295,10 +298,8 @@ void FilePrinter::function(const ast::Fn &fn) {
     line(std::move(builder), fn.span.end, 0);
     return;
   }
-  builder.head(fn);
-  builder.blank();
-  builder.text("{");
   uint32_t inside = endOf("{", fn.name.span.end);
+  builder.head(fn, inside - 1);
   line(std::move(builder), inside, 0);
   blockStarts = true;
   for (const auto &[name, value] : fn.lets) {

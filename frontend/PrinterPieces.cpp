@@ -39,10 +39,10 @@ void PieceBuilder::open(StringRef bracket, uint32_t offset) {
   openList();
 }
 
-void PieceBuilder::close(StringRef bracket) {
+void PieceBuilder::close(StringRef bracket, uint32_t offset) {
   --depth;
   listOpened = false; // an empty list
-  text(bracket);
+  text(bracket, offset);
 }
 
 void PieceBuilder::comma() {
@@ -86,7 +86,7 @@ void PieceBuilder::params(const std::vector<ast::Param> &params) {
   close(")");
 }
 
-void PieceBuilder::head(const ast::Kernel &kernel) {
+void PieceBuilder::head(const ast::Kernel &kernel, uint32_t brace) {
   text("kernel " + kernel.name.name, kernel.span.begin);
   params(kernel.params);
   if (kernel.hasOutputs) {
@@ -108,15 +108,20 @@ void PieceBuilder::head(const ast::Kernel &kernel) {
   }
   if (!kernel.sizes.empty())
     closeList();
-  openBlock();
+  openBlock(brace);
 }
 
-void PieceBuilder::openBlock() {
+void PieceBuilder::openBlock(uint32_t brace) {
   blank();
-  text("{");
+  text("{", brace);
 }
 
-void PieceBuilder::head(const ast::Fn &fn) {
+void PieceBuilder::head(const ast::Fn &fn, uint32_t brace) {
+  signature(fn);
+  openBlock(brace);
+}
+
+void PieceBuilder::signature(const ast::Fn &fn) {
   text("fn " + fn.name.name, fn.span.begin);
   open("(");
   for (size_t i = 0; i != fn.params.size(); ++i) {
@@ -132,7 +137,7 @@ void PieceBuilder::head(const ast::Fn &fn) {
 }
 
 void PieceBuilder::definition(const ast::Fn &fn) {
-  head(fn);
+  signature(fn);
   text(" =");
   blank();
   mayBreak(Assign);
@@ -210,7 +215,7 @@ void PieceBuilder::subscript(const ast::Subscript &subscript) {
     // A group of one without a range needs its comma to be a group.
     if (subscript.members.size() == 1 && !subscript.members[0].range)
       text(",");
-    close(")");
+    close(")", subscript.range ? 0 : subscript.span.end - 1);
     break;
   }
   if (subscript.range) {
@@ -220,7 +225,7 @@ void PieceBuilder::subscript(const ast::Subscript &subscript) {
 }
 
 void PieceBuilder::subscripts(const std::vector<ast::Subscript> &subscripts,
-                              const std::vector<ast::Argument> &keywords) {
+                              const std::vector<ast::Argument> &keywords, uint32_t end) {
   open("[");
   for (size_t i = 0; i != subscripts.size(); ++i) {
     if (i)
@@ -234,7 +239,7 @@ void PieceBuilder::subscripts(const std::vector<ast::Subscript> &subscripts,
     text("=");
     expr(*keywords[i].value);
   }
-  close("]");
+  close("]", end - 1);
 }
 
 void PieceBuilder::target(const ast::Target &target) {
@@ -244,7 +249,7 @@ void PieceBuilder::target(const ast::Target &target) {
   if (target.type)
     text(target.type->name, target.type->span.begin);
   if (target.hasSubscripts)
-    subscripts(target.subscripts, {});
+    subscripts(target.subscripts, {}, target.span.end);
 }
 
 void PieceBuilder::targets(const ast::Stmt &stmt) {
@@ -255,7 +260,7 @@ void PieceBuilder::targets(const ast::Stmt &stmt) {
   }
 }
 
-void PieceBuilder::head(const ast::Stmt &block) {
+void PieceBuilder::head(const ast::Stmt &block, uint32_t brace) {
   if (block.kind == ast::Stmt::Parallel) {
     text("parallel ", block.span.begin);
     openList();
@@ -280,13 +285,14 @@ void PieceBuilder::head(const ast::Stmt &block) {
         text(", reverse");
     }
   }
-  openBlock();
+  openBlock(brace);
 }
 
 void PieceBuilder::statement(const ast::Stmt &stmt) {
   switch (stmt.kind) {
   case ast::Stmt::Precision:
-    text("precision " + stmt.index.name, stmt.span.begin);
+    text("precision ", stmt.span.begin);
+    text(stmt.index.name, stmt.index.span.begin);
     return;
   case ast::Stmt::Deterministic:
     text("deterministic", stmt.span.begin);
@@ -317,7 +323,7 @@ void PieceBuilder::statement(const ast::Stmt &stmt) {
       }
     }
     blank();
-    text("}");
+    text("}", stmt.span.end - 1);
     return;
   case ast::Stmt::State:
     text("state ", stmt.span.begin);
@@ -418,6 +424,12 @@ void PieceBuilder::binary(const ast::Expr &expr, bool tight) {
   }
 }
 
+/// Where an expression ends inside its parentheses. How far these are away is not known: then it is
+/// 1, which is before everything.
+static uint32_t innerEnd(const ast::Expr &expr) {
+  return expr.parenthesized ? 1 : expr.span.end;
+}
+
 void PieceBuilder::call(const ast::Expr &expr) {
   text(expr.name.name, expr.name.span.begin);
   open("(");
@@ -437,7 +449,7 @@ void PieceBuilder::call(const ast::Expr &expr) {
     }
     this->expr(*argument.value);
   }
-  close(")");
+  close(")", innerEnd(expr) - 1);
 }
 
 void PieceBuilder::expr(const ast::Expr &expr, bool tight) {
@@ -476,7 +488,7 @@ void PieceBuilder::expr(const ast::Expr &expr, bool tight) {
     break;
   case ast::Expr::Index:
     text(expr.name.name, expr.name.span.begin);
-    subscripts(expr.subscripts, expr.arguments);
+    subscripts(expr.subscripts, expr.arguments, innerEnd(expr));
     break;
   case ast::Expr::Call:
     call(expr);
@@ -490,11 +502,11 @@ void PieceBuilder::expr(const ast::Expr &expr, bool tight) {
     }
     if (expr.operands.size() == 1)
       text(",");
-    close(")");
+    close(")", innerEnd(expr) - 1);
     break;
   }
   if (expr.parenthesized)
-    close(")");
+    close(")", expr.span.end - 1);
 }
 
 } // namespace tegula

@@ -44,15 +44,16 @@ public:
   /// The next piece may start a line.
   void mayBreak(Rank rank) { nextLevel = static_cast<int>(depth * ranks + rank); }
   void open(llvm::StringRef bracket, uint32_t offset = 0);
-  void close(llvm::StringRef bracket);
+  void close(llvm::StringRef bracket, uint32_t offset = 0);
   /// The same without a bracket, for the lists after `for` and `where`.
   void openList();
   void closeList() { --depth; }
 
-  void head(const ast::Kernel &kernel);
-  void head(const ast::Fn &fn);
+  /// Heads of blocks end with their brace, which stands at `brace`.
+  void head(const ast::Kernel &kernel, uint32_t brace);
+  void head(const ast::Fn &fn, uint32_t brace);
   void definition(const ast::Fn &fn); // `fn f(v) = ...`
-  void head(const ast::Stmt &block);  // `parallel ... {`, `for ... {`
+  void head(const ast::Stmt &block, uint32_t brace); // `parallel ... {`, `for ... {`
   void statement(const ast::Stmt &stmt);
   void let(const ast::Ident &name, const ast::Expr &value, Rank rank = Assign);
   void result(const ast::Expr &value);
@@ -63,14 +64,15 @@ private:
   void target(const ast::Target &target);
   void targets(const ast::Stmt &stmt);
   void subscripts(const std::vector<ast::Subscript> &subscripts,
-                  const std::vector<ast::Argument> &keywords);
+                  const std::vector<ast::Argument> &keywords, uint32_t end);
   void subscript(const ast::Subscript &subscript);
   void range(const ast::Range &range);
   void items(const std::vector<ast::ForItem> &items);
   void binary(const ast::Expr &expr, bool tight);
   void call(const ast::Expr &expr);
   void comma();
-  void openBlock(); // ` {`
+  void openBlock(uint32_t brace);
+  void signature(const ast::Fn &fn);
 
   std::vector<TextPiece> pieces;
   bool wantsBlank = false, listOpened = false;
