@@ -63,7 +63,6 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
       info->blockWrites.clear();
     blockTensors.clear();
   };
-  unsigned errors = diagnostics->numErrors();
   for (unsigned round = 0; round != 64; ++round) {
     stateFactsChanged = false;
     Diagnostics scratch(module.sourceManager());
@@ -79,8 +78,6 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
     Saved savedSink(sink, &block->body);
     run();
   }
-  if (diagnostics->numErrors() == errors && !dry)
-    checkTileIndependence(*block);
 }
 
 void Checker::checkTilesLoop(const ast::Stmt &stmt) {

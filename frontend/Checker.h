@@ -15,7 +15,6 @@
 //   CheckStmt.cpp        statements without axes of their own, loops at top level, schedules
 //   CheckEquation.cpp    equations: left sides, pieces, coverage
 //   CheckParallel.cpp    parallel blocks, states, tile loops
-//   CheckTiles.cpp       results do not depend on the tile size
 //   CheckCall.cpp        kernel calls
 //   CheckExpr.cpp        names, operators, conditions
 //   CheckRead.cpp        subscripts, groups, reads
@@ -319,7 +318,6 @@ private:
   /// Defines an index name in `scope`; false (reported) where it is visible already.
   bool defineIndex(Scope &scope, const ast::Ident &name, const Var *var);
   bool checkIndexName(const ast::Ident &name);
-  void checkTileIndependence(const Stmt &block);
 
   //===-- CheckCall.cpp ---------------------------------------------------===//
   /// Checks a call of a kernel and appends its statement. The results, new temporaries, or nothing
