@@ -1,6 +1,7 @@
 # How lit runs the tests below this folder.
 import os
 import shutil
+import sys
 
 import lit.formats
 
@@ -17,6 +18,7 @@ for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
+config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%std", os.path.join(config.source_root, "dsl", "std")))
 config.substitutions.append(("%kernels", os.path.join(config.source_root, "dsl", "kernels")))
 config.substitutions.append((r"\bFileCheck\b", config.filecheck))

@@ -13,6 +13,8 @@
 // is what a pass must survive. Data are small integers unless `--data=normal`, so that sums are exact in
 // any order and results must agree bit for bit.
 //
+// Exit codes: 0 fine, 1 a wrong access or another result, 2 the call, sizes or file do not fit the kernel.
+//
 //===----------------------------------------------------------------------===//
 #include "ir/Interpreter.h"
 #include "ir/Random.h"
@@ -211,6 +213,9 @@ int main(int argc, char **argv) {
     return 2;
   if (!quiet)
     printOutputs(*run);
+  for (const InterpreterError &error : run->result.errors)
+    if (error.kind == InterpreterError::Invalid || error.kind == InterpreterError::Guard)
+      return 2;
   if (!run->result.ok())
     return 1;
   if (against.empty())
