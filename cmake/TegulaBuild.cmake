@@ -22,7 +22,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "" FORCE)
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
@@ -88,6 +88,11 @@ target_precompile_headers(tegula_pch PRIVATE
   "<mlir/Dialect/Arith/IR/Arith.h>" "<mlir/Dialect/Math/IR/Math.h>"
   "<llvm/ADT/StringMap.h>" "<llvm/Support/raw_ostream.h>" "<map>" "<memory>" "<optional>"
   "<string>" "<vector>" "<functional>")
+
+# What ccache compares instead of the precompiled header itself, which holds absolute paths: two builds
+# of one LLVM with one compiler share objects. (The command line is compared as it always is.)
+file(WRITE ${CMAKE_BINARY_DIR}/CMakeFiles/tegula_pch.dir/cmake_pch.hxx.pch.sum
+  "LLVM ${LLVM_PACKAGE_VERSION}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\n")
 
 function(tegula_library name)
   cmake_parse_arguments(arg "EXCEPTIONS" "" "TABLEGEN;LINK" ${ARGN})
