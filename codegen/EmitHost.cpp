@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernel is one function that runs statements in order. A parallel statement outside of others is
-// outlined: its points are numbered, and the runtime calls the outlined function on ranges of numbers.
+// The kernel is one function that runs statements in order. A parallel statement outside of others
+// is outlined: its points are numbered, and the runtime calls the outlined function on ranges of
+// numbers.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/EmitHost.h"
 
+#include "codegen/Contraction.h"
 #include "codegen/HostAbi.h"
 #include "ir/TglUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -23,8 +25,8 @@ using tgl::ValueExpr;
 
 namespace {
 
-/// Points of the vectorised axis that one number stands for: long enough to amortise the outlined call,
-/// short enough to share among threads.
+/// Points of the vectorised axis that one number stands for: long enough to amortise the outlined
+/// call, short enough to share among threads.
 constexpr int64_t laneBlock = 4096;
 /// Constant-size temporaries up to this live on the stack.
 constexpr int64_t stackBytes = 16 * 1024;
@@ -161,7 +163,8 @@ private:
             SmallVector<mlir::Value>(scalars.begin(), scalars.end())};
   }
 
-  /// How the points of a statement are numbered: a box over `outer` axes, times blocks of the lane axis.
+  /// How the points of a statement are numbered: a box over `outer` axes, times blocks of the lane
+  /// axis.
   struct Numbering {
     SmallVector<unsigned> outer; // slowest first
     SmallVector<unsigned> inner; // looped over inside: their bounds depend on other axes
@@ -196,8 +199,44 @@ private:
   }
 
   void emitOutlined(tgl::ParallelOp op) {
+    std::optional<ContractionPlan> plan;
+    if (options.vectorBytes)
+      plan = planContraction(op, module.getContext());
+    if (!plan)
+      return emitPoints(op);
+    ContractionEmitter contraction(*this, *plan);
+    ContractionShape shape = contraction.emitShape(emitThreads());
+    auto asProduct = [&] {
+      outline(op, shape.units, contraction.emitCost(shape), [&](Value *begin, Value *end) {
+        ContractionShape inside = contraction.emitShape(emitThreads());
+        Value *memory = emitScratch(contraction.emitScratchBytes(inside));
+        emitLoop(
+            begin, end, i64(1), {},
+            [&](Value *unit, ArrayRef<Value *>) {
+              contraction.emitUnit(inside, unit, memory);
+              return SmallVector<Value *>();
+            },
+            "unit");
+      });
+    };
+    Value *worthwhile = contraction.emitWorthwhile(shape);
+    if (auto *known = dyn_cast<ConstantInt>(worthwhile))
+      return known->isOne() ? asProduct() : emitPoints(op);
+    emitIf(worthwhile, asProduct);
+    emitIf(b.CreateNot(worthwhile), [&] { emitPoints(op); });
+  }
+
+  /// Threads that parallel statements run on.
+  Value *emitThreads() {
+    Value *threads =
+        b.CreateLoad(b.getInt64Ty(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun,
+                                                                  offsetof(HostRun, threads)));
+    return b.CreateBinaryIntrinsic(Intrinsic::smax, threads, i64(1));
+  }
+
+  /// Point by point, along vectors where an axis allows it.
+  void emitPoints(tgl::ParallelOp op) {
     auto axes = cast<tgl::AxesOp>(op.getOperation());
-    Captured captured = capturesOf(op);
     laneIsBlocked = false;
     Numbering numbering = numberingOf(op);
     bool blocked = laneIsBlocked;
@@ -213,12 +252,24 @@ private:
       Value *length = blocked ? extent(axes, numbering.lane->axis)
                               : estimateExtent(axes, numbering.lane->axis, op);
       if (blocked) {
-        count = b.CreateMul(count, b.CreateSDiv(b.CreateAdd(length, i64(laneBlock - 1)), i64(laneBlock)));
+        count = b.CreateMul(count,
+                            b.CreateSDiv(b.CreateAdd(length, i64(laneBlock - 1)), i64(laneBlock)));
         length = b.CreateBinaryIntrinsic(Intrinsic::smin, length, i64(laneBlock));
       }
-      cost = b.CreateAdd(
-          b.CreateSDiv(b.CreateMul(cost, length), i64(numbering.lane->width)), i64(1));
+      cost =
+          b.CreateAdd(b.CreateSDiv(b.CreateMul(cost, length), i64(numbering.lane->width)), i64(1));
     }
+    outline(op, count, cost, [&](Value *begin, Value *end) {
+      allocateScratch(op);
+      emitNumbers(op, numbering, blocked, begin, end);
+    });
+  }
+
+  /// Outlines what `inside` emits for units [begin, end) of the statement and calls it for all
+  /// `count`.
+  void outline(tgl::ParallelOp op, Value *count, Value *cost,
+               function_ref<void(Value *begin, Value *end)> inside) {
+    Captured captured = capturesOf(op);
     SmallVector<Value *> slots;
     for (mlir::Value tensor : captured.tensors)
       slots.push_back(buffers[tensor].pointer);
@@ -244,22 +295,22 @@ private:
       b.CreateStore(slot, b.CreateStructGEP(frameType, frame, index));
 
     Type *pointer = b.getPtrTy();
-    auto *bodyType = FunctionType::get(b.getVoidTy(), {b.getInt64Ty(), b.getInt64Ty(), pointer, pointer},
-                                       false);
+    auto *bodyType =
+        FunctionType::get(b.getVoidTy(), {b.getInt64Ty(), b.getInt64Ty(), pointer, pointer}, false);
     Function *body = Function::Create(bodyType, Function::InternalLinkage,
                                       function->getName() + "." + Twine(numOutlined++), module);
-    emitBody(op, numbering, blocked, body, captured, symbols, frameType);
+    emitBody(body, captured, symbols, frameType, inside);
 
-    Value *callee = b.CreateLoad(
-        pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, offsetof(HostRun, parallelFor)));
+    Value *callee =
+        b.CreateLoad(pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun,
+                                                           offsetof(HostRun, parallelFor)));
     auto *calleeType = FunctionType::get(
         b.getVoidTy(), {pointer, pointer, pointer, b.getInt64Ty(), b.getInt64Ty()}, false);
     b.CreateCall(calleeType, callee, {hostRun, body, frame, count, cost});
   }
 
-  void emitBody(tgl::ParallelOp op, const Numbering &numbering, bool blocked, Function *body,
-                const Captured &captured, ArrayRef<StringRef> symbols, StructType *frameType) {
-    auto axes = cast<tgl::AxesOp>(op.getOperation());
+  void emitBody(Function *body, const Captured &captured, ArrayRef<StringRef> symbols,
+                StructType *frameType, function_ref<void(Value *begin, Value *end)> inside) {
     IRBuilder<>::InsertPointGuard guard(b);
     auto savedValues = values;
     auto savedBuffers = buffers;
@@ -287,9 +338,23 @@ private:
     for (mlir::Value tensor : captured.tensors)
       scoped.push_back(&buffers[tensor]);
     addAliasScopes(scoped);
-    allocateScratch(op);
+    inside(body->getArg(0), body->getArg(1));
+    b.CreateRetVoid();
 
-    emitLoop(body->getArg(0), body->getArg(1), i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
+    values = std::move(savedValues);
+    buffers = std::move(savedBuffers);
+    sizes = std::move(savedSizes);
+    function = savedFunction;
+    entry = savedEntry;
+    hostRun = savedRun;
+    errorRecord = savedErrors;
+    nested = false;
+  }
+
+  void emitNumbers(tgl::ParallelOp op, const Numbering &numbering, bool blocked, Value *begin,
+                   Value *end) {
+    auto axes = cast<tgl::AxesOp>(op.getOperation());
+    emitLoop(begin, end, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
       Value *rest = number;
       auto digit = [&](Value *size) {
         Value *value = b.CreateURem(rest, size);
@@ -318,16 +383,6 @@ private:
       });
       return SmallVector<Value *>();
     });
-    b.CreateRetVoid();
-
-    values = std::move(savedValues);
-    buffers = std::move(savedBuffers);
-    sizes = std::move(savedSizes);
-    function = savedFunction;
-    entry = savedEntry;
-    hostRun = savedRun;
-    errorRecord = savedErrors;
-    nested = false;
   }
 
   /// One request for all private temporaries of the statement that do not fit on the stack.
@@ -344,19 +399,25 @@ private:
     });
     if (!total)
       return;
+    Value *space = emitScratch(total);
+    for (auto [temp, offset] : offsets)
+      scratchAddress[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), space, offset);
+  }
+
+  /// Memory of this thread; the function returns where there is none.
+  Value *emitScratch(Value *bytes) {
     Type *pointer = b.getPtrTy();
     Value *callee = b.CreateLoad(
         pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, offsetof(HostRun, scratch)));
-    Value *space = b.CreateCall(FunctionType::get(pointer, {pointer, b.getInt64Ty()}, false), callee,
-                                {hostRun, total});
+    Value *space = b.CreateCall(FunctionType::get(pointer, {pointer, b.getInt64Ty()}, false),
+                                callee, {hostRun, bytes});
     BasicBlock *giveUp = BasicBlock::Create(module.getContext(), "nomemory", function);
     BasicBlock *goOn = BasicBlock::Create(module.getContext(), "memory", function);
     b.CreateCondBr(b.CreateIsNull(space), giveUp, goOn);
     b.SetInsertPoint(giveUp);
     b.CreateRetVoid();
     b.SetInsertPoint(goOn);
-    for (auto [temp, offset] : offsets)
-      scratchAddress[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), space, offset);
+    return space;
   }
 
   //===--- Estimates ---===//

@@ -195,6 +195,7 @@ protected:
                  llvm::function_ref<void()> body);
 
 private:
+  friend class ContractionEmitter;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
   void report(llvm::Value *bad, mlir::Operation *op, llvm::StringRef text,
               llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);

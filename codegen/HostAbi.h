@@ -39,6 +39,7 @@ struct HostRun {
   /// OutOfMemory in `errors`, where there is none.
   void *(*scratch)(HostRun *run, int64_t bytes);
   void *runtime; // the runtime's own
+  int64_t threads = 1; // that parallelFor may use
 };
 
 /// `buffers`: the kernel's tensor arguments in order, then its global temporaries. `sizes`: values of the

@@ -173,5 +173,5 @@ static void *scratch(HostRun *run, int64_t bytes) {
 }
 
 HostRun tegula::makeHostRun(ThreadPool &pool) {
-  return HostRun{{}, parallelFor, scratch, &pool};
+  return HostRun{{}, parallelFor, scratch, &pool, int64_t(pool.size())};
 }

@@ -1,0 +1,131 @@
+//===- Contraction.h - Matrix products on the CPU -----------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A parallel statement whose values come from sums of products runs as a blocked matrix product:
+// the axes of the statement fall into *rows* (only one side of the product varies along them),
+// *columns* (only the other side) and *batch* (both). A unit of work is a block of rows times a
+// block of columns at one point of the batch axes:
+//
+//   for each block of the summed axes
+//     pack the columns' factor into panels [k][48], the rows' factor into panels [k][8]
+//     for each panel of columns, for each panel of rows
+//       8 x 48 sums in registers, added to the unit's accumulators
+//       after the last block: the rest of the statement, a row of the tile at a time
+//
+// (numbers for f32 and AVX-512). Packing evaluates whatever stands inside the sum: reads with any
+// affine subscript, fills, conversions, elementwise functions. So a convolution is a matrix product
+// whose columns are the points of an image.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_CONTRACTION_H
+#define TEGULA_CODEGEN_CONTRACTION_H
+
+#include "codegen/Emitter.h"
+
+namespace tegula {
+
+/// One side of a product.
+struct ContractionSide {
+  llvm::SmallVector<mlir::Value> factors;
+  /// What computes them, in order: operations of the statement and of the sum.
+  llvm::SmallVector<mlir::Operation *> slice;
+  /// The summed axes (the side's own) can be counted through as if they were the last of them
+  /// alone.
+  bool collapsesSum = false, collapsesAxes = false;
+  /// Neighbours in memory are neighbours along the summed axes, not along rows or columns.
+  bool lanesAlongSum = false;
+};
+
+struct ContractionProduct {
+  tgl::ReduceOp reduce;
+  ContractionSide row, column;
+};
+
+struct ContractionPlan {
+  tgl::ParallelOp op;
+  /// Axes of `op`. The last of the columns becomes vector lanes in the rest of the statement.
+  llvm::SmallVector<unsigned> batch, rows, columns;
+  std::vector<ContractionProduct> products;
+  /// The statement without its sums.
+  llvm::SmallVector<mlir::Operation *> rest;
+  /// The rest can be counted through as if rows (columns) were the last axis alone.
+  bool restCollapsesRows = false, restCollapsesColumns = false;
+  llvm::Type *element = nullptr; ///< float or double
+};
+
+/// How to compute the statement as matrix products; nothing where it is none.
+std::optional<ContractionPlan> planContraction(tgl::ParallelOp op, llvm::LLVMContext &context);
+
+/// Numbers of the blocks, found when running.
+struct ContractionShape {
+  llvm::Value *rows, *columns, *batch;   // points
+  llvm::Value *rowPanels, *columnPanels; // of one unit
+  llvm::Value *rowBlocks, *columnBlocks, *units;
+  llvm::Value *longestSum, *totalSum; // of all products: largest block, all blocks
+  llvm::Value *tilesKept;             // accumulators of a unit, in tiles
+};
+
+class ContractionEmitter {
+public:
+  ContractionEmitter(Emitter &emitter, const ContractionPlan &plan);
+
+  /// Numbers for a run on so many threads.
+  ContractionShape emitShape(llvm::Value *threads);
+  /// A bit: large enough for packing to pay.
+  llvm::Value *emitWorthwhile(const ContractionShape &shape);
+  /// Operations of one unit, in vectors.
+  llvm::Value *emitCost(const ContractionShape &shape);
+  llvm::Value *emitScratchBytes(const ContractionShape &shape);
+  /// Runs one unit with scratch memory of that many bytes.
+  void emitUnit(const ContractionShape &shape, llvm::Value *unit, llvm::Value *scratch);
+
+private:
+  using Value = llvm::Value;
+  struct Side;
+  struct Sum;
+
+  Value *i64(int64_t value) { return b.getInt64(value); }
+  Value *extentOf(tgl::AxesOp op, unsigned axis);
+  Value *product(llvm::ArrayRef<Value *> factors);
+  Value *ceilDiv(Value *x, Value *y);
+  Value *at(Value *base, Value *elements); // of the product's type
+  Value *minimum(Value *x, Value *y);
+  Sum sumOf(const ContractionProduct &product);
+  void fillTable(Side &side);
+  void setElement(Side &side, Value *number);
+  void withVector(Side &side, Value *first, unsigned width, llvm::function_ref<void()> body);
+  void spread(mlir::Value axis, unsigned width, Value *base, Value *from, Value *to,
+              llvm::function_ref<void()> body);
+  Value *evaluate(const ContractionSide &side);
+  void forSum(const ContractionProduct &product, const Sum &sum, Value *begin, Value *end,
+              bool collapsed, bool withLast, llvm::function_ref<void(Value *position)> body);
+  void pack(Side &side, const ContractionProduct &product, const ContractionSide &factors,
+            const Sum &sum, Value *begin, Value *end, Value *panels, Value *panelLength);
+  void packAlongAxes(Side &side, const ContractionProduct &product, const ContractionSide &factors,
+                     const Sum &sum, Value *begin, Value *end, Value *panel, Value *first);
+  void packAlongSum(Side &side, const ContractionProduct &product, const ContractionSide &factors,
+                    const Sum &sum, Value *begin, Value *end, Value *panel, Value *first,
+                    unsigned group);
+  void transposeInto(Value *tile, unsigned count, Value *to, unsigned stride);
+  llvm::Function *microKernel();
+  void emitRest(Side &row, Side &column, Value *rowPanel, Value *columnPanel,
+                llvm::ArrayRef<Value *> tiles);
+
+  Emitter &e;
+  llvm::IRBuilder<> &b;
+  const ContractionPlan &plan;
+  tgl::AxesOp axes;
+  llvm::Type *element;
+  unsigned elementBytes, lanes;   ///< lanes of a vector
+  unsigned tileRows, tileVectors; ///< of the tile in registers
+  unsigned tileColumns() const { return tileVectors * lanes; }
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_CONTRACTION_H

@@ -1,0 +1,277 @@
+//===- ContractionPlan.cpp - Which statements are matrix products -------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Contraction.h"
+#include "ir/TglUtils.h"
+
+using namespace llvm;
+using tegula::tgl::ValueExpr;
+
+namespace tegula {
+
+namespace {
+
+/// What a plan is made from; every method gives false where the statement is no matrix product.
+class Planner {
+public:
+  Planner(tgl::ParallelOp op, LLVMContext &context)
+      : op(op), axes(cast<tgl::AxesOp>(op.getOperation())) {
+    plan.op = op;
+    this->context = &context;
+  }
+
+  bool run() { return findSums() && findLaneAxis() && splitFactors() && slice(); }
+
+  ContractionPlan plan;
+
+private:
+  tgl::ParallelOp op;
+  tgl::AxesOp axes;
+  LLVMContext *context;
+  mlir::BlockArgument laneAxis;
+  SmallVector<tgl::Contraction> contractions;
+
+  bool usesOwnAxes(const ValueExpr &expr) {
+    return llvm::any_of(axes.getAxes(), [&](mlir::Value axis) { return expr.uses(axis); });
+  }
+
+  /// The statement is straight-line but for its sums, over a box.
+  bool findSums() {
+    for (tgl::AxisRange &range : tgl::getAxisRanges(axes))
+      if (usesOwnAxes(range.lo) || usesOwnAxes(range.hi))
+        return false;
+    for (mlir::Operation &inner : op.getBody().front()) {
+      if (inner.getNumRegions() == 0) {
+        if (isa<tgl::TempOp>(inner))
+          return false;
+        continue;
+      }
+      auto reduce = dyn_cast<tgl::ReduceOp>(inner);
+      if (!reduce || reduce.getFilter() || !(reduce.getType().isF32() || reduce.getType().isF64()))
+        return false;
+      for (mlir::Operation &summed : reduce.getBody().front())
+        if (summed.getNumRegions())
+          return false;
+      auto summedAxes = cast<tgl::AxesOp>(inner);
+      for (tgl::AxisRange &range : tgl::getAxisRanges(summedAxes))
+        if (!isKnownBefore(range.lo) || !isKnownBefore(range.hi))
+          return false;
+      auto contraction = tgl::matchContraction(reduce);
+      if (!contraction)
+        return false;
+      contractions.push_back(*contraction);
+    }
+    if (contractions.empty() || contractions.size() > 4)
+      return false;
+    mlir::Type type = contractions.front().reduce.getType();
+    if (llvm::any_of(contractions, [&](tgl::Contraction &c) { return c.reduce.getType() != type; }))
+      return false;
+    plan.element = type.isF32() ? Type::getFloatTy(*context) : Type::getDoubleTy(*context);
+    return true;
+  }
+
+  /// A bound that is known before the statement.
+  bool isKnownBefore(const ValueExpr &bound) {
+    return llvm::none_of(bound.operands(), [&](mlir::Value operand) {
+      return op.getBody().isAncestor(operand.getParentRegion());
+    });
+  }
+
+  /// The axis along which results are neighbours in memory: it must be a column.
+  bool findLaneAxis() {
+    for (mlir::Operation &inner : op.getBody().front()) {
+      auto write = dyn_cast<tgl::WriteOp>(inner);
+      if (!write || write.getAdd())
+        continue;
+      ValueExpr offset = Emitter::elementOffset(write.getTensorType(), write.getSubscriptExprs());
+      for (mlir::BlockArgument axis : axes.getAxes())
+        if (Emitter::strideAlong(offset, axis, [](mlir::Value) { return false; }) ==
+            Emitter::Stride::Unit) {
+          laneAxis = axis;
+          return true;
+        }
+    }
+    return false;
+  }
+
+  bool splitFactors() {
+    tgl::AxisSet rowAxes, columnAxes;
+    for (tgl::Contraction &contraction : contractions) {
+      ContractionProduct product;
+      product.reduce = contraction.reduce;
+      for (const tgl::Contraction::Factor &factor : contraction.factors) {
+        bool isColumn = factor.axes.contains(laneAxis);
+        (isColumn ? product.column : product.row).factors.push_back(factor.value);
+        for (mlir::BlockArgument axis : factor.axes)
+          if (axis.getOwner() == axes.getAxesBlock())
+            (isColumn ? columnAxes : rowAxes).insert(axis);
+      }
+      if (product.row.factors.empty() || product.column.factors.empty())
+        return false;
+      plan.products.push_back(std::move(product));
+    }
+    for (auto [k, axis] : enumerate(axes.getAxes())) {
+      bool inRow = rowAxes.contains(axis), inColumn = columnAxes.contains(axis);
+      if (!inRow && !inColumn)
+        return false; // the same sum at all its points: nothing here computes it once
+      if (inRow && inColumn)
+        plan.batch.push_back(k);
+      else if (inRow)
+        plan.rows.push_back(k);
+      else if (axis != laneAxis)
+        plan.columns.push_back(k);
+    }
+    if (rowAxes.contains(laneAxis) || plan.rows.empty())
+      return false;
+    plan.columns.push_back(laneAxis.getArgNumber());
+    return true;
+  }
+
+  /// Operations of the statement that `roots` need, in order; sums are not looked into.
+  SmallVector<mlir::Operation *> sliceOf(ArrayRef<mlir::Value> roots, mlir::Block *summed) {
+    DenseSet<mlir::Operation *> needed;
+    SmallVector<mlir::Value> pending(roots.begin(), roots.end());
+    while (!pending.empty()) {
+      mlir::Operation *def = pending.pop_back_val().getDefiningOp();
+      if (!def || !op->isProperAncestor(def) || isa<tgl::ReduceOp>(def) ||
+          !needed.insert(def).second)
+        continue;
+      pending.append(def->operand_begin(), def->operand_end());
+    }
+    SmallVector<mlir::Operation *> ordered;
+    for (mlir::Operation &inner : op.getBody().front())
+      if (needed.contains(&inner))
+        ordered.push_back(&inner);
+    if (summed)
+      for (mlir::Operation &inner : *summed)
+        if (needed.contains(&inner))
+          ordered.push_back(&inner);
+    return ordered;
+  }
+
+  static bool dependsOnSum(ArrayRef<mlir::Value> roots, tgl::ParallelOp op) {
+    SmallVector<mlir::Value> pending(roots.begin(), roots.end());
+    DenseSet<mlir::Operation *> seen;
+    while (!pending.empty()) {
+      mlir::Operation *def = pending.pop_back_val().getDefiningOp();
+      if (!def || !op->isProperAncestor(def) || !seen.insert(def).second)
+        continue;
+      if (isa<tgl::ReduceOp>(def))
+        return true;
+      pending.append(def->operand_begin(), def->operand_end());
+    }
+    return false;
+  }
+
+  /// True where ops use the group of axes only through accesses whose place does not change when
+  /// the axes before the last are 0 and the last counts through all of them.
+  bool collapses(ArrayRef<mlir::Operation *> ops, tgl::AxesOp owner, ArrayRef<unsigned> group) {
+    if (group.size() == 1)
+      return true;
+    DenseMap<mlir::Value, ValueExpr> replacement;
+    ValueExpr number(int64_t(0));
+    for (unsigned axis : group) {
+      tgl::AxisRange range = tgl::getAxisRange(owner, axis);
+      if (range.lo.asConstant() != 0)
+        return false;
+      number = number * range.hi + ValueExpr(mlir::Value(owner.getAxes()[axis]));
+      replacement[owner.getAxes()[axis]] = ValueExpr(int64_t(0));
+    }
+    replacement[owner.getAxes()[group.back()]] = number;
+    auto isInGroup = [&](mlir::Value value) { return replacement.contains(value); };
+    for (mlir::Operation *inner : ops) {
+      if (llvm::none_of(inner->getOperands(), isInGroup))
+        continue;
+      ValueExpr offset;
+      auto place = [&](auto access) {
+        offset = Emitter::elementOffset(access.getTensorType(), access.getSubscriptExprs());
+        return !access.getChecked() && !access.getTensorType().getElementType().isInteger(4);
+      };
+      if (auto read = dyn_cast<tgl::ReadOp>(inner)) {
+        if (!place(read) || read.getFill() || !read.getExactExprs().empty())
+          return false;
+      } else if (auto write = dyn_cast<tgl::WriteOp>(inner)) {
+        if (!place(write))
+          return false;
+      } else {
+        return false;
+      }
+      ValueExpr collapsed = offset.substitute([&](mlir::Value value) -> std::optional<ValueExpr> {
+        auto found = replacement.find(value);
+        return found == replacement.end() ? std::nullopt : std::optional(found->second);
+      });
+      if (!(collapsed == offset))
+        return false;
+    }
+    return true;
+  }
+
+  /// Reads whose elements are neighbours along the axis, minus those that are scattered along it.
+  static int neighbours(ArrayRef<mlir::Operation *> ops, mlir::Value axis) {
+    int score = 0;
+    for (mlir::Operation *inner : ops)
+      if (auto read = dyn_cast<tgl::ReadOp>(inner)) {
+        ValueExpr offset = Emitter::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+        switch (Emitter::strideAlong(offset, axis, [](mlir::Value) { return false; })) {
+        case Emitter::Stride::Unit:
+          ++score;
+          break;
+        case Emitter::Stride::Other:
+          --score;
+          break;
+        case Emitter::Stride::Uniform:
+          break;
+        }
+      }
+    return score;
+  }
+
+  bool slice() {
+    for (ContractionProduct &product : plan.products) {
+      auto summed = cast<tgl::AxesOp>(product.reduce.getOperation());
+      SmallVector<unsigned> sumGroup = to_vector(seq<unsigned>(0, summed.getAxes().size()));
+      auto fill = [&](ContractionSide &side, ArrayRef<unsigned> group) {
+        if (dependsOnSum(side.factors, op))
+          return false;
+        side.slice = sliceOf(side.factors, summed.getAxesBlock());
+        side.collapsesSum = collapses(side.slice, summed, sumGroup);
+        side.collapsesAxes = collapses(side.slice, axes, group);
+        side.lanesAlongSum = neighbours(side.slice, summed.getAxes().back()) >
+                             neighbours(side.slice, axes.getAxes()[group.back()]);
+        return true;
+      };
+      if (!fill(product.row, plan.rows) || !fill(product.column, plan.columns))
+        return false;
+    }
+    SmallVector<mlir::Value> roots;
+    SmallVector<mlir::Operation *> writes;
+    for (mlir::Operation &inner : op.getBody().front())
+      if (auto write = dyn_cast<tgl::WriteOp>(inner)) {
+        roots.append(write->operand_begin(), write->operand_end());
+        writes.push_back(write);
+      }
+    plan.rest = sliceOf(roots, nullptr);
+    plan.rest.append(writes);
+    llvm::sort(plan.rest,
+               [](mlir::Operation *a, mlir::Operation *b) { return a->isBeforeInBlock(b); });
+    plan.restCollapsesRows = collapses(plan.rest, axes, plan.rows);
+    plan.restCollapsesColumns = collapses(plan.rest, axes, plan.columns);
+    return true;
+  }
+};
+
+} // namespace
+
+std::optional<ContractionPlan> planContraction(tgl::ParallelOp op, LLVMContext &context) {
+  Planner planner(op, context);
+  if (!planner.run())
+    return std::nullopt;
+  return std::move(planner.plan);
+}
+
+} // namespace tegula
