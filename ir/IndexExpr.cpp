@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/IndexExpr.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <numeric>
@@ -463,20 +464,24 @@ IndexExpr IndexExpr::select(Cmp cmp, const IndexExpr &lhs, const IndexExpr &rhs,
 // Variables, evaluation, substitution
 //===----------------------------------------------------------------------===//
 
-static void collectVariables(const IndexExpr &expr, llvm::SmallVectorImpl<IndexVar> &vars) {
+/// `seen`: atoms stand in many places of one expression, each is looked into once.
+static void collectVariables(const IndexExpr &expr, llvm::SmallVectorImpl<IndexVar> &vars,
+                             llvm::SmallPtrSetImpl<const IndexExpr::Atom *> &seen) {
   for (const IndexExpr::Term &term : expr.terms()) {
     for (const auto &[atom, power] : term.factors) {
       if (atom->kind == IndexExpr::AtomKind::Variable)
         vars.push_back(atom->var);
-      for (const IndexExpr &operand : atom->operands)
-        collectVariables(operand, vars);
+      else if (seen.insert(atom.get()).second)
+        for (const IndexExpr &operand : atom->operands)
+          collectVariables(operand, vars, seen);
     }
   }
 }
 
 SmallVector<IndexVar> IndexExpr::variables() const {
   SmallVector<IndexVar> result;
-  collectVariables(*this, result);
+  llvm::SmallPtrSet<const Atom *, 8> seen;
+  collectVariables(*this, result, seen);
   llvm::sort(result);
   result.erase(llvm::unique(result), result.end());
   return result;

@@ -16,6 +16,7 @@ namespace {
 // Sizes tried before the costly proof, and after it failed; points tried at each.
 constexpr unsigned quickSizes = 8, manySizes = 64, pointsEach = 400;
 constexpr size_t maxConditions = 3;
+constexpr unsigned maxAtoms = 1000;
 
 std::vector<IndexExpr> goalsOf(const Condition &condition) {
   switch (condition.kind) {
@@ -38,6 +39,30 @@ std::string Condition::str() const {
   return text;
 }
 
+/// Atoms of `expr` written out, counted up to `limit`.
+static void countAtoms(const IndexExpr &expr, unsigned limit, unsigned &count) {
+  for (const IndexExpr::Term &term : expr.terms())
+    for (const auto &[atom, power] : term.factors) {
+      if (++count > limit)
+        return;
+      for (const IndexExpr &operand : atom->operands)
+        countAtoms(operand, limit, count);
+    }
+}
+
+bool tegula::isTooLarge(const IndexExpr &expr) {
+  unsigned count = 0;
+  countAtoms(expr, maxAtoms, count);
+  return count > maxAtoms;
+}
+
+bool tegula::isTooLarge(llvm::ArrayRef<IndexExpr> exprs, const Domain &domain) {
+  auto large = [](const IndexExpr &e) { return isTooLarge(e); };
+  return llvm::any_of(exprs, large) ||
+         llvm::any_of(domain.vars, [&](auto &var) { return large(var.lo) || large(var.hi); }) ||
+         llvm::any_of(domain.conditions, [&](auto &c) { return large(c.lhs) || large(c.rhs); });
+}
+
 Prover::Prover(SizeFacts facts) : state(std::make_unique<State>()) {
   state->facts = std::move(facts);
 }
@@ -48,6 +73,8 @@ Prover &Prover::operator=(Prover &&) noexcept = default;
 const SizeFacts &Prover::facts() const { return state->facts; }
 
 void Prover::assume(const Condition &fact) {
+  if (isTooLarge({fact.lhs, fact.rhs}, Domain()))
+    return; // knowing less is always right
   state->facts.facts.push_back(fact);
   if (state->hasBase())
     state->mutableBase().assume(fact);
@@ -251,6 +278,8 @@ Outcome Prover::State::decide(Search &search, const Condition &condition,
 }
 
 Outcome Prover::holds(const Condition &condition, const Domain &domain) {
+  if (isTooLarge({condition.lhs, condition.rhs}, domain))
+    return Outcome();
   Search search = state->searchIn(domain, {condition.lhs, condition.rhs});
   if (search.prove(condition, Search::Quick)) {
     Outcome outcome;
@@ -261,6 +290,8 @@ Outcome Prover::holds(const Condition &condition, const Domain &domain) {
 }
 
 Outcome Prover::inBounds(const IndexExpr &expr, const IndexExpr &size, const Domain &domain) {
+  if (isTooLarge({expr, size}, domain))
+    return Outcome();
   Search search = state->searchIn(domain, {expr, size});
   Poly value = search.poly(expr), rest = search.poly(size) - Poly(1) - value;
   Outcome result;
@@ -308,16 +339,22 @@ Outcome Prover::inBounds(const IndexExpr &expr, const IndexExpr &size, const Dom
 }
 
 bool Prover::proves(const Condition &condition, const Domain &domain) {
+  if (isTooLarge({condition.lhs, condition.rhs}, domain))
+    return false;
   Search search = state->searchIn(domain, {condition.lhs, condition.rhs});
   return search.prove(condition);
 }
 
 bool Prover::provesInBounds(const IndexExpr &expr, const IndexExpr &size, const Domain &domain) {
+  if (isTooLarge({expr, size}, domain))
+    return false;
   Search search = state->searchIn(domain, {expr, size});
   return search.prove(Condition::nonNegative(expr)) && search.prove(Condition::lessThan(expr, size));
 }
 
 Range Prover::range(const IndexExpr &expr, const Domain &domain) {
+  if (isTooLarge(expr, domain))
+    return Range();
   Search search = state->searchIn(domain, {expr});
   Poly p = search.poly(expr);
   Range range;
@@ -329,6 +366,8 @@ Range Prover::range(const IndexExpr &expr, const Domain &domain) {
 }
 
 IndexExpr Prover::simplify(const IndexExpr &expr, const Domain &domain) {
+  if (isTooLarge(expr, domain))
+    return expr;
   Search search = state->searchIn(domain, {expr});
   Poly p = search.poly(expr);
   return p.badResult() ? expr : search.expr(p);

@@ -263,6 +263,10 @@ bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context,
 
 Outcome Prover::covers(llvm::ArrayRef<Image> pieces, llvm::ArrayRef<IndexExpr> dims) {
   Outcome outcome;
+  if (isTooLarge(dims, Domain()) || llvm::any_of(pieces, [](const Image &piece) {
+        return isTooLarge(piece.subscripts, piece.domain);
+      }))
+    return outcome;
   Cover cover(*this, dims);
   std::vector<Box> boxes;
   for (const Image &piece : pieces) {

@@ -231,6 +231,8 @@ private:
 } // namespace
 
 Outcome Prover::injective(const Image &image) {
+  if (isTooLarge(image.subscripts, image.domain))
+    return Outcome();
   Outcome outcome;
   outcome.verdict = Verdict::Proved;
   Search search = state->searchIn(image.domain, image.subscripts);
@@ -314,6 +316,8 @@ static bool differInLowDigit(Search &search, const Poly &mine, const Poly &its) 
 
 Outcome Prover::disjoint(const Image &a, const Image &given, llvm::ArrayRef<unsigned> shared) {
   assert(a.subscripts.size() == given.subscripts.size() && "images in tensors of different rank");
+  if (isTooLarge(a.subscripts, a.domain) || isTooLarge(given.subscripts, given.domain))
+    return Outcome();
   Outcome outcome;
   outcome.verdict = Verdict::Proved;
   Image b = renamed(given, pastDims(a), shared);

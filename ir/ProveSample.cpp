@@ -283,7 +283,7 @@ PointWalker::PointWalker(SizeSampler &sampler, const Domain &domain,
 
   auto addAxis = [&](unsigned position) -> Axis & {
     sampler.addDim(position);
-    axes.push_back({position, *sampler.slotOf(IndexVar::dim(position)), {}, {}});
+    axes.push_back({position, *sampler.slotOf(IndexVar::dim(position)), false, {}, {}});
     return axes.back();
   };
   for (unsigned position : arbitrary)
@@ -292,6 +292,7 @@ PointWalker::PointWalker(SizeSampler &sampler, const Domain &domain,
     Axis &axis = addAxis(var.position);
     axis.lo = sampler.compile(var.lo);
     axis.hi = sampler.compile(var.hi);
+    axis.isSize = axis.lo && axis.hi && var.lo.isSize() && var.hi.isSize();
     usable &= axis.lo && axis.hi;
   }
   for (const Condition &condition : domain.conditions) {
@@ -335,6 +336,11 @@ bool PointWalker::visitFrom(size_t index, llvm::function_ref<bool()> visit) {
       value = hi - edge; // the middle of a long range
       complete = false;
     }
+    if (nodesLeft == 0) {
+      complete = false;
+      return false;
+    }
+    --nodesLeft;
     sampler.slots[axis.slot] = value;
     if (!visitFrom(index + 1, visit))
       return false;
@@ -346,7 +352,15 @@ bool PointWalker::walk(unsigned limit, llvm::function_ref<bool()> visit) {
   if (!usable)
     return false;
   left = limit;
+  nodesLeft = 4 * limit;
   complete = true;
+  // One empty range of sizes alone empties the domain; found below it would cost all the others.
+  for (const Axis &axis : axes)
+    if (axis.isSize) {
+      std::optional<int64_t> low = axis.lo->run(sampler.slots), high = axis.hi->run(sampler.slots);
+      if (low && high && *low >= *high)
+        return true;
+    }
   return visitFrom(0, visit) && complete;
 }
 

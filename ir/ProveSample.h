@@ -75,6 +75,7 @@ public:
 private:
   struct Axis {
     unsigned position, slot;
+    bool isSize; // bounds without dims
     std::optional<IndexProgram> lo, hi; // nothing: an arbitrary integer
   };
   struct Test {
@@ -86,7 +87,7 @@ private:
   SizeSampler &sampler;
   std::vector<Axis> axes;
   std::vector<Test> tests;
-  unsigned left = 0;
+  unsigned left = 0, nodesLeft = 0; // points, and values on the way to them
   bool complete = true, usable = true;
 };
 

@@ -12,7 +12,7 @@
 using namespace tegula;
 
 namespace {
-constexpr unsigned maxSteps = 400, maxDepth = 20, maxCaseDepth = 5, maxLinearCalls = 24, maxResidualDepth = 12;
+constexpr unsigned maxSteps = 400, maxDepth = 48, maxCaseDepth = 5, maxLinearCalls = 24, maxResidualDepth = 12;
 
 /// A goal p >= 0 over integers, divided by the content of p.
 Poly tightened(const Poly &p) {

@@ -14,6 +14,10 @@
 
 namespace tegula {
 
+/// Written out, the expression would fill pages: nothing is proved of it, nor tried.
+bool isTooLarge(const IndexExpr &expr);
+bool isTooLarge(llvm::ArrayRef<IndexExpr> exprs, const Domain &domain);
+
 /// What came of trying a statement at small sizes.
 struct Trial {
   unsigned passing = 0, failing = 0; // sizes at which the domain has a point

@@ -358,6 +358,109 @@ TEST(Prove, Covers) {
   }
 }
 
+/// Questions larger than any program asks end soon, with the right answer or none.
+TEST(Prove, WideAndDeep) {
+  auto symbol = [](unsigned k) { return IndexExpr::symbol("S" + std::to_string(k)); };
+  for (int n : {4, 16, 24, 40}) {
+    Domain domain;
+    IndexExpr sum, size = 1;
+    for (int k = 0; k < n; ++k) {
+      domain.add(k, 0, symbol(k));
+      sum = sum + 2 * IndexExpr::dim(k);
+      size = size + 2 * symbol(k);
+    }
+    Prover prover;
+    Verdict verdict = prover.inBounds(sum, size, domain).verdict;
+    EXPECT_TRUE(verdict == P || (n > 24 && verdict == Verdict::Unknown)) << n << " " << verdict;
+    EXPECT_NE(prover.inBounds(sum, size - 2 * n - 1, domain).verdict, P) << n;
+  }
+  for (int n : {2, 4, 7, 12}) {
+    Domain domain;
+    IndexExpr radix, size = 1;
+    for (int k = 0; k < n; ++k) {
+      domain.add(k, 0, symbol(k));
+      radix = radix * symbol(k) + IndexExpr::dim(k);
+      size = size * symbol(k);
+    }
+    Prover prover;
+    Verdict verdict = prover.inBounds(radix, size, domain).verdict;
+    EXPECT_TRUE(verdict == P || (n > 8 && verdict == Verdict::Unknown)) << n << " " << verdict;
+    EXPECT_NE(prover.inBounds(radix + 1, size, domain).verdict, P) << n;
+  }
+  for (int n : {5, 12}) {
+    Domain domain = domainOf("d0 in N");
+    IndexExpr nested = IndexExpr::dim(0), divided = IndexExpr::dim(0);
+    for (int k = 0; k < n; ++k) {
+      nested = IndexExpr::select(IndexExpr::Cmp::LT, nested, symbol(k), nested + 1, nested - 1);
+      divided = IndexExpr::floorDiv(divided + 3 + k, 2 + k % 3) + IndexExpr::dim(0);
+    }
+    Prover prover;
+    EXPECT_NE(prover.inBounds(nested, ix("N") + (n - 1), domain).verdict, P);
+    EXPECT_NE(prover.inBounds(divided, ix("N"), domain).verdict, P);
+  }
+}
+
+TEST(Prove, Counterexamples) {
+  Prover prover;
+  Outcome outcome = prover.inBounds(ix("d0 + 2"), ix("M"), domainOf("d0 in N"));
+  ASSERT_EQ(outcome.verdict, D);
+  ASSERT_TRUE(outcome.counterexample);
+  EXPECT_EQ(outcome.counterexample->sizes.size(), 2u);
+  EXPECT_EQ(outcome.counterexample->point.size(), 1u);
+  EXPECT_GE(outcome.counterexample->value, outcome.counterexample->bound);
+  ASSERT_EQ(outcome.suffices.size(), 1u);
+  EXPECT_EQ(outcome.suffices[0].str(), "M - N - 2 >= 0");
+  EXPECT_TRUE(outcome.necessary);
+
+  outcome = prover.equal(ix("M"), ix("3*K"));
+  ASSERT_EQ(outcome.verdict, D);
+  EXPECT_TRUE(outcome.counterexample);
+  outcome = prover.equal(ix("N + 1"), ix("N"));
+  EXPECT_EQ(outcome.verdict, R);
+  EXPECT_TRUE(prover.equal(ix("(A + B)*2"), ix("2*B + 2*A")).proved());
+  outcome = prover.holds(Condition::divides(ix("C"), ix("8")));
+  EXPECT_EQ(outcome.verdict, D);
+  EXPECT_TRUE(prover.proves(Condition::divides(ix("8*C + 16"), ix("8"))));
+  EXPECT_FALSE(prover.proves(Condition::nonZero(ix("S"))));
+  prover.assume(Condition::nonZero(ix("S")));
+  EXPECT_TRUE(prover.proves(Condition::nonZero(ix("S"))));
+  EXPECT_TRUE(prover.proves(Condition::nonNegative(ix("S - 1"))));
+  prover.define("P", ix("(H - KH)//S + 1"));
+  EXPECT_FALSE(prover.proves(Condition::nonNegative(ix("P"))));
+  prover.assume(Condition::nonNegative(ix("P")));
+  EXPECT_TRUE(prover.proves(Condition::nonNegative(ix("P"))));
+}
+
+TEST(Prove, SimplifyAndRange) {
+  struct {
+    const char *facts, *domain, *expr, *simple, *min, *max;
+  } cases[] = {
+      {"", "d0 in G; d1 in E", "(d0*E + d1)//E", "d0", "0", "G - 1"},
+      {"", "d0 in G; d1 in E", "(d0*E + d1) - E*((d0*E + d1)//E)", "d1", "0", "E - 1"},
+      {"", "d0 in N; d1 in 4", "(4*d0 + d1)//4", "d0", "0", "N - 1"},
+      {"E = C//G; C % G", "d0 in G; d1 in E", "(d0*E + d1)//E", "d0", "0", "G - 1"},
+      {"", "d0 in N", "min(d0, N - 1)", "d0", "0", "N - 1"},
+      {"", "d0 in N", "max(d0 - N, 0)", "0", "0", "0"},
+      {"", "d0 in N", "where(d0 < N, d0, N)", "d0", "0", "N - 1"},
+      {"", "d0 in N", "where(d0 < 2, 1, 0)", "where(d0 < 2, 1, 0)", "0", "1"},
+      {"", "d0 in N; d1 in 0:d0 + 1", "d0 - d1", "d0 - d1", "0", "N - 1"},
+      {"", "d0 in N", "N - 1 - d0", "N - d0 - 1", "0", "N - 1"},
+      {"", "d0 in 4*N", "d0//4", "d0//4", "0", "N - 1"},
+      {"", "d0 in N; d1 in N", "d0 - d1", "d0 - d1", "1 - N", "N - 1"},
+      {"", "d0 in 8", "d0*d0", "d0*d0", "0", "49"},
+      {"", "d0 in 16", "(d0//4)//2", "d0//8", "0", "1"},
+  };
+  for (auto &c : cases) {
+    Prover prover(factsOf(c.facts));
+    IndexExpr simple = prover.simplify(ix(c.expr), domainOf(c.domain));
+    Range range = prover.range(ix(c.expr), domainOf(c.domain));
+    EXPECT_EQ(simple, ix(c.simple)) << c.expr << " is " << simple.str();
+    ASSERT_TRUE(range.min && range.max) << c.expr;
+    EXPECT_EQ(*range.min, ix(c.min)) << c.expr << " from " << range.min->str();
+    EXPECT_EQ(*range.max, ix(c.max)) << c.expr << " to " << range.max->str();
+  }
+}
+
 TEST(Prove, Timing) {
   std::vector<std::pair<double, const BoundsCase *>> times;
   double total = 0;
