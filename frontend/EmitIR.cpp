@@ -219,6 +219,12 @@ void Emitter::emitCall(const Stmt &stmt) {
            [this, own](Value v) { scalars[own] = {Place::Scalar, v, {}}; });
       continue;
     }
+    const Place *known = value->kind == Expr::Let ? &lets.find(value->let)->second : nullptr;
+    if (known && known->kind == Place::Stored && computeTypeOf(value->type) == type) {
+      pass(own->name, "in", known->value,
+           [this, own](Value v) { scalars[own] = {Place::Stored, v, {}}; });
+      continue;
+    }
     Place place = createStored(own->name, type, {}, loc);
     forPoints({}, loc, [&] { writeStored(eval(value), place, loc); });
     pass(own->name, "in", place.value,

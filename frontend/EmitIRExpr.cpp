@@ -175,7 +175,8 @@ Value Emitter::compute(const Expr *expr) {
     return place.kind == Place::Stored ? readStored(place, loc) : place.value;
   }
   case Expr::Let: {
-    const Place &place = lets.find(expr->let)->second;
+    // One without a place yet stands in a block, after a value that is computed before the block.
+    Place place = lets.lookup(expr->let);
     switch (place.kind) {
     case Place::Inline:
       return eval(expr->let->value);
@@ -485,9 +486,8 @@ Value Emitter::power(const Expr *expr) {
     return result ? result : constant(type, 1, loc);
   };
   if (!isa<FloatType>(type)) {
-    if (known && *known >= 0)
-      return multiplied(static_cast<uint64_t>(*known));
-    return integerPower(base, evalAs(expr->operands[1], type), loc);
+    assert(known && *known >= 0 && "an integer power that may be a fraction is a float");
+    return multiplied(static_cast<uint64_t>(*known));
   }
   if (known) {
     if (*known == 0 || *known == 1 || *known == 2 || *known == 3 || *known == 4)
@@ -501,37 +501,4 @@ Value Emitter::power(const Expr *expr) {
                                    multiplied(static_cast<uint64_t>(-*known)));
   }
   return create<math::PowFOp>(builder, loc, base, evalAs(expr->operands[1], type));
-}
-
-/// An exponent known only while running: squares for each of its bits. A negative one gives the
-/// inverse rounded to 0, so only bases 1 and -1 keep a value.
-Value Emitter::integerPower(Value base, Value exponent, Location loc) {
-  Type type = base.getType();
-  Value zero = constantInt(type, 0, loc), one = constantInt(type, 1, loc),
-        minusOne = constantInt(type, -1, loc);
-  auto bits = static_cast<int64_t>(type.getIntOrFloatBitWidth()) - 1;
-  auto loop =
-      tgl::ForOp::create(builder, loc, StringRef("bit"), 0, bits, ValueRange{one, base, exponent});
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    Block *block = &loop.getBody().front();
-    builder.setInsertionPointToEnd(block);
-    Value result = block->getArgument(1), square = block->getArgument(2),
-          rest = block->getArgument(3);
-    Value isOdd = compare(BinaryOp::NE, create<arith::AndIOp>(builder, loc, rest, one), zero, loc);
-    Value product = create<arith::MulIOp>(builder, loc, result, square);
-    result = arith::SelectOp::create(builder, loc, isOdd, product, result);
-    square = create<arith::MulIOp>(builder, loc, square, square);
-    rest = create<arith::ShRUIOp>(builder, loc, rest, one);
-    tgl::YieldOp::create(builder, loc, ValueRange{result, square, rest});
-  }
-  Value isOne = compare(BinaryOp::EQ, base, one, loc);
-  Value isMinusOne = compare(BinaryOp::EQ, base, minusOne, loc);
-  Value isUnit = create<arith::OrIOp>(builder, loc, isOne, isMinusOne);
-  Value isOdd =
-      compare(BinaryOp::NE, create<arith::AndIOp>(builder, loc, exponent, one), zero, loc);
-  Value ofUnit = arith::SelectOp::create(builder, loc, isOdd, base, one);
-  Value inverse = arith::SelectOp::create(builder, loc, isUnit, ofUnit, zero);
-  Value isNegative = compare(BinaryOp::LT, exponent, zero, loc);
-  return arith::SelectOp::create(builder, loc, isNegative, inverse, loop.getResult(0));
 }

@@ -127,7 +127,6 @@ private:
   mlir::Value integerDivision(bool remainder, const Expr *expr);
   mlir::Value floatDivision(bool remainder, mlir::Value lhs, mlir::Value rhs, mlir::Location loc);
   mlir::Value power(const Expr *expr);
-  mlir::Value integerPower(mlir::Value base, mlir::Value exponent, mlir::Location loc);
   mlir::Value computeReduce(const Expr *expr);
   mlir::Value reduceOver(const Expr *expr, Reduction kind,
                          llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups, const Expr *value,
