@@ -53,6 +53,7 @@ protected:
   void emitOp(mlir::Operation *op) override;
   void emitParallel(tgl::ParallelOp op) override;
   void emitReduce(tgl::ReduceOp op) override;
+  void emitSteps(Value *count, function_ref<void(Value *)> body) override;
   void emitTemp(tgl::TempOp op) override;
 
 private:
@@ -206,6 +207,19 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   emitLoop(thread, countOf(axes, box), i64(blockThreads), {}, [&](Value *number, ArrayRef<Value *>) {
     setAxes(axes, box, number);
     emitNest(axes, rest, [&] { emitBlock(op.getBody().front()); });
+    return SmallVector<Value *>();
+  });
+  alone = false;
+  barrier();
+}
+
+void DeviceEmitter::emitSteps(Value *count, function_ref<void(Value *)> body) {
+  if (alone)
+    return Emitter::emitSteps(count, body);
+  barrier();
+  alone = true;
+  emitLoop(thread, count, i64(blockThreads), {}, [&](Value *n, ArrayRef<Value *>) {
+    body(n);
     return SmallVector<Value *>();
   });
   alone = false;
@@ -502,7 +516,7 @@ private:
 
     bool hasParallel = false, hasReduce = false;
     op.getBody().walk([&](mlir::Operation *inner) {
-      hasParallel |= isa<tgl::ParallelOp>(inner);
+      hasParallel |= isa<tgl::ParallelOp, tgl::SortOp>(inner);
       hasReduce |= isa<tgl::ReduceOp>(inner);
     });
     std::string name = ("tegula_" + kernel.getSymName() + "_" + Twine(numFunctions++)).str();

@@ -103,6 +103,7 @@ void Emitter::emitOp(mlir::Operation *op) {
       .Case<tgl::ReduceOp>([&](tgl::ReduceOp reduce) { emitReduce(reduce); })
       .Case<tgl::ForOp>([&](tgl::ForOp loop) { emitFor(loop); })
       .Case<tgl::TilesOp>([&](tgl::TilesOp tiles) { emitTiles(tiles); })
+      .Case<tgl::SortOp>([&](tgl::SortOp sort) { emitSort(sort); })
       .Case<tgl::TempOp>([&](tgl::TempOp temp) { emitTemp(temp); })
       .Default([&](mlir::Operation *other) { emitArith(other); });
 }

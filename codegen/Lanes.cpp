@@ -65,7 +65,8 @@ private:
         if (depends) // its bounds differ from lane to lane
           possible = false;
         visit(reduce.getBody().front(), weight * 8);
-      } else if (isa<tgl::ParallelOp, tgl::ForOp, tgl::TilesOp, tgl::TempOp, tgl::ScanOp>(op)) {
+      } else if (isa<tgl::ParallelOp, tgl::ForOp, tgl::TilesOp, tgl::TempOp, tgl::ScanOp,
+                     tgl::SortOp>(op)) {
         possible = false;
       }
       for (mlir::Type type : op.getResultTypes())
