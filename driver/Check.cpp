@@ -8,6 +8,8 @@
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "frontend/Check.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
 
 using namespace llvm;
 
@@ -21,7 +23,89 @@ static cl::opt<std::string> onlyKernel("kernel", cl::value_desc("NAME"),
                                        cl::desc("Check this kernel alone (default: all)"),
                                        cl::sub(sub));
 
-void checkKernels(LoadedFile &loaded, StringRef only) {
+static cl::opt<bool> guards("guards",
+                            cl::desc("List what every launch checks of the sizes, and the "
+                                     "declarations that would prove it"),
+                            cl::sub(sub));
+
+/// `0 <= 2*i < M for i in 0:N where N - i - 1 >= 0`.
+static std::string conditionOf(const checked::Program &program, const checked::Guard &guard) {
+  std::string result;
+  raw_string_ostream os(result);
+  auto print = [&](const IndexExpr &expr) {
+    expr.print(os, [&](raw_ostream &out, unsigned position) { out << program.vars[position].name; });
+  };
+  switch (guard.kind) {
+  case checked::Guard::NonNegative:
+    print(guard.lhs);
+    os << " >= 0";
+    break;
+  case checked::Guard::Zero:
+    print(guard.lhs);
+    os << " == 0";
+    break;
+  case checked::Guard::NonZero:
+    print(guard.lhs);
+    os << " != 0";
+    break;
+  case checked::Guard::Divides:
+    print(guard.lhs);
+    os << " is a multiple of ";
+    print(guard.rhs);
+    break;
+  case checked::Guard::InBounds:
+    os << "0 <= ";
+    print(guard.lhs);
+    os << " < ";
+    print(guard.rhs);
+    break;
+  }
+  for (auto [i, var] : enumerate(guard.vars)) {
+    os << (i ? ", " : " for ") << var->name << " in ";
+    print(var->lo);
+    os << ':';
+    print(var->hi);
+  }
+  for (auto [i, condition] : enumerate(guard.conditions)) {
+    os << (i ? " and " : " where ");
+    print(condition);
+    os << " >= 0";
+  }
+  return result;
+}
+
+static void printGuards(const LoadedFile &loaded, const checked::Program &program) {
+  static const char *kinds[] = {"nonneg", "zero", "nonzero", "divides", "inbounds"};
+  if (!json)
+    outs() << "kernel " << program.name << ": "
+           << (program.guards.empty() ? "no size is refused\n" : "a launch is refused unless\n");
+  for (const checked::Guard &guard : program.guards) {
+    auto [line, column] = loaded.sources.lineAndColumn(guard.span.file, guard.span.begin);
+    std::string condition = conditionOf(program, guard);
+    if (!json) {
+      outs() << "  " << condition << "   # " << loaded.sources.name(guard.span.file) << ':' << line
+             << ':' << column << ": " << guard.message << '\n';
+      if (!guard.advice.empty())
+        outs() << "    to prove it: " << guard.advice << '\n';
+      continue;
+    }
+    llvm::json::Object object{{"schema", "tegula.guard"},
+                        {"version", 1},
+                        {"kernel", program.name},
+                        {"kind", kinds[guard.kind]},
+                        {"condition", condition},
+                        {"message", guard.message},
+                        {"file", loaded.sources.name(guard.span.file)},
+                        {"line", line},
+                        {"column", column}};
+    if (!guard.advice.empty())
+      object["advice"] = guard.advice;
+    outs() << llvm::json::Value(std::move(object)) << '\n';
+  }
+}
+
+void checkKernels(LoadedFile &loaded, StringRef only,
+                  std::vector<std::unique_ptr<checked::Program>> *programs) {
   if (loaded.diagnostics.hasErrors())
     return;
   for (const auto &kernel : loaded.module->file().kernels) {
@@ -29,7 +113,11 @@ void checkKernels(LoadedFile &loaded, StringRef only) {
       continue;
     InstanceOptions options;
     options.kernel = kernel->name.name;
-    check(*loaded.module, options, loaded.diagnostics);
+    options.remarks = guards;
+    std::unique_ptr<checked::Program> program =
+        check(*loaded.module, options, loaded.diagnostics);
+    if (program && programs)
+      programs->push_back(std::move(program));
   }
 }
 
@@ -43,8 +131,12 @@ static ExitCode run() {
       errs() << "tegula: '" << path << "' has no kernel '" << onlyKernel << "'\n";
       return ExitWrongCall;
     }
-    checkKernels(*loaded, onlyKernel);
+    std::vector<std::unique_ptr<checked::Program>> programs;
+    checkKernels(*loaded, onlyKernel, &programs);
     loaded->print(json);
+    if (guards)
+      for (const auto &program : programs)
+        printGuards(*loaded, *program);
     if (loaded->diagnostics.hasErrors())
       result = ExitWrongProgram;
   }

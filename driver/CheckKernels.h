@@ -9,11 +9,14 @@
 #define TEGULA_DRIVER_CHECKKERNELS_H
 
 #include "driver/Load.h"
+#include "frontend/Checked.h"
 
 namespace tegula {
 
-/// Checks every kernel of the file, or the one named, unless there are syntax errors.
-void checkKernels(LoadedFile &loaded, llvm::StringRef only = "");
+/// Checks every kernel of the file, or the one named, unless there are syntax errors. What is right
+/// goes to `programs`.
+void checkKernels(LoadedFile &loaded, llvm::StringRef only = "",
+                  std::vector<std::unique_ptr<checked::Program>> *programs = nullptr);
 
 } // namespace tegula
 

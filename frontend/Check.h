@@ -33,6 +33,9 @@ struct InstanceOptions {
   std::vector<std::string> givenOptionals;
   /// Sizes known when compiling: they replace their symbol everywhere.
   std::map<std::string, int64_t> sizes;
+  /// Report, as remarks, guards that no declaration could prove: divisibility, sizes that must not
+  /// be negative. Those that one could are warnings in any case.
+  bool remarks = false;
 };
 
 /// Checks one kernel. Null, with errors in `diagnostics`, where the program is wrong.

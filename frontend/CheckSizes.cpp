@@ -315,8 +315,8 @@ bool Checker::pathIsComplete() {
 // Guards
 //===----------------------------------------------------------------------===//
 
-void Checker::addGuard(Guard::Kind kind, IndexExpr lhs, IndexExpr rhs, std::string message,
-                       Span span, const Domain *domain) {
+checked::Guard &Checker::addGuard(Guard::Kind kind, IndexExpr lhs, IndexExpr rhs,
+                                  std::string message, Span span, const Domain *domain) {
   Guard guard;
   guard.kind = kind;
   guard.lhs = std::move(lhs);
@@ -343,11 +343,12 @@ void Checker::addGuard(Guard::Kind kind, IndexExpr lhs, IndexExpr rhs, std::stri
       }
     }
   }
-  for (const Guard &old : program->guards)
+  for (Guard &old : program->guards)
     if (old.kind == guard.kind && old.lhs == guard.lhs && old.rhs == guard.rhs &&
         old.vars == guard.vars && old.conditions == guard.conditions)
-      return;
+      return old;
   program->guards.push_back(std::move(guard));
+  return program->guards.back();
 }
 
 std::optional<Report> Checker::warnGuard(Code code, Span span, const llvm::Twine &message,
@@ -361,6 +362,8 @@ std::optional<Report> Checker::warnGuard(Code code, Span span, const llvm::Twine
   }
   if (inLibrary && !evenInLibrary)
     return std::nullopt;
+  if (codeInfo(code).severity == Severity::Remark && !options.remarks)
+    return std::nullopt;
   std::string key = std::to_string(unsigned(code)) + ":" + std::to_string(place.begin) + ":" +
                     std::to_string(place.file) + ":" + message.str();
   if (!reportedGuards.insert(key).second)
@@ -368,32 +371,31 @@ std::optional<Report> Checker::warnGuard(Code code, Span span, const llvm::Twine
   return report(code, span, message);
 }
 
-void Checker::suggestDim(Report &record, const Outcome &outcome, const Obligation &what) {
+Checker::Suggestion Checker::suggest(const Outcome &outcome, const Obligation &what) {
+  Suggestion result;
   if (outcome.suffices.empty() || outcome.suffices.size() > 3)
-    return;
-  std::string needs;
+    return result;
   for (const Condition &condition : outcome.suffices)
-    needs += (needs.empty() ? "" : " and ") + show(condition);
-  record.note("inside where " + needs + "; every launch checks it");
+    result.needs += (result.needs.empty() ? "" : " and ") + show(condition);
   const ast::Param *param = what.tensor ? what.tensor->param : nullptr;
   if (outcome.suffices.size() != 1 || !param || what.dim >= param->dims.size())
-    return;
+    return result;
   for (const ast::Dim &dim : param->dims)
     if (dim.ellipsis)
-      return;
+      return result;
   const Condition &condition = outcome.suffices[0];
   const ast::Dim &dim = param->dims[what.dim];
   if (condition.kind != Condition::NonNegative || dim.expr->kind != ast::Expr::Name)
-    return;
-  IndexExpr symbol = IndexExpr::symbol(dim.expr->name.name);
+    return result;
+  const std::string &name = dim.expr->name.name;
+  IndexExpr symbol = IndexExpr::symbol(name);
   IndexExpr needed = symbol - condition.lhs;
-  if (symbol != what.tensor->tensor->dims[what.dim] ||
-      needed.uses(IndexVar::symbol(dim.expr->name.name)))
-    return;
+  if (symbol != what.tensor->tensor->dims[what.dim] || needed.uses(IndexVar::symbol(name)))
+    return result;
   std::string declared = show(needed);
-  record.fix("declare '" + param->name.name + "' with dim " + declared + " instead of " +
-                 dim.expr->name.name,
-             {{dim.span, declared}});
+  result.advice = "declare '" + param->name.name + "' with dim " + declared + " instead of " + name;
+  result.edits.push_back({dim.span, declared});
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -449,14 +451,20 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
                  {{{what.span.file, what.span.end - 1, what.span.end - 1}, ", fill=0"}});
     return Bound::Wrong;
   }
+  Suggestion suggestion = suggest(outcome, what);
   addGuard(Guard::InBounds, index, size,
            what.what + " leaves " + tensor + " in dim " + std::to_string(what.dim + 1), what.span,
-           &domain);
+           &domain)
+      .advice = suggestion.advice;
   if (std::optional<Report> record = warnGuard(
           Code::GuardBounds, what.span, what.what + " leaves " + tensor + " for some sizes", true)) {
     if (!example.empty())
       record->note(example);
-    suggestDim(*record, outcome, what);
+    record->note(suggestion.needs.empty()
+                     ? "every launch checks it"
+                     : "inside where " + suggestion.needs + "; every launch checks it");
+    if (!suggestion.edits.empty())
+      record->fix(suggestion.advice, suggestion.edits);
   }
   return path.empty() ? Bound::Guarded : Bound::OnPath;
 }
@@ -481,12 +489,18 @@ bool Checker::requireEqual(const IndexExpr &a, const IndexExpr &b, Span span,
     explain(record);
     return false;
   }
-  addGuard(Guard::Zero, a - b, IndexExpr(0), (what + ": " + show(a) + " == " + show(b)).str(), span);
+  std::string advice = "declare " + show(b) + " as " + show(a);
+  if (!(b.asVariable() && b.asVariable()->isSymbol()))
+    advice = a.asVariable() && a.asVariable()->isSymbol() ? "declare " + show(a) + " as " + show(b) : "";
+  addGuard(Guard::Zero, a - b, IndexExpr(0),
+           (what + ": " + show(a) + " and " + show(b) + " differ").str(), span)
+      .advice = advice;
   assume(Condition::equal(a, b));
   if (std::optional<Report> record = warnGuard(
           Code::GuardAgree, span, what + ": " + show(a) + " and " + show(b) + " may differ", true)) {
     explain(*record);
-    record->note("every launch checks that they agree");
+    record->note("every launch checks that they agree" +
+                 (advice.empty() ? "" : "; to prove it, " + advice));
   }
   return true;
 }

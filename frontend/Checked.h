@@ -205,7 +205,8 @@ struct Guard {
   IndexExpr lhs, rhs;
   std::vector<const Var *> vars;
   std::vector<IndexExpr> conditions;
-  std::string message; // `x[i + 2] leaves x: needs M >= N + 2`
+  std::string message; // what is wrong where it does not hold: `x[i + 2] leaves 'x' in dim 1`
+  std::string advice;  // the declaration that would prove it, if there is one
   Span span;
 };
 

@@ -255,12 +255,18 @@ private:
   /// At least one value in lo <= v < hi.
   bool requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span span, const llvm::Twine &what);
   void requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span);
-  void addGuard(checked::Guard::Kind kind, IndexExpr lhs, IndexExpr rhs, std::string message,
-                Span span, const Domain *domain = nullptr);
+  /// Adds a guard, once; the one added or there already.
+  checked::Guard &addGuard(checked::Guard::Kind kind, IndexExpr lhs, IndexExpr rhs,
+                           std::string message, Span span, const Domain *domain = nullptr);
   /// A warning about a guard, once; null where it would be a repetition or inside the library.
   std::optional<Report> warnGuard(Code code, Span span, const llvm::Twine &message,
                                   bool evenInLibrary);
-  void suggestDim(Report &record, const Outcome &outcome, const Obligation &what);
+  struct Suggestion {
+    std::string needs;              // `M >= N + 2`
+    std::string advice;             // declare 'x' with dim N + 2 instead of M
+    std::vector<Edit> edits;
+  };
+  Suggestion suggest(const Outcome &outcome, const Obligation &what);
   Domain domainOf(llvm::ArrayRef<IndexExpr> exprs, bool everyVar, bool withPath);
   bool pathIsComplete();
   void collectConditions(const Expr *condition, bool isTrue,

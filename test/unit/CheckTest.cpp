@@ -28,6 +28,7 @@ struct Checked {
     for (const auto &kernel : module->file().kernels) {
       InstanceOptions each = options;
       each.kernel = kernel->name.name;
+      each.remarks = true;
       program = check(*module, each, diagnostics);
     }
   }
