@@ -367,7 +367,8 @@ bool Checker::checkLeftBounds(LeftSide &left, Stmt &out) {
     if (!left.isDeclared() && !usesData(value.index) && left.subs[i].extent)
       continue;
     Obligation what;
-    what.span = left.target->span;
+    what.span = value.span.isValid() ? value.span : left.target->span;
+    what.access = left.target->span;
     what.what = text(left.target->span).str();
     what.tensor = &info;
     what.dim = i;

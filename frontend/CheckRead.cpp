@@ -293,7 +293,8 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
     }
     requireExact(subscript.exact, subscript.span);
     Obligation what;
-    what.span = span;
+    what.span = subscript.span.isValid() ? subscript.span : span;
+    what.access = span;
     what.what = text(span).str();
     what.tensor = &info;
     what.dim = i;

@@ -392,6 +392,8 @@ Checker::Suggestion Checker::suggest(const Outcome &outcome, const Obligation &w
   IndexExpr needed = symbol - condition.lhs;
   if (symbol != what.tensor->tensor->dims[what.dim] || needed.uses(IndexVar::symbol(name)))
     return result;
+  if (needed.asConstant())
+    return result; // only small sizes are refused
   std::string declared = show(needed);
   result.advice = "declare '" + param->name.name + "' with dim " + declared + " instead of " + name;
   result.edits.push_back({dim.span, declared});
@@ -446,9 +448,9 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
                                ", the dim has " + show(size));
     if (!example.empty())
       record.note(example);
-    if (!what.isWrite && what.span.end > what.span.begin)
+    if (!what.isWrite && text(what.access).ends_with("]"))
       record.fix("read 0 outside",
-                 {{{what.span.file, what.span.end - 1, what.span.end - 1}, ", fill=0"}});
+                 {{{what.access.file, what.access.end - 1, what.access.end - 1}, ", fill=0"}});
     return Bound::Wrong;
   }
   Suggestion suggestion = suggest(outcome, what);
@@ -456,8 +458,15 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
            what.what + " leaves " + tensor + " in dim " + std::to_string(what.dim + 1), what.span,
            &domain)
       .advice = suggestion.advice;
-  if (std::optional<Report> record = warnGuard(
-          Code::GuardBounds, what.span, what.what + " leaves " + tensor + " for some sizes", true)) {
+  // `x[N - 1]` of no elements: nothing to declare, nothing to warn of.
+  bool onlySmall = outcome.suffices.size() == 1;
+  for (const Condition &condition : outcome.suffices)
+    for (const IndexExpr::Term &term : condition.lhs.terms())
+      onlySmall &= condition.kind == Condition::NonNegative &&
+                   (term.factors.empty() || term.coefficient > 0);
+  if (std::optional<Report> record =
+          warnGuard(onlySmall ? Code::GuardNonNegative : Code::GuardBounds, what.span,
+                    what.what + " leaves " + tensor + " for some sizes", !onlySmall)) {
     if (!example.empty())
       record->note(example);
     record->note(suggestion.needs.empty()

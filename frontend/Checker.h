@@ -232,7 +232,8 @@ private:
 
   /// Where something must hold, and how to say so.
   struct Obligation {
-    Span span;
+    Span span;      // of the subscript
+    Span access;    // of all of `x[i + 2]`
     std::string what; // `x[i + 2]`
     /// InBounds: the tensor and dim accessed.
     const TensorInfo *tensor = nullptr;
