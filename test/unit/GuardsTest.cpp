@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/Guards.h"
+#include "llvm/ADT/Twine.h"
 #include <chrono>
+#include <functional>
 #include <gtest/gtest.h>
 #include <random>
 
