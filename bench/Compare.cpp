@@ -97,7 +97,7 @@ ErrorMeasure measure(ArrayRef<double> values, ArrayRef<double> exact, ArrayRef<d
 
 } // namespace
 
-Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &exact, int64_t depth,
+Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &exact, double depth,
                    bool bitExact) {
   Comparison result;
   auto fail = [&](std::string why) {
@@ -145,7 +145,7 @@ Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &e
 
   double roundoff = unitRoundoff(kernel.dtype());
   double step = unitRoundoff(kernel.dtype() == DType::F64 ? DType::F64 : DType::F32) *
-                std::sqrt(1.0 + double(depth));
+                std::sqrt(1.0 + depth);
   result.normBound = std::max(2 * result.libtorch.norm, roundoff + 2 * step);
   result.worstBound = std::max(2 * result.libtorch.worst, roundoff + 16 * step);
   if (result.kernel.worst > result.worstBound) {

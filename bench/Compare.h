@@ -50,7 +50,7 @@ struct Comparison {
 };
 
 /// `depth`: how many terms are added up for one element; 1 where there is no reduction.
-Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &exact, int64_t depth,
+Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &exact, double depth,
                    bool bitExact);
 
 } // namespace tegula::bench

@@ -147,7 +147,8 @@ bool Reference::bind(const RefValues &values, std::vector<TegulaTorchValue> &bou
       value.integer = *integer;
       value.real = *integer;
     } else if (auto *real = std::get_if<double>(&given)) {
-      value.kind = TEGULA_TORCH_FLOAT;
+      value.kind = type == "int" ? TEGULA_TORCH_INT : TEGULA_TORCH_FLOAT;
+      value.integer = static_cast<int64_t>(*real);
       value.real = *real;
     } else if (auto *truth = std::get_if<bool>(&given)) {
       value.kind = TEGULA_TORCH_BOOLEAN;

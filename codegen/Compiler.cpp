@@ -40,7 +40,9 @@ public:
     time(Phase::Check, [&] { program = check(source, options.instance, diagnostics); });
     if (!program)
       return nullptr;
+    keepTemporaries();
     kernel->name = program->name;
+    kernel->constants = program->constants;
     if (options.stopAfter <= Phase::Check)
       return std::move(kernel);
 
@@ -50,6 +52,7 @@ public:
     if (mlir::failed(mlir::verify(*ir)))
       return defect("emission made IR that does not verify");
     keep("tgl");
+    kernel->work = KernelWork::count(*ir);
     if (options.stopAfter <= Phase::Emit)
       return std::move(kernel);
 
@@ -73,6 +76,21 @@ private:
     work();
     std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
     kernel->times.push_back({toString(phase).str(), taken.count()});
+  }
+
+  void keepTemporaries() {
+    for (checked::Tensor &tensor : program->tensors) {
+      if (tensor.kind != checked::Tensor::Temp || !is_contained(options.keepTensors, tensor.name))
+        continue;
+      size_t before = program->body.size();
+      erase_if(program->body, [&](const checked::Stmt *stmt) {
+        return stmt->kind == checked::Stmt::TensorDef && stmt->tensor == &tensor;
+      });
+      if (program->body.size() == before)
+        continue; // of a loop or a called kernel
+      tensor.kind = checked::Tensor::Out;
+      program->outputs.push_back(&tensor);
+    }
   }
 
   bool wants(StringRef stage) { return is_contained(options.keepStages, stage); }

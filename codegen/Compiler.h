@@ -11,6 +11,7 @@
 #include "codegen/HostAbi.h"
 #include "codegen/Jit.h"
 #include "codegen/Plan.h"
+#include "codegen/Work.h"
 #include "frontend/Check.h"
 #include "frontend/EmitIR.h"
 #include "frontend/Module.h"
@@ -36,6 +37,9 @@ struct CompileOptions {
   bool checked = false;
   /// The last phase to run. Text of a stage that was reached is in CompiledKernel::stages.
   Phase stopAfter = Phase::Assemble;
+  /// Temporaries of the kernel's top level that become outputs, so that they can be looked at. Names
+  /// that are none are left to the caller.
+  std::vector<std::string> keepTensors;
   /// Stages whose text is kept: `tgl`, `scheduled`, `llvm`, `asm`. PTX always is.
   std::vector<std::string> keepStages;
   /// IR texts show where each operation comes from.
@@ -72,7 +76,9 @@ class CompiledKernel {
 public:
   std::string name, target;
   std::vector<KernelArgument> arguments; // inputs and inouts, scalars, outputs, as IR has them
+  std::vector<checked::Constant> constants; // compile-time constants and what they are
   std::unique_ptr<LaunchChecks> checks;  // sizes and guards; null before phase Lower
+  KernelWork work;
   std::vector<KernelTemporary> temporaries;
   std::vector<KernelErrorSite> errorSites;
   std::map<std::string, std::string> stages;

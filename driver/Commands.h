@@ -23,7 +23,8 @@ struct Command {
   ExitCode (*run)();
 };
 
-extern const Command checkCommand, compileCommand, explainCommand, fixCommand, fmtCommand;
+extern const Command benchCommand, checkCommand, compileCommand, explainCommand, fixCommand,
+    fmtCommand, runCommand;
 
 } // namespace tegula
 

@@ -16,8 +16,9 @@
 using namespace llvm;
 using namespace tegula;
 
-static const Command *const commands[] = {&checkCommand, &compileCommand, &fmtCommand,
-                                          &fixCommand, &explainCommand};
+static const Command *const commands[] = {&checkCommand, &compileCommand, &runCommand,
+                                          &benchCommand, &fmtCommand,     &fixCommand,
+                                          &explainCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";
@@ -62,7 +63,7 @@ static std::optional<ExitCode> handleFirstArgument(int argc, char **argv) {
   return ExitWrongCall;
 }
 
-static ExitCode runCommand(int argc, char **argv) {
+static ExitCode dispatch(int argc, char **argv) {
   if (std::optional<ExitCode> code = handleFirstArgument(argc, argv))
     return *code;
   cl::SetVersionPrinter(printVersion);
@@ -80,7 +81,7 @@ static ExitCode runCommand(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   installCrashHandler(argc, argv);
-  int code = runCommand(argc, argv);
+  int code = dispatch(argc, argv);
   outs().flush();
   if (outs().has_error()) {
     errs() << "tegula: cannot write standard output: " << outs().error().message() << '\n';

@@ -549,6 +549,31 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
   return fine;
 }
 
+/// Keeps what an entry's constant is by default, where that is known without sizes.
+void Checker::noteDefault(const ast::Param &param, const Entity &entity) {
+  auto note = [&](auto value) { program->constants.push_back({param.name.name, value}); };
+  if (entity.kind == Entity::Tuple) {
+    std::vector<int64_t> values;
+    for (const Value &one : entity.tuple)
+      if (std::optional<int64_t> value = one.index ? one.index->asConstant() : std::nullopt)
+        values.push_back(*value);
+    if (values.size() == entity.tuple.size())
+      note(values);
+  } else if (entity.value.index) {
+    if (std::optional<int64_t> value = entity.value.index->asConstant())
+      note(*value);
+  } else if (const Expr *expr = entity.value.expr; expr && expr->type == DType::Bool) {
+    if (std::optional<bool> value = boolOf(expr))
+      note(*value);
+  } else if (expr) {
+    bool isNegative = expr->kind == Expr::Unary && expr->unary == Unary::Neg;
+    if (isNegative)
+      expr = expr->operands[0];
+    if (expr->kind == Expr::Constant && isFloat(expr->type))
+      note(isNegative ? -expr->floatValue : expr->floatValue);
+  }
+}
+
 bool Checker::bindEntry(Frame &entry) {
   const ast::Kernel &kernel = *entry.kernel;
   auto reserve = [&](const std::vector<ast::Param> &params) {
@@ -765,7 +790,9 @@ bool Checker::bindEntry(Frame &entry) {
     if ((!fallback.isTuple && fallback.value.isPoison()) || !bindConstant(param, fallback)) {
       poison(entry.scope, param.name);
       fine = false;
+      continue;
     }
+    noteDefault(param, entry.scope.names.find(param.name.name)->second);
   }
   if (!fine || !defineWhereSizes())
     return false;

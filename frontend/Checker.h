@@ -199,6 +199,7 @@ private:
   enum class ParamKind { Tensor, Scalar, Constant, Tuple };
   ParamKind kindOf(const ast::Param &param);
   bool bindEntry(Frame &entry);
+  void noteDefault(const ast::Param &param, const Entity &entity);
   /// Binds all parameters of the current frame; `given` is in their order.
   bool bindParams(llvm::ArrayRef<Given> given, checked::Callee *callee);
   std::optional<DType> resolveType(const ast::Ident &type);

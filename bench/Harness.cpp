@@ -1,0 +1,384 @@
+//===- Harness.cpp - Kernels held against their references ----------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Harness.h"
+
+#include "bench/Compare.h"
+#include "bench/Runner.h"
+#include "codegen/Assemble.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstring>
+
+using namespace llvm;
+
+namespace tegula::bench {
+namespace {
+
+/// Inputs of a timed case, each at addresses of its own.
+constexpr unsigned numSets = 3;
+
+json::Object toJson(const Timing &timing) {
+  return json::Object{{"median", timing.median},
+          {"lower", timing.lower},
+          {"upper", timing.upper},
+          {"calls", timing.calls}};
+}
+
+json::Object toJson(const ErrorMeasure &measure) {
+  json::Object ulps;
+  for (auto [label, count] : zip(ulpLabels, measure.ulps))
+    if (count)
+      ulps[label] = count;
+  return json::Object{{"norm", measure.norm}, {"worst", measure.worst}, {"ulps", std::move(ulps)}};
+}
+
+class Harness {
+public:
+  Harness(const std::string &path, const Module &module, Diagnostics &diagnostics,
+          const HarnessOptions &options, function_ref<void(json::Object)> send)
+      : path(path), module(module), diagnostics(diagnostics), options(options), send(send) {}
+
+  void run(unsigned firstCase) {
+    if (!readReference())
+      return;
+    unsigned index = 0;
+    for (const auto &kernel : kernels) {
+      Signature signature(*kernel.ast);
+      for (const Case &one : casesOf(*kernel.function)) {
+        if (index++ < firstCase)
+          continue;
+        if (!runCase(signature, kernel, one, index - 1))
+          return;
+      }
+    }
+    if (index == 0)
+      fail(2, "'" + refPath + "' has no case; write one (# check: M=4, N=8), or give sizes with -d");
+  }
+
+private:
+  struct Tested {
+    const ast::Kernel *ast;
+    const RefFunction *function;
+  };
+
+  void fail(int exit, const Twine &message) {
+    send(json::Object{{"event", "error"}, {"exit", exit}, {"message", message.str()}});
+  }
+
+  bool readReference() {
+    refPath = options.reference;
+    if (refPath.empty()) {
+      SmallString<128> beside(path);
+      sys::path::replace_extension(beside, "ref.py");
+      refPath = beside.str().str();
+    }
+    std::string error;
+    api = TorchLibrary::get(error);
+    if (!api)
+      return fail(3, error), false;
+    bool isModule = StringRef(refPath).ends_with(".pt");
+    if (isModule) {
+      ref.functions.push_back({});
+      ref.functions.back().name = "ref";
+    } else {
+      auto buffer = MemoryBuffer::getFile(refPath);
+      if (!buffer)
+        return fail(2, "cannot read the reference '" + refPath +
+                           "': " + buffer.getError().message()), false;
+      std::optional<RefFile> parsed = parseRefFile((*buffer)->getBuffer(), error);
+      if (!parsed)
+        return fail(2, "'" + refPath + "': " + error), false;
+      ref = std::move(*parsed);
+    }
+
+    if (options.kernel.empty())
+      for (const auto &kernel : module.file().kernels)
+        for (const RefFunction &function : ref.functions)
+          if (function.name == kernel->name.name)
+            kernels.push_back({kernel.get(), &function});
+    if (kernels.empty()) {
+      const ast::Kernel *entry = module.entry(options.kernel);
+      if (!entry)
+        return fail(2, "'" + path + "' has no kernel" +
+                           (options.kernel.empty() ? "" : " '" + options.kernel + "'")), false;
+      const RefFunction *function = ref.find(entry->name.name);
+      if (!function)
+        return fail(2, "'" + refPath + "' has no function '" + entry->name.name + "' or 'ref'"), false;
+      kernels.push_back({entry, function});
+    }
+    for (const Tested &kernel : kernels) {
+      std::unique_ptr<Reference> compiled =
+          isModule ? Reference::load(*api, refPath, error)
+                   : Reference::compile(*api, ref.source, kernel.function->name, error);
+      if (!compiled)
+        return fail(2, "the reference '" + refPath + "' does not compile: " + error), false;
+      references[kernel.function] = std::move(compiled);
+    }
+    return true;
+  }
+
+  std::vector<Case> casesOf(const RefFunction &function) {
+    // Types and constants alone modify the file's cases, sizes replace them.
+    bool hasSizes = any_of(options.settings, [&](const auto &setting) {
+      return none_of(kernels, [&](const Tested &kernel) {
+        Signature signature(*kernel.ast);
+        return signature.find(setting.first) ||
+               is_contained(signature.genericTypes, setting.first);
+      });
+    });
+    std::vector<Case> cases;
+    if (hasSizes || function.cases.empty()) {
+      cases.push_back({});
+      cases.back().timed = !options.checkOnly;
+    } else {
+      for (const Case &one : function.cases)
+        if (!one.timed || !options.checkOnly)
+          cases.push_back(one);
+    }
+    for (Case &one : cases)
+      for (const auto &setting : options.settings) {
+        erase_if(one.values, [&](const auto &value) { return value.first == setting.first; });
+        one.values.push_back(setting);
+      }
+    return cases;
+  }
+
+  /// False where the whole file can go no further.
+  bool runCase(const Signature &signature, const Tested &kernel, const Case &one, unsigned index) {
+    json::Object about{{"index", index},
+                       {"kernel", kernel.ast->name.name},
+                       {"case", one.text()},
+                       {"timed", one.timed}};
+    json::Object begin = about;
+    begin["event"] = "begin";
+    send(std::move(begin));
+    about["event"] = "case";
+    about["passed"] = false;
+
+    const Reference &reference = *references.at(kernel.function);
+    Instance instance;
+    std::string error;
+    if (!signature.sort(one.values, instance, error)) {
+      about["reason"] = error;
+      send(std::move(about));
+      return true;
+    }
+    instance.options.kernel = kernel.ast->name.name;
+    // An optional tensor is passed where the reference wants it.
+    for (const Signature::Parameter &parameter : signature.parameters)
+      if (parameter.kind == Signature::Parameter::Tensor && parameter.isOptional &&
+          is_contained(reference.parameters(), parameter.name))
+        instance.options.givenOptionals.push_back(parameter.name);
+    Runner *runner = compile(instance);
+    if (!runner)
+      return false;
+    if (Error failed = measure(*runner, signature, kernel, reference, instance, one, about)) {
+      about["passed"] = false;
+      about["reason"] = toString(std::move(failed));
+    }
+    send(std::move(about));
+    return true;
+  }
+
+  Runner *compile(const Instance &instance) {
+    std::string key = instance.options.kernel + " " + instance.key();
+    auto known = runners.find(key);
+    if (known != runners.end())
+      return known->second.get();
+    CompileOptions compileOptions;
+    compileOptions.instance = instance.options;
+    compileOptions.target = options.target;
+    compileOptions.checked = options.checked;
+    Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions, diagnostics);
+    if (!made) {
+      Error error = made.takeError();
+      bool missing = error.isA<MissingDeviceError>() || error.isA<MissingToolError>();
+      fail(missing ? 3 : 70, toString(std::move(error)));
+      return nullptr;
+    }
+    if (!*made) {
+      std::string text;
+      raw_string_ostream stream(text);
+      diagnostics.printText(stream, /*colors=*/false);
+      fail(1, text);
+      return nullptr;
+    }
+    (*made)->setThreads(options.threads);
+    return (runners[key] = std::move(*made)).get();
+  }
+
+  Error measure(Runner &runner, const Signature &signature, const Tested &kernel,
+                const Reference &reference, const Instance &instance, const Case &one,
+                json::Object &about) {
+    Expected<SizeValues> sizes = runner.sizes(signature, instance);
+    if (!sizes)
+      return sizes.takeError();
+    std::vector<std::unique_ptr<Launch>> sets;
+    std::vector<std::vector<Tensor>> verified;
+    for (unsigned set = 0; set < (one.timed ? numSets : 1); ++set) {
+      Launch::Inputs inputs;
+      inputs.specs = &kernel.function->inputs;
+      inputs.scalars = instance.scalars;
+      inputs.seed = options.seed * numSets + set;
+      Expected<std::unique_ptr<Launch>> launch = Launch::make(runner, *sizes, std::move(inputs));
+      if (!launch)
+        return launch.takeError();
+      sets.push_back(std::move(*launch));
+      json::Array outputs;
+      if (Error error = check(*sets.back(), reference, kernel.function->exact, outputs, verified))
+        return error;
+      if (set == 0)
+        about["outputs"] = std::move(outputs);
+    }
+    if (one.timed)
+      if (Error error = time(sets, reference, verified, kernel.function->exact, about))
+        return error;
+    about["passed"] = true;
+    return Error::success();
+  }
+
+  static Error wrong(const Twine &why) {
+    return make_error<LaunchError>(LaunchError::WrongResult, why.str());
+  }
+
+  /// One launch against the reference; an error says what is wrong. The results go to `verified`.
+  Error check(Launch &launch, const Reference &reference, bool exact, json::Array &outputs,
+              std::vector<std::vector<Tensor>> &verified) {
+    if (Error error = launch.prepare())
+      return error;
+    RefValues values = launch.refValues();
+    std::string why;
+    std::optional<std::vector<Tensor>> truth = reference.run(values, /*float64=*/true, why);
+    if (!truth)
+      return wrong("the reference fails in float64: " + why);
+    std::optional<std::vector<Tensor>> eager = reference.run(values, /*float64=*/false, why);
+    if (!eager)
+      return wrong("the reference fails: " + why);
+    // References are free to work in place.
+    if (Error error = launch.prepare())
+      return error;
+    Expected<double> seconds = launch.run();
+    if (!seconds)
+      return seconds.takeError();
+    Expected<std::vector<Tensor>> results = launch.results();
+    if (!results)
+      return results.takeError();
+    if (results->size() != truth->size())
+      return wrong("the kernel has " + Twine(results->size()) + " results, the reference " +
+                   Twine(truth->size()));
+    const CompiledKernel &kernel = launch.kernel();
+    Error failure = Error::success();
+    for (auto [i, argument] : enumerate(launch.resultArguments())) {
+      Comparison comparison = compare((*results)[i], (*eager)[i], (*truth)[i],
+                                      launch.depth(), exact);
+      const std::string &name = kernel.arguments[argument].name;
+      outputs.push_back(json::Object{{"name", name},
+                                     {"dtype", toString((*results)[i].dtype())},
+                                     {"shape", shapeText((*results)[i].shape())},
+                                     {"passed", comparison.passed},
+                                     {"kernel", toJson(comparison.kernel)},
+                                     {"libtorch", toJson(comparison.libtorch)},
+                                     {"normBound", comparison.normBound},
+                                     {"worstBound", comparison.worstBound},
+                                     {"kernelBench", comparison.kernelBench}});
+      if (!comparison.passed)
+        failure = joinErrors(std::move(failure), wrong("'" + name + "': " + comparison.reason));
+    }
+    verified.push_back(std::move(*results));
+    return failure;
+  }
+
+  Error time(std::vector<std::unique_ptr<Launch>> &sets, const Reference &reference,
+             const std::vector<std::vector<Tensor>> &verified, bool exact, json::Object &about) {
+    unsigned threads = options.threads ? options.threads : sets.front()->threads();
+    api->setThreads(threads);
+    std::vector<RefValues> values;
+    for (const auto &set : sets)
+      values.push_back(set->refValues());
+    Error failure = Error::success();
+    auto kernelCall = [&](unsigned turn) -> std::optional<double> {
+      Launch &launch = *sets[turn % sets.size()];
+      failure = joinErrors(std::move(failure), launch.prepare());
+      Expected<double> seconds = launch.run();
+      if (!seconds) {
+        failure = joinErrors(std::move(failure), seconds.takeError());
+        return std::nullopt;
+      }
+      Expected<std::vector<Tensor>> results = launch.results();
+      if (!results) {
+        failure = joinErrors(std::move(failure), results.takeError());
+        return std::nullopt;
+      }
+      for (auto [now, before] : zip(*results, verified[turn % sets.size()]))
+        if (std::memcmp(now.data(), before.data(), now.bytes())) {
+          // Not the same bits: sums whose order is free are judged anew, by the rule.
+          json::Array outputs;
+          std::vector<std::vector<Tensor>> ignored;
+          if (Error error = check(launch, reference, exact, outputs, ignored)) {
+            failure = joinErrors(std::move(failure), std::move(error));
+            return std::nullopt;
+          }
+          break;
+        }
+      return *seconds;
+    };
+    auto torchCall = [&](unsigned turn) -> std::optional<double> {
+      std::string why;
+      unsigned set = turn % sets.size();
+      failure = joinErrors(std::move(failure), sets[set]->prepare());
+      std::optional<std::vector<double>> seconds =
+          reference.time(ArrayRef(values).slice(set, 1), 1, why);
+      if (!seconds) {
+        failure = joinErrors(std::move(failure), wrong("the reference fails: " + why));
+        return std::nullopt;
+      }
+      return seconds->front();
+    };
+    std::optional<TimedPair> pair = timeInTurns(kernelCall, torchCall, options.limits, flush);
+    if (failure)
+      return failure;
+    consumeError(std::move(failure));
+    about["threads"] = threads;
+    about["time"] = toJson(pair->first);
+    about["libtorchTime"] = toJson(pair->second);
+    about["speedup"] = pair->ratio;
+    int64_t bytes = sets.front()->bytes();
+    about["bytes"] = bytes;
+    double operations = sets.front()->operations();
+    about["operations"] = operations;
+    about["gigaflopsPerSecond"] = operations / pair->first.median * 1e-9;
+    about["gigabytesPerSecond"] = bytes / pair->first.median * 1e-9;
+    return Error::success();
+  }
+
+  const std::string &path;
+  const Module &module;
+  Diagnostics &diagnostics;
+  const HarnessOptions &options;
+  function_ref<void(json::Object)> send;
+  const TegulaTorchApi *api = nullptr;
+  std::string refPath;
+  RefFile ref;
+  std::vector<Tested> kernels;
+  std::map<const RefFunction *, std::unique_ptr<Reference>> references;
+  std::map<std::string, std::unique_ptr<Runner>> runners;
+  CacheFlush flush;
+};
+
+} // namespace
+
+void runCases(const std::string &path, const Module &module, Diagnostics &diagnostics,
+              const HarnessOptions &options, unsigned firstCase,
+              function_ref<void(json::Object)> send) {
+  Harness(path, module, diagnostics, options, send).run(firstCase);
+}
+
+} // namespace tegula::bench

@@ -1,0 +1,50 @@
+//===- Harness.h - Kernels held against their references --------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the cases of a reference and reports each as one JSON object on a line. It is meant to run in a
+// child process (Child.h): the parent counts the cases, prints them, and starts a new child behind the
+// case in which one died.
+//
+// Events, by their "event":
+//   begin  index, kernel, case     a case has begun
+//   case   index, kernel, case, passed, reason, outputs, timing...   it has ended
+//   error  exit, message           nothing more comes; `exit` is the exit code it calls for
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_BENCH_HARNESS_H
+#define TEGULA_BENCH_HARNESS_H
+
+#include "bench/RefFile.h"
+#include "bench/Signature.h"
+#include "bench/Timing.h"
+#include "frontend/Module.h"
+#include "llvm/Support/JSON.h"
+#include <string>
+
+namespace tegula::bench {
+
+struct HarnessOptions {
+  std::string kernel;        // empty: those that the reference has a function for
+  std::string reference;     // path; empty: beside the program
+  Settings settings;         // from the command line; with sizes in it, the one case to run
+  std::string target = "cpu";
+  bool checkOnly = false;    // leave timed cases out
+  bool checked = false;      // verify every access while running
+  unsigned threads = 0;      // 0: as many as the process may use
+  uint64_t seed = 0;
+  TimingLimits limits;
+};
+
+/// Sends the events of all cases from number `firstCase` on. `module` is the program at `path`.
+void runCases(const std::string &path, const Module &module, Diagnostics &diagnostics,
+              const HarnessOptions &options, unsigned firstCase,
+              llvm::function_ref<void(llvm::json::Object)> send);
+
+} // namespace tegula::bench
+
+#endif // TEGULA_BENCH_HARNESS_H

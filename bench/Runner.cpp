@@ -1,0 +1,318 @@
+//===- Runner.cpp - A compiled kernel and the memory of its launches -----------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Runner.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include <chrono>
+#include <cstring>
+
+using namespace llvm;
+
+namespace tegula::bench {
+
+static Error refuse(LaunchError::Kind kind, const Twine &message) {
+  return make_error<LaunchError>(kind, message.str());
+}
+
+Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOptions options,
+                                               Diagnostics &diagnostics) {
+  std::unique_ptr<Runner> runner(new Runner());
+  std::shared_ptr<CudaDevice> device;
+  if (options.target != "cpu") {
+    Expected<std::shared_ptr<CudaDevice>> opened = CudaDevice::open();
+    if (!opened)
+      return opened.takeError();
+    device = *opened;
+    if (options.target == "cuda") {
+      const CudaDeviceInfo &info = device->info();
+      // The features of compute capability 9.0 beyond its portable ones have a name of their own.
+      options.target = ("sm_" + Twine(info.major * 10 + info.minor) +
+                        (info.major == 9 && info.minor == 0 ? "a" : "")).str();
+    }
+  }
+  Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, diagnostics);
+  if (!compiled)
+    return compiled.takeError();
+  if (!*compiled)
+    return nullptr;
+  runner->compiled = std::move(*compiled);
+  if (device) {
+    auto loaded = DeviceKernel::load(*runner->compiled, device);
+    if (!loaded)
+      return loaded.takeError();
+    runner->device = std::move(*loaded);
+  }
+  return std::move(runner);
+}
+
+Expected<SizeValues> Runner::sizes(const Signature &signature, const Instance &instance) const {
+  // Arguments of the compiled kernel are the parameters that were passed, without constants.
+  auto valueOf = [&](unsigned argument, unsigned dim, StringRef size) -> std::optional<int64_t> {
+    auto given = instance.sizes.find(size.str());
+    if (given != instance.sizes.end())
+      return given->second;
+    const Signature::Parameter *parameter = signature.find(compiled->arguments[argument].name);
+    if (parameter && parameter->ellipsisAt >= 0) {
+      unsigned at = parameter->ellipsisAt, rank = instance.ellipsis.size();
+      if (dim >= at && dim < at + rank)
+        return instance.ellipsis[dim - at];
+    }
+    return std::nullopt;
+  };
+  std::string missing;
+  std::map<std::pair<unsigned, unsigned>, int64_t> dims;
+  for (const SizeSpec &size : compiled->checks->sizes()) {
+    if (!size.boundBy)
+      continue;
+    std::optional<int64_t> value = valueOf(size.boundBy->first, size.boundBy->second, size.name);
+    if (value)
+      dims[*size.boundBy] = *value;
+    else
+      missing += (missing.empty() ? "" : ", ") + size.name;
+  }
+  if (!missing.empty())
+    return refuse(LaunchError::WrongCall, "no value for " + missing + ": give -d " + missing + "=...");
+  for (const auto &[name, value] : instance.sizes)
+    if (none_of(compiled->checks->sizes(), [&](const SizeSpec &size) { return size.name == name; }))
+      return refuse(LaunchError::WrongCall, "the kernel has no size, constant, type or scalar '" +
+                                                name + "'");
+  SizeValues values;
+  std::optional<GuardFailure> failure = compiled->checks->run(
+      [&](unsigned argument, unsigned dim) { return dims.at({argument, dim}); }, values);
+  if (failure)
+    return refuse(LaunchError::WrongCall, failure->message);
+  for (const auto &[name, value] : instance.sizes)
+    if (*sizeNamed(name, values) != value)
+      return refuse(LaunchError::WrongCall, name + " is " + Twine(*sizeNamed(name, values)) +
+                                                " by the kernel's `where`, not " + Twine(value));
+  return values;
+}
+
+std::optional<int64_t> Runner::sizeNamed(StringRef name, ArrayRef<int64_t> sizes) const {
+  for (auto [spec, value] : zip(compiled->checks->sizes(), sizes))
+    if (spec.name == name)
+      return value;
+  return std::nullopt;
+}
+
+Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t> sizes,
+                                               Inputs inputs) {
+  std::unique_ptr<Launch> launch(new Launch(runner, sizes));
+  const CompiledKernel &kernel = runner.kernel();
+  auto valueOf = [&](StringRef name) -> std::optional<double> {
+    if (std::optional<int64_t> size = runner.sizeNamed(name, sizes))
+      return *size;
+    auto scalar = inputs.scalars.find(name.str());
+    if (scalar != inputs.scalars.end())
+      return scalar->second;
+    for (const checked::Constant &constant : kernel.constants)
+      if (constant.name == name) {
+        if (auto *integer = std::get_if<int64_t>(&constant.value))
+          return *integer;
+        if (auto *real = std::get_if<double>(&constant.value))
+          return *real;
+      }
+    return std::nullopt;
+  };
+  size_t count = kernel.arguments.size();
+  launch->arguments.resize(count);
+  launch->tensors.resize(count);
+  launch->working.resize(count);
+  launch->unpacked.resize(count);
+  launch->addresses.resize(count);
+  for (auto [index, expected] : enumerate(kernel.arguments)) {
+    LaunchArgument &argument = launch->arguments[index];
+    argument.dtype = expected.dtype;
+    if (expected.role == KernelArgument::Scalar) {
+      auto given = inputs.scalars.find(expected.name);
+      double value = given == inputs.scalars.end() ? 1 : given->second;
+      argument.number = value;
+      argument.integer = static_cast<int64_t>(value);
+      launch->scalarValues[expected.name] = value;
+      continue;
+    }
+    Expected<SmallVector<int64_t>> shape = shapeOf(kernel, index, sizes);
+    if (!shape)
+      return shape.takeError();
+    argument.shape = *shape;
+    auto given = inputs.given.find(expected.name);
+    std::optional<Tensor> tensor;
+    if (given != inputs.given.end()) {
+      tensor = std::move(given->second);
+    } else {
+      tensor = Tensor::make(expected.dtype, *shape);
+      if (!tensor)
+        return refuse(LaunchError::OutOfMemory,
+                      "there is no memory for '" + expected.name + "' of shape " + shapeText(*shape));
+      if (expected.role != KernelArgument::Out) {
+        const InputSpec *spec = nullptr;
+        if (inputs.specs)
+          for (const InputSpec &one : *inputs.specs)
+            if (one.name == expected.name)
+              spec = &one;
+        std::string error;
+        if (!fill(*tensor, expected.name, spec, inputs.seed, valueOf, error))
+          return refuse(LaunchError::WrongCall, "input '" + expected.name + "': " + error);
+      }
+    }
+    launch->tensors[index] = std::move(tensor);
+    Tensor &host = *launch->tensors[index];
+    if (runner.isDevice()) {
+      Expected<DeviceAddress> address = runner.cudaDevice()->allocate(host.bytes());
+      if (!address)
+        return address.takeError();
+      launch->addresses[index] = *address;
+      argument.data = reinterpret_cast<void *>(*address);
+      if (expected.role == KernelArgument::In)
+        if (Error error = launch->upload(index, host))
+          return std::move(error);
+    } else if (expected.role == KernelArgument::Inout) {
+      launch->working[index] = Tensor::make(expected.dtype, *shape);
+      if (!launch->working[index])
+        return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name + "'");
+      argument.data = launch->working[index]->data();
+    } else {
+      argument.data = host.data();
+    }
+    if ((expected.dtype == DType::I4 || expected.dtype == DType::U4) &&
+        expected.role != KernelArgument::Out) {
+      launch->unpacked[index] =
+          Tensor::make(expected.dtype == DType::I4 ? DType::I8 : DType::U8, *shape);
+      if (!launch->unpacked[index])
+        return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name + "'");
+      launch->unpacked[index]->store(host.doubles());
+    }
+  }
+  if (Error error = checkArguments(kernel, launch->arguments, sizes))
+    return std::move(error);
+  if (Error error = launch->prepare())
+    return std::move(error);
+  return std::move(launch);
+}
+
+Launch::~Launch() {
+  if (runner.isDevice())
+    for (DeviceAddress address : addresses)
+      if (address)
+        runner.cudaDevice()->free(address);
+}
+
+Error Launch::upload(unsigned argument, const Tensor &from) {
+  return runner.cudaDevice()->copyToDevice(addresses[argument], from.data(), from.bytes());
+}
+
+Error Launch::prepare() {
+  for (auto [index, expected] : enumerate(runner.kernel().arguments)) {
+    if (expected.role == KernelArgument::Inout) {
+      const Tensor &before = *tensors[index];
+      if (runner.isDevice()) {
+        if (Error error = upload(index, before))
+          return error;
+      } else if (before.bytes()) {
+        std::memcpy(working[index]->data(), before.data(), before.bytes());
+      }
+    } else if (expected.role == KernelArgument::Out) {
+      // All bits set: NaN in every float type, -1 in every signed integer.
+      Tensor &tensor = *tensors[index];
+      if (runner.isDevice()) {
+        if (Error error = runner.cudaDevice()->fill(addresses[index], 0xff, tensor.bytes()))
+          return error;
+      } else {
+        std::memset(tensor.data(), 0xff, tensor.bytes());
+      }
+    }
+  }
+  return runner.isDevice() ? runner.cudaDevice()->synchronize() : Error::success();
+}
+
+Expected<double> Launch::run() {
+  if (runner.isDevice()) {
+    Expected<double> microseconds = runner.cudaDevice()->time(
+        [&] { return runner.device->run(arguments, sizes); });
+    if (!microseconds)
+      return microseconds.takeError();
+    if (Error error = runner.device->synchronize())
+      return std::move(error);
+    return *microseconds * 1e-6;
+  }
+  auto start = std::chrono::steady_clock::now();
+  Error error = runOnHost(runner.kernel(), arguments, sizes, runner.pool());
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (error)
+    return std::move(error);
+  return seconds;
+}
+
+std::vector<unsigned> Launch::resultArguments() const {
+  std::vector<unsigned> outputs, inouts;
+  for (auto [index, expected] : enumerate(runner.kernel().arguments)) {
+    if (expected.role == KernelArgument::Out)
+      outputs.push_back(index);
+    if (expected.role == KernelArgument::Inout)
+      inouts.push_back(index);
+  }
+  return outputs.empty() ? inouts : outputs;
+}
+
+Expected<std::vector<Tensor>> Launch::read(ArrayRef<unsigned> wanted) {
+  std::vector<Tensor> results;
+  for (unsigned index : wanted) {
+    std::optional<Tensor> copy = Tensor::make(arguments[index].dtype, arguments[index].shape);
+    if (!copy)
+      return refuse(LaunchError::OutOfMemory, "there is no memory for a copy of the results");
+    if (runner.isDevice()) {
+      if (Error error =
+              runner.cudaDevice()->copyToHost(copy->data(), addresses[index], copy->bytes()))
+        return std::move(error);
+    } else if (copy->bytes()) {
+      std::memcpy(copy->data(), arguments[index].data, copy->bytes());
+    }
+    results.push_back(std::move(*copy));
+  }
+  return results;
+}
+
+RefValues Launch::refValues() const {
+  RefValues values;
+  const CompiledKernel &kernel = runner.kernel();
+  for (auto [size, value] : zip(kernel.checks->sizes(), sizes))
+    values.emplace(size.name, value);
+  for (const checked::Constant &constant : kernel.constants)
+    std::visit([&](const auto &value) { values.insert_or_assign(constant.name, RefValue(value)); },
+               constant.value);
+  for (auto [index, expected] : enumerate(kernel.arguments)) {
+    if (expected.role == KernelArgument::Scalar)
+      values.insert_or_assign(expected.name, scalarValues.at(expected.name));
+    if (expected.role != KernelArgument::In && expected.role != KernelArgument::Inout)
+      continue;
+    if (unpacked[index])
+      values.insert_or_assign(expected.name, RefTensor(*unpacked[index]));
+    else
+      values.insert_or_assign(expected.name,
+                              RefTensor(arguments[index].data, expected.dtype,
+                                        tensors[index]->shape(), runner.isDevice() ? 0 : -1));
+  }
+  return values;
+}
+
+KernelWork::SizeOf Launch::sizeOf() const {
+  return [this](StringRef name) { return runner.sizeNamed(name, sizes); };
+}
+
+double Launch::operations() const { return kernel().work.operations(sizeOf()); }
+double Launch::depth() const { return kernel().work.depth(sizeOf()); }
+
+int64_t Launch::bytes() const {
+  int64_t total = 0;
+  for (auto [index, expected] : enumerate(runner.kernel().arguments))
+    if (tensors[index])
+      total += tensors[index]->bytes() * (expected.role == KernelArgument::Inout ? 2 : 1);
+  return total;
+}
+
+} // namespace tegula::bench

@@ -1,0 +1,110 @@
+//===- Runner.h - A compiled kernel and the memory of its launches ----*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What `tegula run` and `tegula bench` share: one kernel on one target, sizes and arguments by name, and
+// launches whose tensors are made, poisoned and read back here, in host memory or a device's.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_BENCH_RUNNER_H
+#define TEGULA_BENCH_RUNNER_H
+
+#include "bench/RefFile.h"
+#include "bench/Reference.h"
+#include "bench/Signature.h"
+#include "bench/Tensor.h"
+#include "runtime/Launch.h"
+#include <map>
+#include <memory>
+
+namespace tegula::bench {
+
+class Runner {
+public:
+  /// For a device target the kernel is loaded on the first device. Null without an error where the
+  /// program is wrong, as `diagnostics` says.
+  static llvm::Expected<std::unique_ptr<Runner>> make(const Module &module, CompileOptions options,
+                                                      Diagnostics &diagnostics);
+
+  const CompiledKernel &kernel() const { return *compiled; }
+  bool isDevice() const { return device != nullptr; }
+  CudaDevice *cudaDevice() const { return device ? &device->device() : nullptr; }
+  /// Threads of host kernels.
+  ThreadPool &pool() const { return *threads; }
+  void setThreads(unsigned count) { threads = std::make_unique<ThreadPool>(count); }
+
+  /// All sizes, from those that an instance gives by name; guards are checked. Sizes that are bound by a
+  /// tensor and not given are errors that name them.
+  llvm::Expected<SizeValues> sizes(const Signature &signature, const Instance &instance) const;
+  /// The value of a size by name.
+  std::optional<int64_t> sizeNamed(llvm::StringRef name, llvm::ArrayRef<int64_t> sizes) const;
+
+private:
+  Runner() = default;
+  std::unique_ptr<CompiledKernel> compiled;
+  std::unique_ptr<DeviceKernel> device;
+  std::unique_ptr<ThreadPool> threads = std::make_unique<ThreadPool>();
+  friend class Launch;
+};
+
+/// One set of arguments.
+class Launch {
+public:
+  /// Makes inputs from `given`, or filled by `spec` from the seed, and memory for outputs.
+  struct Inputs {
+    std::map<std::string, Tensor> given; // taken over
+    const std::vector<InputSpec> *specs = nullptr;
+    std::map<std::string, double> scalars;
+    uint64_t seed = 0;
+  };
+  static llvm::Expected<std::unique_ptr<Launch>> make(Runner &runner, llvm::ArrayRef<int64_t> sizes,
+                                                      Inputs inputs);
+  ~Launch();
+
+  /// Sets inouts back to what they were and fills outputs with NaNs (integers: -1).
+  llvm::Error prepare();
+  /// Runs once and waits. Seconds: on a device those between two events, on the host those of a clock.
+  llvm::Expected<double> run();
+  /// Copies of what these arguments hold now.
+  llvm::Expected<std::vector<Tensor>> read(llvm::ArrayRef<unsigned> arguments);
+  /// What a reference's results are compared with: the outputs, or of a kernel without them the inouts.
+  std::vector<unsigned> resultArguments() const;
+  llvm::Expected<std::vector<Tensor>> results() { return read(resultArguments()); }
+  const Tensor &host(unsigned argument) const { return *tensors[argument]; }
+
+  /// Everything that a reference may name: tensors, scalars, sizes, constants. Tensors are those of the
+  /// launch itself, so inouts must be prepared.
+  RefValues refValues() const;
+  const CompiledKernel &kernel() const { return runner.kernel(); }
+  unsigned threads() const { return runner.pool().size(); }
+  /// Operations of one run, and the most terms of one sum (codegen/Work.h).
+  double operations() const;
+  double depth() const;
+  /// Bytes of all inputs read once and all outputs written once.
+  int64_t bytes() const;
+
+private:
+  Launch(Runner &runner, llvm::ArrayRef<int64_t> sizes) : runner(runner), sizes(sizes) {}
+  KernelWork::SizeOf sizeOf() const;
+  llvm::Error upload(unsigned argument, const Tensor &from);
+
+  Runner &runner;
+  SizeValues sizes;
+  std::vector<LaunchArgument> arguments;
+  /// Host copies; inputs and inouts hold what they were at first, outputs are scratch.
+  std::vector<std::optional<Tensor>> tensors;
+  /// Inouts on the host: what the kernel works on, the copies above staying as they are.
+  std::vector<std::optional<Tensor>> working;
+  /// 4-bit inputs as bytes, for references.
+  std::vector<std::optional<Tensor>> unpacked;
+  std::vector<DeviceAddress> addresses;
+  std::map<std::string, double> scalarValues;
+};
+
+} // namespace tegula::bench
+
+#endif // TEGULA_BENCH_RUNNER_H

@@ -1,0 +1,262 @@
+//===- Bench.cpp - tegula bench ---------------------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Child.h"
+#include "bench/Harness.h"
+#include "driver/Commands.h"
+#include "driver/Load.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace tegula::bench;
+
+namespace tegula {
+
+static cl::SubCommand sub("bench", "Compare kernels with libtorch, in error and in time");
+static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."), cl::sub(sub));
+static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
+                                       cl::desc("This kernel alone (default: those that the "
+                                                "reference has a function for)"),
+                                       cl::sub(sub));
+static cl::opt<std::string> reference("ref", cl::value_desc("FILE"),
+                                      cl::desc("The reference: TorchScript text or a .pt module "
+                                               "(default: FILE.ref.py beside FILE.tgl)"),
+                                      cl::sub(sub));
+static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
+                                       cl::desc("Run at these sizes instead of the reference's"),
+                                       cl::sub(sub));
+static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
+                                           cl::desc("Constants, scalars"), cl::sub(sub));
+static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
+                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda"), cl::desc("The machine"),
+                                   cl::init("cpu"), cl::sub(sub));
+static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
+static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access while running"),
+                                 cl::sub(sub));
+static cl::opt<bool> summary("summary", cl::desc("One table of the timed cases of all files"),
+                             cl::sub(sub));
+static cl::opt<bool> json("json", cl::desc("Print one JSON object a case (docs/bench.md)"),
+                          cl::sub(sub));
+static cl::opt<unsigned> threads("threads", cl::desc("Threads of kernel and libtorch (default: all)"),
+                                 cl::init(0), cl::sub(sub));
+static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0), cl::sub(sub));
+static cl::opt<double> seconds("seconds", cl::desc("Time to measure for, each case"), cl::init(1),
+                               cl::sub(sub));
+static cl::opt<double> deadline("deadline",
+                                cl::desc("Seconds after which a case that hangs is given up"),
+                                cl::init(300), cl::sub(sub));
+
+namespace {
+
+std::string timeText(double value) {
+  const char *units[] = {"s", "ms", "us", "ns"};
+  size_t unit = 0;
+  while (unit + 1 < std::size(units) && value < 1) {
+    value *= 1000;
+    ++unit;
+  }
+  std::string text;
+  raw_string_ostream(text) << format(value < 10 ? "%.2f " : value < 100 ? "%.1f " : "%.0f ", value)
+                           << units[unit];
+  return text;
+}
+
+std::string errorText(double value) {
+  std::string text;
+  raw_string_ostream(text) << format(value == 0 ? "%.0f" : "%.1e", value);
+  return text;
+}
+
+std::string quotient(double value) {
+  std::string text;
+  raw_string_ostream(text) << format("%.2fx", value);
+  return text;
+}
+
+/// Counts and prints what children say.
+class Report {
+public:
+  unsigned passed = 0, failed = 0;
+  ExitCode exit = ExitSuccess;
+
+  void worsen(ExitCode code) {
+    if (exit == ExitSuccess || exit == ExitWrongResult || code == ExitInternalError)
+      exit = code;
+  }
+
+  void caseEnded(StringRef path, json::Object event) {
+    bool good = event.getBoolean("passed").value_or(false);
+    ++(good ? passed : failed);
+    if (!good && exit == ExitSuccess)
+      exit = ExitWrongResult;
+    if (::tegula::json) {
+      event["file"] = path.str();
+      outs() << json::Value(std::move(event)) << '\n';
+    } else if (!good || !summary) {
+      line(path, event, good);
+    } else if (event.getObject("time")) {
+      row(path, event);
+    }
+    outs().flush();
+  }
+
+private:
+  /// Error of the worst output, the kernel's and libtorch's.
+  static std::pair<double, double> errors(const json::Object &event) {
+    std::pair<double, double> worst;
+    if (const json::Array *outputs = event.getArray("outputs"))
+      for (const json::Value &output : *outputs) {
+        const json::Object &one = *output.getAsObject();
+        worst.first = std::max(worst.first, *one.getObject("kernel")->getNumber("norm"));
+        worst.second = std::max(worst.second, *one.getObject("libtorch")->getNumber("norm"));
+      }
+    return worst;
+  }
+
+  static std::string label(StringRef path, const json::Object &event) {
+    StringRef kernel = *event.getString("kernel"), stem = sys::path::stem(path);
+    return kernel == stem ? kernel.str() : (stem + ":" + kernel).str();
+  }
+
+  void line(StringRef path, const json::Object &event, bool good) {
+    outs() << (good ? "ok    " : "FAIL  ") << label(path, event) << "  "
+           << *event.getString("case");
+    if (!good) {
+      outs() << "\n      " << event.getString("reason").value_or("") << '\n';
+      return;
+    }
+    auto [ours, torchs] = errors(event);
+    outs() << "  error " << errorText(ours) << " (libtorch " << errorText(torchs) << ")";
+    if (const json::Object *time = event.getObject("time")) {
+      const json::Object &other = *event.getObject("libtorchTime");
+      outs() << "\n      " << timeText(*time->getNumber("median")) << " ("
+             << timeText(*time->getNumber("lower")) << " to "
+             << timeText(*time->getNumber("upper")) << ", " << *time->getInteger("calls")
+             << " calls), libtorch " << timeText(*other.getNumber("median")) << ": "
+             << quotient(*event.getNumber("speedup")) << "; "
+             << format("%.1f GB/s, %.1f GFLOP/s", *event.getNumber("gigabytesPerSecond"),
+                       *event.getNumber("gigaflopsPerSecond"));
+    }
+    outs() << '\n';
+  }
+
+  void row(StringRef path, const json::Object &event) {
+    if (!hasHeader)
+      outs() << left_justify("kernel", 20) << left_justify("sizes", 44)
+             << right_justify("error", 9) << right_justify("libtorch", 10)
+             << right_justify("time", 10) << right_justify("libtorch", 10)
+             << right_justify("speed", 8) << '\n';
+    hasHeader = true;
+    auto [ours, torchs] = errors(event);
+    outs() << left_justify(label(path, event), 20) << left_justify(*event.getString("case"), 44)
+           << right_justify(errorText(ours), 9) << right_justify(errorText(torchs), 10)
+           << right_justify(timeText(*event.getObject("time")->getNumber("median")), 10)
+           << right_justify(timeText(*event.getObject("libtorchTime")->getNumber("median")), 10)
+           << right_justify(quotient(*event.getNumber("speedup")), 8) << '\n';
+  }
+
+  bool hasHeader = false;
+};
+
+/// Runs all cases of one file, in as many children as it takes.
+void benchFile(const std::string &path, const HarnessOptions &options, Report &report) {
+  for (unsigned firstCase = 0;;) {
+    json::Object begun;
+    bool stopped = false;
+    auto work = [&](function_ref<void(StringRef)> send) -> int {
+      std::unique_ptr<LoadedFile> loaded = load(path);
+      auto sendObject = [&](json::Object event) {
+        std::string text;
+        raw_string_ostream(text) << json::Value(std::move(event));
+        send(text);
+      };
+      if (!loaded) {
+        sendObject(json::Object{{"event", "error"}, {"exit", int(ExitWrongCall)}, {"message", ""}});
+        return 0;
+      }
+      if (loaded->diagnostics.hasErrors()) {
+        loaded->print(/*json=*/false);
+        sendObject(json::Object{{"event", "error"}, {"exit", int(ExitWrongProgram)}, {"message", ""}});
+        return 0;
+      }
+      runCases(path, *loaded->module, loaded->diagnostics, options, firstCase, sendObject);
+      return 0;
+    };
+    auto receive = [&](StringRef line) {
+      Expected<json::Value> event = json::parse(line);
+      if (!event) {
+        consumeError(event.takeError());
+        return; // a library's own chatter cannot reach this pipe; a broken line is the child's death
+      }
+      json::Object &object = *event->getAsObject();
+      StringRef kind = *object.getString("event");
+      if (kind == "begin") {
+        begun = object;
+      } else if (kind == "case") {
+        firstCase = *object.getInteger("index") + 1;
+        begun = json::Object();
+        report.caseEnded(path, std::move(object));
+      } else {
+        stopped = true;
+        report.worsen(static_cast<ExitCode>(*object.getInteger("exit")));
+        StringRef message = *object.getString("message");
+        if (!message.empty())
+          errs() << "tegula: " << path << ": " << message << (message.ends_with("\n") ? "" : "\n");
+      }
+    };
+    ChildEnd end = runInChild(work, receive, deadline);
+    if (end.ok() || stopped)
+      return;
+    if (begun.empty()) {
+      report.worsen(ExitInternalError);
+      errs() << "tegula: " << path << ": the process for its cases " << end.text << '\n';
+      return;
+    }
+    // The case in which the child died has failed; the next child goes on behind it.
+    firstCase = *begun.getInteger("index") + 1;
+    begun["passed"] = false;
+    begun["reason"] = "the process " + end.text;
+    report.caseEnded(path, std::move(begun));
+  }
+}
+
+ExitCode run() {
+  HarnessOptions options;
+  options.kernel = kernelName;
+  options.reference = reference;
+  options.target = target;
+  options.checkOnly = checkOnly;
+  options.checked = checkedMode;
+  options.threads = threads;
+  options.seed = seed;
+  options.limits.seconds = seconds;
+  for (const auto *list : {&sizeTexts, &constantTexts, &typeTexts})
+    for (const std::string &text : *list) {
+      std::string error;
+      if (!parseSettings(text, options.settings, error)) {
+        errs() << "tegula: " << error << '\n';
+        return ExitWrongCall;
+      }
+    }
+  Report report;
+  for (const std::string &path : paths)
+    benchFile(path, options, report);
+  if (!json)
+    outs() << report.passed << " passed, " << report.failed << " failed\n";
+  return report.exit;
+}
+
+} // namespace
+
+const Command benchCommand = {sub, run};
+
+} // namespace tegula

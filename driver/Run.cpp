@@ -1,0 +1,361 @@
+//===- Run.cpp - tegula run -------------------------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Runner.h"
+#include "driver/Commands.h"
+#include "driver/InstanceArgs.h"
+#include "driver/Load.h"
+#include "codegen/Assemble.h"
+#include "runtime/Npy.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstring>
+
+using namespace llvm;
+using namespace tegula::bench;
+
+namespace tegula {
+
+static cl::SubCommand sub("run", "Run a kernel on files or random numbers");
+static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"), cl::sub(sub));
+static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
+                                       cl::desc("The kernel (default: the file's last)"),
+                                       cl::sub(sub));
+static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"), cl::desc("Sizes"),
+                                       cl::sub(sub));
+static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
+                                           cl::desc("Constants, scalars"), cl::sub(sub));
+static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
+                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+static cl::list<std::string> inTexts("in", cl::value_desc("x=x.npy"), cl::desc("Inputs"),
+                                     cl::sub(sub));
+static cl::list<std::string> outTexts("out", cl::value_desc("y=y.npy"),
+                                      cl::desc("Where results go (default: they are shown)"),
+                                      cl::sub(sub));
+static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda"), cl::desc("The machine"),
+                                   cl::init("cpu"), cl::sub(sub));
+static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access while running"),
+                                 cl::sub(sub));
+static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
+                              cl::sub(sub));
+static cl::opt<unsigned> threads("threads", cl::desc("Threads (default: all)"), cl::init(0),
+                                 cl::sub(sub));
+
+namespace {
+
+ExitCode wrongCall(const Twine &message) {
+  errs() << "tegula: " << message << '\n';
+  return ExitWrongCall;
+}
+
+/// NumPy's type for a type of ours: what NumPy lacks travels as raw bytes, 4-bit integers as bytes.
+StringRef npyType(DType type) {
+  switch (type) {
+  case DType::F64:
+    return "f8";
+  case DType::F32:
+    return "f4";
+  case DType::F16:
+    return "f2";
+  case DType::BF16:
+    return "V2";
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+    return "V1";
+  case DType::I64:
+    return "i8";
+  case DType::I32:
+    return "i4";
+  case DType::I16:
+    return "i2";
+  case DType::I8:
+  case DType::I4:
+    return "i1";
+  case DType::U8:
+  case DType::U4:
+    return "u1";
+  case DType::Bool:
+    return "b1";
+  }
+  llvm_unreachable("unknown type");
+}
+
+/// Whether an array of NumPy's type `type` may be read as `wanted`.
+bool fits(StringRef type, DType wanted) {
+  return type == npyType(wanted) || (wanted == DType::BF16 && type == "u2") ||
+         ((wanted == DType::F8E4M3 || wanted == DType::F8E5M2) && type == "u1");
+}
+
+/// The types of ours that an array may be, the likeliest first.
+std::optional<DType> likelyType(StringRef type) {
+  for (DType one : {DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32,
+                    DType::I16, DType::I8, DType::U8, DType::Bool})
+    if (npyType(one) == type)
+      return one;
+  return std::nullopt;
+}
+
+std::optional<Tensor> toTensor(const NpyArray &array, DType type) {
+  std::optional<Tensor> tensor = Tensor::make(type, array.shape);
+  if (!tensor)
+    return tensor;
+  if (type == DType::I4 || type == DType::U4) {
+    std::vector<double> values;
+    for (char byte : array.data)
+      values.push_back(type == DType::I4 ? double(int8_t(byte)) : double(uint8_t(byte)));
+    tensor->store(values);
+  } else if (!array.data.empty()) {
+    std::memcpy(tensor->data(), array.data.data(), array.data.size());
+  }
+  return tensor;
+}
+
+/// `x=x.npy` in each text.
+bool parsePaths(ArrayRef<std::string> texts, std::map<std::string, std::string> &files) {
+  for (StringRef text : texts) {
+    auto [name, file] = text.split('=');
+    if (name.empty() || file.empty()) {
+      wrongCall("expected NAME=FILE, got '" + text + "'");
+      return false;
+    }
+    files[name.str()] = file.str();
+  }
+  return true;
+}
+
+/// The first and last elements, as NumPy would show them.
+void show(StringRef name, const Tensor &tensor) {
+  constexpr int64_t head = 6, tail = 3;
+  outs() << name << ": " << toString(tensor.dtype()) << shapeText(tensor.shape());
+  std::vector<double> values = tensor.doubles();
+  int64_t count = values.size();
+  outs() << (count ? " =" : "");
+  for (int64_t i = 0; i < count; ++i) {
+    if (count > head + tail && i == head) {
+      outs() << " ...";
+      i = count - tail;
+    }
+    outs() << ' ' << format("%.6g", values[i]);
+  }
+  outs() << '\n';
+}
+
+ExitCode exitOf(Error error) {
+  ExitCode code = ExitInternalError;
+  handleAllErrors(
+      std::move(error),
+      [&](const LaunchError &failure) {
+        code = failure.kind == LaunchError::WrongCall     ? ExitWrongCall
+               : failure.kind == LaunchError::OutOfMemory ? ExitMissingResource
+                                                          : ExitWrongResult;
+        errs() << "tegula: " << failure.message << '\n';
+      },
+      [&](const ErrorInfoBase &other) {
+        if (other.isA<MissingDeviceError>() || other.isA<MissingToolError>())
+          code = ExitMissingResource;
+        errs() << "tegula: " << other.message() << '\n';
+      });
+  return code;
+}
+
+/// Inputs read from files, with the sizes and types that follow from them.
+struct Given {
+  std::map<std::string, NpyArray> arrays;
+  Instance instance;
+};
+
+bool readInputs(const ast::Kernel &kernel, const Signature &signature,
+                const std::map<std::string, std::string> &files, Given &given) {
+  for (const auto &[name, file] : files) {
+    const Signature::Parameter *parameter = signature.find(name);
+    if (!parameter || parameter->kind != Signature::Parameter::Tensor) {
+      wrongCall("kernel '" + kernel.name.name + "' has no input tensor '" + name + "'");
+      return false;
+    }
+    std::string error;
+    std::optional<NpyArray> array = readNpy(file, error);
+    if (!array) {
+      wrongCall(error);
+      return false;
+    }
+    if (parameter->isOptional)
+      given.instance.options.givenOptionals.push_back(name);
+    if (is_contained(signature.genericTypes, parameter->type) &&
+        !given.instance.options.types.contains(parameter->type))
+      if (std::optional<DType> type = likelyType(array->type))
+        given.instance.options.types[parameter->type] = *checked::parseDType(toString(*type));
+    given.arrays[name] = std::move(*array);
+  }
+  for (const ast::Param &param : kernel.params) {
+    auto array = given.arrays.find(param.name.name);
+    if (array == given.arrays.end())
+      continue;
+    const std::vector<int64_t> &shape = array->second.shape;
+    const Signature::Parameter &parameter = *signature.find(param.name.name);
+    size_t fixed = param.dims.size() - (parameter.ellipsisAt >= 0);
+    if (parameter.ellipsisAt >= 0 ? shape.size() < fixed : shape.size() != fixed) {
+      wrongCall("'" + param.name.name + "' has " + Twine(fixed) + " dims" +
+                (parameter.ellipsisAt >= 0 ? " or more" : "") + ", the array in '" +
+                files.at(param.name.name) + "' has shape " + shapeText(shape));
+      return false;
+    }
+    // Bare dims bind their symbols; whether all agree is checked at the launch.
+    size_t at = 0;
+    for (const ast::Dim &dim : param.dims) {
+      if (dim.ellipsis) {
+        size_t rank = shape.size() - fixed;
+        given.instance.ellipsis.assign(shape.begin() + at, shape.begin() + at + rank);
+        given.instance.options.ellipsisRank = rank;
+        at += rank;
+        continue;
+      }
+      if (dim.expr && dim.expr->kind == ast::Expr::Name)
+        given.instance.sizes.try_emplace(dim.expr->name.name, shape[at]);
+      ++at;
+    }
+  }
+  return true;
+}
+
+ExitCode run() {
+  std::map<std::string, std::string> inFiles, outFiles;
+  Settings settings;
+  if (!parsePaths(inTexts, inFiles) || !parsePaths(outTexts, outFiles))
+    return ExitWrongCall;
+  for (const auto *list : {&sizeTexts, &constantTexts, &typeTexts})
+    for (const std::string &text : *list) {
+      std::string error;
+      if (!parseSettings(text, settings, error))
+        return wrongCall(error);
+    }
+
+  std::unique_ptr<LoadedFile> loaded = load(path);
+  if (!loaded)
+    return ExitWrongCall;
+  if (loaded->diagnostics.hasErrors()) {
+    loaded->print(/*json=*/false);
+    return ExitWrongProgram;
+  }
+  const ast::Kernel *kernel = loaded->module->entry(kernelName);
+  if (!kernel)
+    return wrongCall("'" + path + "' has no kernel" +
+                     (kernelName.empty() ? "" : " '" + kernelName + "'"));
+  Signature signature(*kernel);
+  Given given;
+  std::string error;
+  if (!signature.sort(settings, given.instance, error))
+    return wrongCall(error);
+  std::map<std::string, int64_t> demanded = given.instance.sizes;
+  if (!readInputs(*kernel, signature, inFiles, given))
+    return ExitWrongCall;
+  for (const auto &[name, value] : demanded)
+    if (given.instance.sizes.at(name) != value)
+      return wrongCall(name + " is " + Twine(value) + " by -d and " +
+                       Twine(given.instance.sizes.at(name)) + " by an input");
+
+  CompileOptions options;
+  options.instance = given.instance.options;
+  options.instance.kernel = kernel->name.name;
+  options.target = target;
+  options.checked = checkedMode;
+  for (const auto &[name, file] : outFiles)
+    options.keepTensors.push_back(name);
+  Expected<std::unique_ptr<Runner>> made =
+      Runner::make(*loaded->module, options, loaded->diagnostics);
+  if (!made)
+    return exitOf(made.takeError());
+  loaded->print(/*json=*/false);
+  if (!*made)
+    return ExitWrongProgram;
+  Runner &runner = **made;
+  runner.setThreads(threads);
+
+  // Outputs and inouts; temporaries that --out names have become outputs.
+  std::vector<unsigned> written;
+  for (auto [index, argument] : enumerate(runner.kernel().arguments))
+    if (argument.role == KernelArgument::Out || argument.role == KernelArgument::Inout)
+      written.push_back(index);
+  for (const auto &[name, file] : outFiles)
+    if (none_of(written, [&, &name = name](unsigned index) {
+          return runner.kernel().arguments[index].name == name;
+        }))
+      return wrongCall("kernel '" + runner.kernel().name + "' has no output '" + name +
+                       "' and no temporary of that name at its top level");
+
+  Launch::Inputs inputs;
+  inputs.scalars = given.instance.scalars;
+  inputs.seed = seed;
+  for (auto &[name, array] : given.arrays) {
+    auto argument = find_if(runner.kernel().arguments,
+                            [&, &name = name](const KernelArgument &one) { return one.name == name; });
+    if (argument == runner.kernel().arguments.end())
+      continue;
+    if (!fits(array.type, argument->dtype))
+      return wrongCall("'" + name + "' is " + toString(argument->dtype) + " (NumPy's " +
+                       npyType(argument->dtype) + "), the array in '" + inFiles.at(name) + "' is " +
+                       array.type);
+    std::optional<Tensor> tensor = toTensor(array, argument->dtype);
+    if (!tensor) {
+      errs() << "tegula: there is no memory for '" << name << "'\n";
+      return ExitMissingResource;
+    }
+    inputs.given.emplace(name, std::move(*tensor));
+  }
+  Expected<SizeValues> sizes = runner.sizes(signature, given.instance);
+  if (!sizes)
+    return exitOf(sizes.takeError());
+  // The shapes of inputs that no bare dim has bound.
+  for (auto [index, argument] : enumerate(runner.kernel().arguments)) {
+    auto tensor = inputs.given.find(argument.name);
+    if (tensor == inputs.given.end())
+      continue;
+    Expected<SmallVector<int64_t>> shape = shapeOf(runner.kernel(), index, *sizes);
+    if (!shape)
+      return exitOf(shape.takeError());
+    if (ArrayRef<int64_t>(*shape) != tensor->second.shape())
+      return wrongCall("'" + argument.name + "' must have shape " + shapeText(*shape) +
+                       ", the array in '" + inFiles.at(argument.name) + "' has " +
+                       shapeText(tensor->second.shape()));
+  }
+  Expected<std::unique_ptr<Launch>> launch = Launch::make(runner, *sizes, std::move(inputs));
+  if (!launch)
+    return exitOf(launch.takeError());
+  Expected<double> taken = (*launch)->run();
+  if (!taken)
+    return exitOf(taken.takeError());
+  Expected<std::vector<Tensor>> results = (*launch)->read(written);
+  if (!results)
+    return exitOf(results.takeError());
+
+  for (auto [argument, tensor] : zip(written, *results)) {
+    const std::string &name = runner.kernel().arguments[argument].name;
+    auto file = outFiles.find(name);
+    if (file == outFiles.end()) {
+      if (outFiles.empty())
+        show(name, tensor);
+      continue;
+    }
+    std::vector<char> data(tensor.data(), tensor.data() + tensor.bytes());
+    if (tensor.dtype() == DType::I4 || tensor.dtype() == DType::U4) {
+      data.clear();
+      for (int64_t value : tensor.integers())
+        data.push_back(static_cast<char>(value));
+    }
+    if (!writeNpy(file->second, npyType(tensor.dtype()), tensor.shape(), data, error)) {
+      errs() << "tegula: cannot write " << error << '\n';
+      return ExitMissingResource;
+    }
+  }
+  return ExitSuccess;
+}
+
+} // namespace
+
+const Command runCommand = {sub, run};
+
+} // namespace tegula
