@@ -74,7 +74,9 @@ static bool mentions(const std::string &text, const std::string &name) {
 }
 
 Value Generator::varying(Value value, const Index &index) {
-  if (mentions(value.text, index.name))
+  // Behind a constant condition, or modulo 1, it would not count.
+  if (mentions(value.text, index.name) && value.text.find("where(") == std::string::npos &&
+      value.text.find('%') == std::string::npos)
     return value;
   Value own;
   own.text = index.name;
@@ -151,7 +153,6 @@ std::string Generator::subscript(Scope &scope, const Dim &dim, bool &mayLeave) {
       mayLeave = true;
       return "2*" + index.name + " - 1";
     default:
-      index.isBare = true;
       return index.name;
     }
   }
@@ -160,7 +161,6 @@ std::string Generator::subscript(Scope &scope, const Dim &dim, bool &mayLeave) {
         random.chance(30))
       for (Index &index : scope)
         if (index.range.text == source.dims[0].text) {
-          index.isBare = true;
           return source.name + "[" + index.name + "]";
         }
   if (!scope.empty() && random.chance(70)) {
@@ -322,8 +322,19 @@ Value Generator::integer(Scope &scope, unsigned depth) {
     return multiply(integer(scope, depth - 1), integer(scope, depth - 1));
   case 2:
   case 3: { // a divisor of 0 gives 0
-    Value a = integer(scope, depth - 1), b = integer(scope, depth - 1);
+    Value a = integer(scope, depth - 1), b;
     bool isQuotient = random.chance(50);
+    // Sizes and indices must not be 0 there, data may.
+    std::vector<const Source *> data;
+    for (const Source &source : sources)
+      if (source.value.kind == Class::Int && !source.isSubscript && !source.dims.empty())
+        data.push_back(&source);
+    if (!data.empty() && random.chance(60)) {
+      b = read(scope, *random.pick(data));
+    } else {
+      b.bound = 1 + random.below(4);
+      b.text = std::to_string(static_cast<int>(b.bound));
+    }
     a.text = "(" + a.text + (isQuotient ? " // " : " % ") + b.text + ")";
     a.bound = isQuotient ? a.bound : b.bound;
     return a;
@@ -459,8 +470,27 @@ Value Generator::floating(Scope &scope, unsigned depth) {
 // Reductions and scans
 //===----------------------------------------------------------------------===//
 
-std::string Generator::item(const Index &index) {
-  if (index.isBare && random.chance(60))
+/// Whether some read in `text` subscripts the index bare. Generated reads do so only for its range.
+static bool isBare(const std::string &text, const std::string &name) {
+  std::string brackets;
+  for (size_t at = 0; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == '[' || c == '(')
+      brackets += c;
+    else if (c == ']' || c == ')')
+      brackets.pop_back();
+    bool begins = c == '[' || (c == ' ' && at && text[at - 1] == ',');
+    if (!begins || brackets.empty() || brackets.back() != '[')
+      continue;
+    size_t end = at + 1 + name.size();
+    if (text.compare(at + 1, name.size(), name) == 0 && (text[end] == ',' || text[end] == ']'))
+      return true;
+  }
+  return false;
+}
+
+std::string Generator::item(const Index &index, const std::string &value) {
+  if (isBare(value, index.name) && random.chance(60))
     return index.name;
   return index.name + " in " + index.range.text;
 }
@@ -546,7 +576,7 @@ Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
   bool mayBeEmpty = name == "sum" || name == "any" || name == "all" || name == "count";
   for (size_t k = outer.size(); k < scope.size(); ++k) {
     Index &index = scope[k];
-    std::string text = item(index);
+    std::string text = item(index, result.text);
     if (mayBeEmpty && rank == 1 && random.chance(15)) { // a part of the range
       const Index *other = nullptr;
       for (const Index &candidate : outer)
@@ -560,9 +590,6 @@ Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
     items += (items.empty() ? "" : ", ") + text;
   }
   result.text = name + "(" + result.text + " for " + items + option + ")";
-  // What stands inside may have used indices of the outer scope bare.
-  for (size_t k = 0; k < outer.size(); ++k)
-    outer[k].isBare |= scope[k].isBare;
   return result;
 }
 

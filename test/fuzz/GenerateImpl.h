@@ -59,7 +59,6 @@ struct Source {
 struct Index {
   std::string name;
   Dim range;
-  bool isBare = false; // some read subscripts it bare: its range can be inferred
 };
 
 constexpr double ulp = 6e-8; // half of f32's spacing at 1
@@ -86,7 +85,8 @@ private:
   Value reduction(Scope &scope, Class kind, unsigned depth);
   Value elementary(Value x);
   Value scan(Scope &scope, const Index &index, unsigned depth);
-  std::string item(const Index &index); ///< after `for`
+  /// After `for`, or on the left: the range is written, or inferred from `value`.
+  std::string item(const Index &index, const std::string &value);
 
   static Value add(const Value &a, const Value &b, const char *op);
   static Value multiply(const Value &a, const Value &b);
@@ -108,7 +108,7 @@ private:
   void call();
   void scatter();
   void output();
-  std::string left(Scope &scope); ///< `i, j in M`
+  std::string left(const Scope &scope, const std::string &value); ///< `[i, j in M]`
   std::string typed(Value &value);
   Scope freshScope(unsigned rank);
   Index freshIndex(const Scope &scope);
@@ -126,6 +126,7 @@ private:
   std::vector<Source> sources;
   std::vector<GeneratedTensor> inputs, outputs;
   std::string parameters, results, body;
+  std::vector<std::string> taken; ///< indices of blocks and loops around
   unsigned indent = 2, counter = 0;
   bool isHelper = false;
 };

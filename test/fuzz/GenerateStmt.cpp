@@ -26,7 +26,8 @@ Index Generator::freshIndex(const Scope &scope, const Dim &range) {
   static const char *names[] = {"i", "j", "k", "l", "m", "n", "p", "q", "r", "u", "v", "w"};
   for (const char *name : names)
     if (std::none_of(scope.begin(), scope.end(),
-                     [&](const Index &index) { return index.name == name; }))
+                     [&](const Index &index) { return index.name == name; }) &&
+        std::find(taken.begin(), taken.end(), name) == taken.end())
       return {name, range};
   return {fresh("z"), range};
 }
@@ -58,11 +59,10 @@ std::vector<Dim> Generator::dimsOf(const Scope &scope) {
   return dims;
 }
 
-/// The subscripts of a new temporary.
-std::string Generator::left(Scope &scope) {
+std::string Generator::left(const Scope &scope, const std::string &value) {
   std::string text;
   for (const Index &index : scope)
-    text += (text.empty() ? "" : ", ") + item(index);
+    text += (text.empty() ? "" : ", ") + item(index, value);
   return text.empty() ? "" : "[" + text + "]";
 }
 
@@ -104,7 +104,7 @@ void Generator::equation() {
     value = expression(scope, kind < 7 ? Class::Float : kind < 9 ? Class::Int : Class::Bool, 2);
   }
   std::string type = typed(value);
-  line(name + type + left(scope) + " = " + value.text);
+  line(name + type + left(scope, value.text) + " = " + value.text);
   define(name, dimsOf(scope), value);
 }
 
@@ -147,9 +147,12 @@ void Generator::topk() {
     return;
   inner.push_back(over);
   Value value = varying(exact(inner, 1), over);
+  for (const Index &index : scope) // an index that the value lacks would be a second rank
+    value = varying(value, index);
+  value = settle(value);
   int64_t k = 1 + random.below(static_cast<unsigned>(over.range.value));
   Scope ranked = scope;
-  Index rank = freshIndex(inner, {std::to_string(k), k});
+  Index rank{fresh("z"), {std::to_string(k), k}};
   std::string values = fresh("t"), indices = fresh("t"), subscripts;
   for (const Index &index : scope)
     subscripts += index.name + " in " + index.range.text + ", ";
@@ -182,7 +185,8 @@ void Generator::loop() {
   std::string name = fresh("h");
   Value start = exact(scope, 1);
   start.grain = 0;
-  line("state " + name + left(scope) + " = clamp(floor(" + start.text + "), min=-8, max=8)");
+  line("state " + name + left(scope, start.text) + " = clamp(floor(" + start.text +
+       "), min=-8, max=8)");
   Value state;
   state.bound = 8;
   size_t visible = sources.size();
@@ -191,13 +195,11 @@ void Generator::loop() {
   bool isReverse = random.chance(30);
   line("for t in " + steps.text + (isReverse ? ", reverse" : "") + " {");
   indent += 2;
-  for (Index &index : scope)
-    index.isBare = true;
   if (random.chance(50)) { // a fresh temporary of the iteration
     Scope inner = freshScope(1 + random.below(2));
     Value value = exact(inner, 1);
     std::string temporary = fresh("t");
-    line(temporary + left(inner) + " = " + value.text);
+    line(temporary + left(inner, value.text) + " = " + value.text);
     define(temporary, dimsOf(inner), value);
   }
   Value next = exact(scope, 2);
@@ -218,6 +220,7 @@ void Generator::tiles() {
   Scope scope = freshScope(2);
   Index i = scope[0], d = scope[1];
   Index j = freshIndex(scope);
+  taken = {i.name, d.name, j.name};
   Scope over{i, j}, wide{i, d, j};
   Value s = varying(exact(over, 1), j);
   std::string a = fresh("a"), b = fresh("a"), m = fresh("a"), value = fresh("s"),
@@ -267,6 +270,7 @@ void Generator::attention() {
   Scope scope = freshScope(2);
   Index i = scope[0], d = scope[1];
   Index j = freshIndex(scope);
+  taken = {i.name, d.name, j.name};
   Scope over{i, j}, weighted{j, d};
   Value s = varying(limited(floating(over, 2), 8), j), v = limited(floating(weighted, 1), 8);
   std::string mask = random.chance(50) ? boolean(over, 0).text : "";
@@ -306,6 +310,7 @@ void Generator::block() {
   line("parallel " + scope[0].name + " in " + scope[0].range.text + ", " + scope[1].name + " in " +
        scope[1].range.text + " {");
   indent += 2;
+  taken = {scope[0].name, scope[1].name};
   size_t visible = sources.size();
   for (unsigned count = 1 + random.below(3); count--;) {
     Scope part = random.chance(40) ? Scope{scope[0]} : random.chance(40) ? Scope{scope[1]} : scope;
@@ -425,6 +430,7 @@ void Generator::call() {
 }
 
 void Generator::statement() {
+  taken.clear();
   switch (random.below(16)) {
   case 0:
     return pieces();
@@ -451,6 +457,7 @@ void Generator::statement() {
 }
 
 void Generator::output() {
+  taken.clear();
   Scope scope = freshScope(random.below(4));
   unsigned choice = random.below(10);
   Class kind = choice < 7 ? Class::Float : choice < 9 ? Class::Int : Class::Bool;

@@ -1,0 +1,236 @@
+//===- Differential.cpp - tegula-differential: random programs, compared ----------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each seed is a program (Generate.h). It must parse, check and verify after emission; the
+// interpreter must give one result whatever the tile size and the order of points.
+//
+//===----------------------------------------------------------------------===//
+#include "Generate.h"
+#include "frontend/Check.h"
+#include "frontend/EmitIR.h"
+#include "frontend/Module.h"
+#include "ir/Interpreter.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Pipeline.h"
+#include "runtime/Launch.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace tegula;
+using namespace tegula::fuzz;
+namespace cl = llvm::cl;
+
+static cl::opt<uint64_t> firstSeed("start", cl::desc("First seed"), cl::init(1));
+static cl::opt<uint64_t> count("count", cl::desc("Number of programs"), cl::init(1000));
+static cl::opt<bool> verbose("v", cl::desc("Print each program"));
+static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
+static cl::opt<unsigned> maxFailures("max-failures", cl::desc("Stop after so many"), cl::init(10));
+
+namespace {
+
+/// One program through all stages; an empty message where everything agrees.
+class Run {
+public:
+  explicit Run(uint64_t seed) : seed(seed), program(generateProgram(seed)) {}
+  std::string operator()();
+  const std::string &text() const { return program.text; }
+
+private:
+  std::vector<HostTensor> makeInputs();
+  std::string interpretAll(const checked::Program &checked, const SourceManager &sources);
+  std::string interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool reversePoints);
+  std::string runCompiled(const Module &module, Diagnostics &diagnostics);
+  /// The first result is what later ones are held against.
+  std::string agree(std::vector<HostTensor> got);
+  std::string compare(llvm::ArrayRef<HostTensor> expected, llvm::ArrayRef<HostTensor> got);
+  std::string diagnosticsText(const Diagnostics &diagnostics);
+
+  uint64_t seed;
+  GeneratedProgram program;
+  std::vector<HostTensor> inputs, expected;
+};
+
+} // namespace
+
+std::vector<HostTensor> Run::makeInputs() {
+  std::vector<HostTensor> inputs;
+  uint64_t state = seed * 0x9E3779B97F4A7C15ull + 1;
+  auto below = [&](uint64_t count) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state % count;
+  };
+  for (const GeneratedTensor &input : program.inputs) {
+    DType type = *parseDType(input.type);
+    HostTensor tensor(type, input.shape);
+    for (int64_t n = 0; n < tensor.numElements(); ++n) {
+      int64_t range = input.hi - input.lo;
+      double value = isFloat(type) ? input.lo + 0.5 * static_cast<double>(below(2 * range + 1))
+                                   : static_cast<double>(input.lo + int64_t(below(range + 1)));
+      if (input.special && isFloat(type) && below(8) == 0) {
+        static const double specials[] = {NAN, INFINITY, -INFINITY, -0.0};
+        value = specials[below(4)];
+      }
+      tensor.set(n, value);
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+std::string Run::diagnosticsText(const Diagnostics &diagnostics) {
+  std::string text;
+  for (const Diagnostic &diagnostic : diagnostics.all())
+    if (diagnostic.severity == Severity::Error) {
+      auto [line, column] =
+          diagnostics.sourceManager().lineAndColumn(diagnostic.span.file, diagnostic.span.begin);
+      text += llvm::formatv("{0}:{1}: {2}: {3}\n", line, column, codeInfo(diagnostic.code).code,
+                            diagnostic.message);
+    }
+  return text;
+}
+
+std::string Run::compare(llvm::ArrayRef<HostTensor> expected, llvm::ArrayRef<HostTensor> got) {
+  if (expected.size() != got.size())
+    return "another number of outputs";
+  for (auto [output, a, b] : llvm::zip_equal(program.outputs, expected, got)) {
+    if (a.shape != b.shape)
+      return output.name + " has another shape";
+    for (int64_t n = 0; n < a.numElements(); ++n) {
+      double x = a.get(n), y = b.get(n);
+      bool same =
+          x == y || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= output.tolerance;
+      if (!same)
+        return llvm::formatv("{0}, element {1}: {2} and {3}, at most {4} apart expected",
+                             output.name, n, x, y, output.tolerance);
+    }
+  }
+  return "";
+}
+
+std::string Run::agree(std::vector<HostTensor> got) {
+  if (expected.empty()) {
+    expected = std::move(got);
+    return "";
+  }
+  return compare(expected, got);
+}
+
+std::string Run::interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool reversePoints) {
+  if (mlir::failed(mlir::verify(module)))
+    return "the verifier fails";
+  InterpreterOptions options;
+  options.reversePoints = reversePoints;
+  llvm::StringMap<int64_t> sizes;
+  for (const auto &[size, value] : program.sizes)
+    sizes[size] = value;
+  InterpreterResult result =
+      interpret(llvm::cast<tgl::KernelOp>(module.lookupSymbol(name)), inputs, sizes, {}, options);
+  if (!result.ok())
+    return "the interpreter says: " + result.errors.front().message;
+  return agree(std::move(result.outputs));
+}
+
+std::string Run::interpretAll(const checked::Program &checked, const SourceManager &sources) {
+  mlir::MLIRContext context;
+  for (int64_t tile : {1, 2, 32}) {
+    EmitOptions options;
+    options.tile = tile;
+    mlir::OwningOpRef<mlir::ModuleOp> ir = emitIR(checked, sources, context, options);
+    std::string message = interpretOne(*ir, checked.name, /*reversePoints=*/tile == 2);
+    if (!message.empty())
+      return llvm::formatv("emitted with tiles of {0}: {1}", tile, message);
+    if (tile == 1)
+      continue;
+    mlir::PassManager manager(&context);
+    PipelineOptions pipeline;
+    pipeline.machine = tile == 2 ? Machine::CPU : Machine::GPU;
+    buildPipeline(manager, pipeline);
+    if (mlir::failed(manager.run(*ir)))
+      return "the pipeline fails";
+    message = interpretOne(*ir, checked.name, /*reversePoints=*/tile == 2);
+    if (!message.empty())
+      return llvm::formatv("scheduled with tiles of {0}: {1}", tile, message);
+  }
+  return "";
+}
+
+std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
+  auto kernel = compileKernel(module, {}, diagnostics);
+  if (!kernel)
+    return "compiling: " + llvm::toString(kernel.takeError());
+  std::vector<HostTensor> outputs;
+  for (const GeneratedTensor &output : program.outputs) {
+    outputs.emplace_back(*parseDType(output.type), output.shape);
+    llvm::fill(outputs.back().bytes, 0xA5); // what is not written shows
+  }
+  llvm::SmallVector<LaunchArgument> arguments;
+  auto add = [&](HostTensor &tensor) {
+    LaunchArgument argument;
+    argument.data = tensor.data();
+    argument.dtype = tensor.dtype;
+    argument.shape = tensor.shape;
+    arguments.push_back(std::move(argument));
+  };
+  for (const KernelArgument &argument : (*kernel)->arguments) {
+    for (auto [input, tensor] : llvm::zip_equal(program.inputs, inputs))
+      if (input.name == argument.name)
+        add(tensor);
+    for (auto [output, tensor] : llvm::zip_equal(program.outputs, outputs))
+      if (output.name == argument.name)
+        add(tensor);
+  }
+  auto sizes = bindSizes(**kernel, arguments);
+  if (!sizes)
+    return "binding sizes: " + llvm::toString(sizes.takeError());
+  if (llvm::Error error = runOnHost(**kernel, arguments, *sizes))
+    return "running: " + llvm::toString(std::move(error));
+  return agree(std::move(outputs));
+}
+
+std::string Run::operator()() {
+  SourceManager sources;
+  Diagnostics diagnostics(sources);
+  Module module(sources, sources.add("random.tgl", program.text), diagnostics);
+  if (diagnostics.hasErrors())
+    return "parser: " + diagnosticsText(diagnostics);
+  std::unique_ptr<checked::Program> checked = check(module, {}, diagnostics);
+  if (!checked)
+    return "checker: " + diagnosticsText(diagnostics);
+  inputs = makeInputs();
+  std::string message = interpretAll(*checked, sources);
+  if (message.empty() && !interpretOnly)
+    message = runCompiled(module, diagnostics);
+  return message;
+}
+
+int main(int argc, char **argv) {
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Compares what the compiler's stages make of random "
+                              "programs\n");
+  llvm::CrashRecoveryContext::Enable();
+  unsigned failures = 0;
+  for (uint64_t seed = firstSeed; seed < firstSeed + count && failures < maxFailures; ++seed) {
+    Run run(seed);
+    if (verbose)
+      llvm::outs() << "# seed " << seed << "\n" << run.text() << "\n";
+    std::string message;
+    llvm::CrashRecoveryContext recovery; // one crash does not hide what the other seeds find
+    if (!recovery.RunSafely([&] { message = run(); }))
+      message = "crash";
+    if (message.empty())
+      continue;
+    ++failures;
+    llvm::outs() << "seed " << seed << ": " << message << "\n";
+    llvm::outs().flush();
+  }
+  llvm::outs() << failures << " failures\n";
+  return failures != 0;
+}
