@@ -26,11 +26,11 @@ struct Info {
 } // namespace
 
 static constexpr Info infos[numDTypes] = {
-    {"f64", 64, true, true},    {"f32", 32, true, true},    {"f16", 16, true, true},
-    {"bf16", 16, true, true},   {"f8e4m3", 8, true, true},  {"f8e5m2", 8, true, true},
-    {"i64", 64, false, true},   {"i32", 32, false, true},   {"i16", 16, false, true},
-    {"i8", 8, false, true},     {"u8", 8, false, false},    {"i4", 4, false, true},
-    {"u4", 4, false, false},    {"bool", 8, false, false},
+    {"f64", 64, true, true},  {"f32", 32, true, true},   {"f16", 16, true, true},
+    {"bf16", 16, true, true}, {"f8e4m3", 8, true, true}, {"f8e5m2", 8, true, true},
+    {"i64", 64, false, true}, {"i32", 32, false, true},  {"i16", 16, false, true},
+    {"i8", 8, false, true},   {"u8", 8, false, false},   {"i4", 4, false, true},
+    {"u4", 4, false, false},  {"bool", 8, false, false},
 };
 static const Info &info(DType type) { return infos[unsigned(type)]; }
 
@@ -54,36 +54,60 @@ std::optional<DType> tegula::parseDType(llvm::StringRef name) {
 
 std::optional<DType> tegula::dtypeOf(mlir::Type type) {
   using namespace mlir;
-  if (isa<Float64Type>(type)) return DType::F64;
-  if (isa<Float32Type>(type)) return DType::F32;
-  if (isa<Float16Type>(type)) return DType::F16;
-  if (isa<BFloat16Type>(type)) return DType::BF16;
-  if (isa<Float8E4M3FNType>(type)) return DType::F8E4M3;
-  if (isa<Float8E5M2Type>(type)) return DType::F8E5M2;
-  if (type.isSignlessInteger(64)) return DType::I64;
-  if (type.isSignlessInteger(32)) return DType::I32;
-  if (type.isSignlessInteger(16)) return DType::I16;
-  if (type.isSignlessInteger(8)) return DType::I8;
-  if (type.isUnsignedInteger(8)) return DType::U8;
-  if (type.isSignlessInteger(4)) return DType::I4;
-  if (type.isUnsignedInteger(4)) return DType::U4;
-  if (type.isSignlessInteger(1)) return DType::Bool;
+  if (isa<Float64Type>(type))
+    return DType::F64;
+  if (isa<Float32Type>(type))
+    return DType::F32;
+  if (isa<Float16Type>(type))
+    return DType::F16;
+  if (isa<BFloat16Type>(type))
+    return DType::BF16;
+  if (isa<Float8E4M3FNType>(type))
+    return DType::F8E4M3;
+  if (isa<Float8E5M2Type>(type))
+    return DType::F8E5M2;
+  if (type.isSignlessInteger(64))
+    return DType::I64;
+  if (type.isSignlessInteger(32))
+    return DType::I32;
+  if (type.isSignlessInteger(16))
+    return DType::I16;
+  if (type.isSignlessInteger(8))
+    return DType::I8;
+  if (type.isUnsignedInteger(8))
+    return DType::U8;
+  if (type.isSignlessInteger(4))
+    return DType::I4;
+  if (type.isUnsignedInteger(4))
+    return DType::U4;
+  if (type.isSignlessInteger(1))
+    return DType::Bool;
   return std::nullopt;
 }
 
 mlir::Type tegula::mlirType(mlir::MLIRContext *context, DType type) {
   using namespace mlir;
   switch (type) {
-  case DType::F64: return Float64Type::get(context);
-  case DType::F32: return Float32Type::get(context);
-  case DType::F16: return Float16Type::get(context);
-  case DType::BF16: return BFloat16Type::get(context);
-  case DType::F8E4M3: return Float8E4M3FNType::get(context);
-  case DType::F8E5M2: return Float8E5M2Type::get(context);
-  case DType::U8: return IntegerType::get(context, 8, IntegerType::Unsigned);
-  case DType::U4: return IntegerType::get(context, 4, IntegerType::Unsigned);
-  case DType::Bool: return IntegerType::get(context, 1);
-  default: return IntegerType::get(context, bitWidth(type));
+  case DType::F64:
+    return Float64Type::get(context);
+  case DType::F32:
+    return Float32Type::get(context);
+  case DType::F16:
+    return Float16Type::get(context);
+  case DType::BF16:
+    return BFloat16Type::get(context);
+  case DType::F8E4M3:
+    return Float8E4M3FNType::get(context);
+  case DType::F8E5M2:
+    return Float8E5M2Type::get(context);
+  case DType::U8:
+    return IntegerType::get(context, 8, IntegerType::Unsigned);
+  case DType::U4:
+    return IntegerType::get(context, 4, IntegerType::Unsigned);
+  case DType::Bool:
+    return IntegerType::get(context, 1);
+  default:
+    return IntegerType::get(context, bitWidth(type));
   }
 }
 
@@ -161,13 +185,20 @@ uint8_t tegula::encodeF8E5M2(double value) { return encode<5, 2, true>(value); }
 
 double tegula::roundToFloat(double value, DType type) {
   switch (type) {
-  case DType::F64: return value;
-  case DType::F32: return float(value);
-  case DType::F16: return decodeF16(encodeF16(value));
-  case DType::BF16: return decodeBF16(encodeBF16(value));
-  case DType::F8E4M3: return decodeF8E4M3(encodeF8E4M3(value));
-  case DType::F8E5M2: return decodeF8E5M2(encodeF8E5M2(value));
-  default: llvm_unreachable("not a float type");
+  case DType::F64:
+    return value;
+  case DType::F32:
+    return float(value);
+  case DType::F16:
+    return decodeF16(encodeF16(value));
+  case DType::BF16:
+    return decodeBF16(encodeBF16(value));
+  case DType::F8E4M3:
+    return decodeF8E4M3(encodeF8E4M3(value));
+  case DType::F8E5M2:
+    return decodeF8E5M2(encodeF8E5M2(value));
+  default:
+    llvm_unreachable("not a float type");
   }
 }
 
@@ -234,50 +265,77 @@ template <typename T> static void put(void *data, int64_t index, T value) {
 
 double tegula::loadFloat(DType type, const void *data, int64_t index) {
   switch (type) {
-  case DType::F64: return at<double>(data, index);
-  case DType::F32: return at<float>(data, index);
-  case DType::F16: return decodeF16(at<uint16_t>(data, index));
-  case DType::BF16: return decodeBF16(at<uint16_t>(data, index));
-  case DType::F8E4M3: return decodeF8E4M3(at<uint8_t>(data, index));
-  case DType::F8E5M2: return decodeF8E5M2(at<uint8_t>(data, index));
-  default: llvm_unreachable("not a float type");
+  case DType::F64:
+    return at<double>(data, index);
+  case DType::F32:
+    return at<float>(data, index);
+  case DType::F16:
+    return decodeF16(at<uint16_t>(data, index));
+  case DType::BF16:
+    return decodeBF16(at<uint16_t>(data, index));
+  case DType::F8E4M3:
+    return decodeF8E4M3(at<uint8_t>(data, index));
+  case DType::F8E5M2:
+    return decodeF8E5M2(at<uint8_t>(data, index));
+  default:
+    llvm_unreachable("not a float type");
   }
 }
 
 int64_t tegula::loadInteger(DType type, const void *data, int64_t index) {
   switch (type) {
-  case DType::I64: return at<int64_t>(data, index);
-  case DType::I32: return at<int32_t>(data, index);
-  case DType::I16: return at<int16_t>(data, index);
-  case DType::I8: return at<int8_t>(data, index);
-  case DType::U8: return at<uint8_t>(data, index);
-  case DType::Bool: return at<uint8_t>(data, index) != 0;
+  case DType::I64:
+    return at<int64_t>(data, index);
+  case DType::I32:
+    return at<int32_t>(data, index);
+  case DType::I16:
+    return at<int16_t>(data, index);
+  case DType::I8:
+    return at<int8_t>(data, index);
+  case DType::U8:
+    return at<uint8_t>(data, index);
+  case DType::Bool:
+    return at<uint8_t>(data, index) != 0;
   case DType::I4:
-  case DType::U4: return wrap(at<uint8_t>(data, index / 2) >> (index % 2 * 4), type);
-  default: llvm_unreachable("not an integer type");
+  case DType::U4:
+    return wrap(at<uint8_t>(data, index / 2) >> (index % 2 * 4), type);
+  default:
+    llvm_unreachable("not an integer type");
   }
 }
 
 void tegula::storeFloat(DType type, void *data, int64_t index, double value) {
   switch (type) {
-  case DType::F64: return put<double>(data, index, value);
-  case DType::F32: return put<float>(data, index, float(value));
-  case DType::F16: return put<uint16_t>(data, index, encodeF16(value));
-  case DType::BF16: return put<uint16_t>(data, index, encodeBF16(value));
-  case DType::F8E4M3: return put<uint8_t>(data, index, encodeF8E4M3(value));
-  case DType::F8E5M2: return put<uint8_t>(data, index, encodeF8E5M2(value));
-  default: llvm_unreachable("not a float type");
+  case DType::F64:
+    return put<double>(data, index, value);
+  case DType::F32:
+    return put<float>(data, index, float(value));
+  case DType::F16:
+    return put<uint16_t>(data, index, encodeF16(value));
+  case DType::BF16:
+    return put<uint16_t>(data, index, encodeBF16(value));
+  case DType::F8E4M3:
+    return put<uint8_t>(data, index, encodeF8E4M3(value));
+  case DType::F8E5M2:
+    return put<uint8_t>(data, index, encodeF8E5M2(value));
+  default:
+    llvm_unreachable("not a float type");
   }
 }
 
 void tegula::storeInteger(DType type, void *data, int64_t index, int64_t value) {
   switch (type) {
-  case DType::I64: return put<int64_t>(data, index, value);
-  case DType::I32: return put<int32_t>(data, index, int32_t(value));
-  case DType::I16: return put<int16_t>(data, index, int16_t(value));
+  case DType::I64:
+    return put<int64_t>(data, index, value);
+  case DType::I32:
+    return put<int32_t>(data, index, int32_t(value));
+  case DType::I16:
+    return put<int16_t>(data, index, int16_t(value));
   case DType::I8:
-  case DType::U8: return put<uint8_t>(data, index, uint8_t(value));
-  case DType::Bool: return put<uint8_t>(data, index, value != 0);
+  case DType::U8:
+    return put<uint8_t>(data, index, uint8_t(value));
+  case DType::Bool:
+    return put<uint8_t>(data, index, value != 0);
   case DType::I4:
   case DType::U4: {
     unsigned shift = index % 2 * 4;
@@ -285,6 +343,7 @@ void tegula::storeInteger(DType type, void *data, int64_t index, int64_t value) 
     return put<uint8_t>(data, index / 2,
                         uint8_t((byte & ~(0xf << shift)) | ((value & 0xf) << shift)));
   }
-  default: llvm_unreachable("not an integer type");
+  default:
+    llvm_unreachable("not an integer type");
   }
 }

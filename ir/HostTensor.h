@@ -15,8 +15,8 @@
 
 namespace tegula {
 
-/// Row-major, in the storage format of the element type (DTypes.h): exactly the bytes that a compiled
-/// kernel takes.
+/// Row-major, in the storage format of the element type (DTypes.h): exactly the bytes that a
+/// compiled kernel takes.
 struct HostTensor {
   DType dtype = DType::F32;
   llvm::SmallVector<int64_t> shape;

@@ -8,12 +8,11 @@
 //
 // An expression is a sorted list of distinct monomials with nonzero coefficients. Every operation
 // goes through `IndexExprBuilder::normalise`, so structural equality is equality of polynomials.
-// Printing and parsing are in IndexExprText.cpp.
+// Evaluation and substitution are in IndexExprEval.cpp, printing and parsing in IndexExprText.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/IndexExpr.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <numeric>
@@ -131,8 +130,7 @@ IndexExpr IndexExprBuilder::overflow() {
 IndexExpr IndexExprBuilder::normalise(Terms terms) {
   if (terms.size() > maxTerms)
     return overflow();
-  llvm::sort(terms,
-             [](const Term &a, const Term &b) { return compareMonomials(a, b) < 0; });
+  llvm::sort(terms, [](const Term &a, const Term &b) { return compareMonomials(a, b) < 0; });
   auto result = std::make_shared<IndexExpr::Storage>();
   for (Term &term : terms) {
     if (!result->terms.empty() && compareMonomials(result->terms.back(), term) == 0) {
@@ -247,8 +245,7 @@ IndexExpr operator+(const IndexExpr &lhs, const IndexExpr &rhs) {
 }
 
 IndexExpr operator*(const IndexExpr &lhs, const IndexExpr &rhs) {
-  if (lhs.isOverflow() || rhs.isOverflow() ||
-      lhs.terms().size() * rhs.terms().size() > maxTerms)
+  if (lhs.isOverflow() || rhs.isOverflow() || lhs.terms().size() * rhs.terms().size() > maxTerms)
     return IndexExprBuilder::overflow();
   IndexExprBuilder::Terms terms;
   for (const IndexExpr::Term &a : lhs.terms()) {
@@ -292,7 +289,8 @@ std::optional<IndexVar> IndexExpr::asVariable() const {
 
 static int64_t floorDivide(int64_t numerator, int64_t denominator) {
   int64_t quotient = numerator / denominator;
-  return quotient - ((numerator % denominator != 0 && (numerator < 0) != (denominator < 0)) ? 1 : 0);
+  return quotient -
+         ((numerator % denominator != 0 && (numerator < 0) != (denominator < 0)) ? 1 : 0);
 }
 
 /// gcd of all coefficients except the constant's; 0 without such.
@@ -349,8 +347,7 @@ IndexExpr IndexExpr::floorDiv(const IndexExpr &lhs, const IndexExpr &rhs) {
     // (x // a + k) // b  =  (x + k*a) // (a*b)
     if (llvm::ArrayRef<Term> terms = numerator.terms();
         terms.size() <= 2 && terms[0].coefficient == 1 && terms[0].factors.size() == 1 &&
-        terms[0].factors[0].second == 1 &&
-        terms[0].factors[0].first->kind == AtomKind::FloorDiv &&
+        terms[0].factors[0].second == 1 && terms[0].factors[0].first->kind == AtomKind::FloorDiv &&
         (terms.size() == 1 || terms[1].factors.empty())) {
       const Atom &inner = *terms[0].factors[0].first;
       std::optional<int64_t> innerDivisor = inner.operands[1].asConstant();
@@ -458,127 +455,4 @@ IndexExpr IndexExpr::select(Cmp cmp, const IndexExpr &lhs, const IndexExpr &rhs,
   atom.operands = {IndexExprBuilder::normalise(std::move(left)),
                    IndexExprBuilder::normalise(std::move(right)), yes, no};
   return IndexExprBuilder::atom(std::move(atom));
-}
-
-//===----------------------------------------------------------------------===//
-// Variables, evaluation, substitution
-//===----------------------------------------------------------------------===//
-
-/// `seen`: atoms stand in many places of one expression, each is looked into once.
-static void collectVariables(const IndexExpr &expr, llvm::SmallVectorImpl<IndexVar> &vars,
-                             llvm::SmallPtrSetImpl<const IndexExpr::Atom *> &seen) {
-  for (const IndexExpr::Term &term : expr.terms()) {
-    for (const auto &[atom, power] : term.factors) {
-      if (atom->kind == IndexExpr::AtomKind::Variable)
-        vars.push_back(atom->var);
-      else if (seen.insert(atom.get()).second)
-        for (const IndexExpr &operand : atom->operands)
-          collectVariables(operand, vars, seen);
-    }
-  }
-}
-
-SmallVector<IndexVar> IndexExpr::variables() const {
-  SmallVector<IndexVar> result;
-  llvm::SmallPtrSet<const Atom *, 8> seen;
-  collectVariables(*this, result, seen);
-  llvm::sort(result);
-  result.erase(llvm::unique(result), result.end());
-  return result;
-}
-
-bool IndexExpr::isSize() const {
-  return llvm::all_of(variables(), [](const IndexVar &var) { return var.isSymbol(); });
-}
-bool IndexExpr::uses(const IndexVar &var) const { return llvm::is_contained(variables(), var); }
-
-using ValueFn = llvm::function_ref<std::optional<int64_t>(const IndexVar &)>;
-
-static std::optional<int64_t> evaluateAtom(const IndexExpr::Atom &atom, ValueFn value) {
-  using Kind = IndexExpr::AtomKind;
-  if (atom.kind == Kind::Variable)
-    return value(atom.var);
-  std::optional<int64_t> first = atom.operands[0].evaluate(value);
-  std::optional<int64_t> second = atom.operands[1].evaluate(value);
-  if (!first || !second)
-    return std::nullopt;
-  if (atom.kind == Kind::FloorDiv) {
-    if (*second == 0 || (*first == INT64_MIN && *second == -1))
-      return std::nullopt;
-    return floorDivide(*first, *second);
-  }
-  if (atom.kind == Kind::Select) {
-    bool holds = atom.cmp == IndexExpr::Cmp::EQ ? *first == *second : *first <= *second;
-    return atom.operands[holds ? 2 : 3].evaluate(value);
-  }
-  int64_t result = *first;
-  for (const IndexExpr &operand : llvm::drop_begin(atom.operands)) {
-    std::optional<int64_t> next = operand.evaluate(value);
-    if (!next)
-      return std::nullopt;
-    result = atom.kind == Kind::Min ? std::min(result, *next) : std::max(result, *next);
-  }
-  return result;
-}
-
-std::optional<int64_t> IndexExpr::evaluate(ValueFn value) const {
-  if (isOverflow())
-    return std::nullopt;
-  // 128 bits: an intermediate sum may leave the range although the result does not.
-  __int128 sum = 0;
-  for (const Term &term : terms()) {
-    __int128 product = term.coefficient;
-    for (const auto &[atom, power] : term.factors) {
-      std::optional<int64_t> factor = evaluateAtom(*atom, value);
-      if (!factor)
-        return std::nullopt;
-      for (unsigned i = 0; i < power; ++i)
-        if (__builtin_mul_overflow(product, __int128(*factor), &product))
-          return std::nullopt;
-    }
-    if (__builtin_add_overflow(sum, product, &sum))
-      return std::nullopt;
-  }
-  if (sum < INT64_MIN || sum > INT64_MAX)
-    return std::nullopt;
-  return int64_t(sum);
-}
-
-IndexExpr IndexExpr::substitute(
-    llvm::function_ref<std::optional<IndexExpr>(const IndexVar &)> replacement) const {
-  if (isOverflow())
-    return *this;
-  auto substituteAtom = [&](const std::shared_ptr<const Atom> &atom) -> IndexExpr {
-    if (atom->kind == AtomKind::Variable) {
-      if (std::optional<IndexExpr> found = replacement(atom->var))
-        return *found;
-      return IndexExprBuilder::power(atom, 1);
-    }
-    SmallVector<IndexExpr, 4> operands;
-    for (const IndexExpr &operand : atom->operands)
-      operands.push_back(operand.substitute(replacement));
-    switch (atom->kind) {
-    case AtomKind::FloorDiv:
-      return floorDiv(operands[0], operands[1]);
-    case AtomKind::Select:
-      return select(atom->cmp, operands[0], operands[1], operands[2], operands[3]);
-    default:
-      break;
-    }
-    IndexExpr result = operands[0];
-    for (const IndexExpr &operand : llvm::drop_begin(operands))
-      result = IndexExprBuilder::extremum(atom->kind, result, operand);
-    return result;
-  };
-  IndexExpr sum = 0;
-  for (const Term &term : terms()) {
-    IndexExpr product = term.coefficient;
-    for (const auto &[atom, power] : term.factors) {
-      IndexExpr factor = substituteAtom(atom);
-      for (unsigned i = 0; i < power && !product.isOverflow(); ++i)
-        product = product * factor;
-    }
-    sum = sum + product;
-  }
-  return sum;
 }

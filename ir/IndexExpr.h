@@ -73,8 +73,8 @@ public:
   static IndexExpr min(const IndexExpr &lhs, const IndexExpr &rhs);
   static IndexExpr max(const IndexExpr &lhs, const IndexExpr &rhs);
   /// `lhs cmp rhs ? yes : no`.
-  static IndexExpr select(Cmp cmp, const IndexExpr &lhs, const IndexExpr &rhs,
-                          const IndexExpr &yes, const IndexExpr &no);
+  static IndexExpr select(Cmp cmp, const IndexExpr &lhs, const IndexExpr &rhs, const IndexExpr &yes,
+                          const IndexExpr &no);
 
   bool operator==(const IndexExpr &other) const;
   bool operator!=(const IndexExpr &other) const { return !(*this == other); }
@@ -138,10 +138,10 @@ private:
 /// An indivisible factor of a term.
 struct IndexExpr::Atom {
   AtomKind kind;
-  IndexVar var = IndexVar::dim(0);         // Variable
-  Cmp cmp = Cmp::EQ;                       // Select
-  /// FloorDiv: numerator, denominator. Min, Max: two or more, distinct and sorted. Select: lhs, rhs,
-  /// yes, no; its cmp is EQ or LE, lhs and rhs without common terms.
+  IndexVar var = IndexVar::dim(0); // Variable
+  Cmp cmp = Cmp::EQ;               // Select
+  /// FloorDiv: numerator, denominator. Min, Max: two or more, distinct and sorted. Select: lhs,
+  /// rhs, yes, no; its cmp is EQ or LE, lhs and rhs without common terms.
   llvm::SmallVector<IndexExpr, 2> operands;
 };
 

@@ -22,7 +22,20 @@
 
 namespace tegula {
 
-enum class IndexTok { Plus, Minus, Star, SlashSlash, Percent, LParen, RParen, Comma, LE, LT, EQ, NE };
+enum class IndexTok {
+  Plus,
+  Minus,
+  Star,
+  SlashSlash,
+  Percent,
+  LParen,
+  RParen,
+  Comma,
+  LE,
+  LT,
+  EQ,
+  NE
+};
 
 template <typename Source> class IndexExprParser {
 public:

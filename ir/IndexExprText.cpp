@@ -179,18 +179,30 @@ struct TextSource {
   bool take(IndexTok tok) {
     rest = rest.ltrim();
     switch (tok) {
-    case IndexTok::Plus: return rest.consume_front("+");
-    case IndexTok::Minus: return rest.consume_front("-");
-    case IndexTok::Star: return rest.consume_front("*");
-    case IndexTok::SlashSlash: return rest.consume_front("//");
-    case IndexTok::Percent: return rest.consume_front("%");
-    case IndexTok::LParen: return rest.consume_front("(");
-    case IndexTok::RParen: return rest.consume_front(")");
-    case IndexTok::Comma: return rest.consume_front(",");
-    case IndexTok::LE: return rest.consume_front("<=");
-    case IndexTok::LT: return rest.consume_front("<");
-    case IndexTok::EQ: return rest.consume_front("==");
-    case IndexTok::NE: return rest.consume_front("!=");
+    case IndexTok::Plus:
+      return rest.consume_front("+");
+    case IndexTok::Minus:
+      return rest.consume_front("-");
+    case IndexTok::Star:
+      return rest.consume_front("*");
+    case IndexTok::SlashSlash:
+      return rest.consume_front("//");
+    case IndexTok::Percent:
+      return rest.consume_front("%");
+    case IndexTok::LParen:
+      return rest.consume_front("(");
+    case IndexTok::RParen:
+      return rest.consume_front(")");
+    case IndexTok::Comma:
+      return rest.consume_front(",");
+    case IndexTok::LE:
+      return rest.consume_front("<=");
+    case IndexTok::LT:
+      return rest.consume_front("<");
+    case IndexTok::EQ:
+      return rest.consume_front("==");
+    case IndexTok::NE:
+      return rest.consume_front("!=");
     }
     return false;
   }

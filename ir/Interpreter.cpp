@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes and guards of a launch, arguments, and what all groups of ops share; the ops themselves are in
-// interpreter/.
+// Sizes and guards of a launch, arguments, and what all groups of ops share; the ops themselves are
+// in interpreter/.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Interpreter.h"
@@ -169,8 +169,8 @@ unsigned Compiler::newTensor(llvm::StringRef name, tgl::TglTensorType type, Loca
   int64_t stride = 1;
   for (unsigned k = type.getRank(); k-- > 0;) {
     state.strides[k] = stride;
-    int64_t dim = k + 1 == type.getRank() ? paddedLastDim(state.dtype, state.shape)
-                                          : state.shape[k];
+    int64_t dim =
+        k + 1 == type.getRank() ? paddedLastDim(state.dtype, state.shape) : state.shape[k];
     // Past an empty dim strides are not used and may be anything.
     if (llvm::MulOverflow(stride, dim, stride))
       stride = 0;
@@ -189,7 +189,7 @@ bool Compiler::compileOp(Operation *op, Code &nodes) {
   if (isa<tgl::YieldOp>(op))
     return true; // its parent reads the values
   return compileAccess(op, nodes) || compileAxes(op, nodes) || compileScan(op, nodes) ||
-         compileArith(op, nodes) || compileMath(op, nodes);
+         compileSort(op, nodes) || compileArith(op, nodes) || compileMath(op, nodes);
 }
 
 bool Compiler::compileBlock(mlir::Block &block, Code &nodes) {
@@ -212,7 +212,8 @@ bool Compiler::compileCall(tgl::CallOp call, Code &nodes) {
     failed = true;
     return true;
   }
-  for (auto [parameter, argument] : llvm::zip_equal(callee.getBody().getArguments(), call.getArgs())) {
+  for (auto [parameter, argument] :
+       llvm::zip_equal(callee.getBody().getArguments(), call.getArgs())) {
     if (isa<tgl::TglTensorType>(argument.getType()))
       bindTensor(parameter, tensorOf(argument));
     else
@@ -263,7 +264,8 @@ private:
     return isa<tgl::TglTensorType>(kernel.getArgumentTypes()[argument]);
   }
 
-  /// Finds each argument's tensor; dtypes and ranks must be right before sizes can be read off them.
+  /// Finds each argument's tensor; dtypes and ranks must be right before sizes can be read off
+  /// them.
   bool matchInputs(llvm::ArrayRef<HostTensor> inputs) {
     size_t wanted = 0;
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
@@ -372,8 +374,8 @@ private:
         scalars = scalars.drop_front();
         continue;
       }
-      unsigned id = compiler.newTensor(name, cast<tgl::TglTensorType>(argument.getType()),
-                                       kernel.getLoc());
+      unsigned id =
+          compiler.newTensor(name, cast<tgl::TglTensorType>(argument.getType()), kernel.getLoc());
       if (compiler.failed)
         return false;
       compiler.bindTensor(argument, id);
@@ -387,8 +389,8 @@ private:
                                                      " bytes, expected " + llvm::Twine(size));
         state.own = tensor->bytes;
       } else if ((frame.bytes += size) > frame.options.maxBytes) {
-        return fail(InterpreterError::Limit, "outputs take more than " +
-                                                 llvm::Twine(frame.options.maxBytes) + " bytes");
+        return fail(InterpreterError::Limit,
+                    "outputs take more than " + llvm::Twine(frame.options.maxBytes) + " bytes");
       } else {
         state.own.assign(size, 0);
       }
@@ -409,11 +411,21 @@ private:
     auto *integer = std::get_if<int64_t>(&scalar);
     double number = integer ? double(*integer) : std::get<double>(scalar);
     switch (Compiler::kindOf(argument.getType())) {
-    case Kind::F64: frame.set(slot, number); break;
-    case Kind::F32: frame.set(slot, float(number)); break;
-    case Kind::I64: frame.slots[slot] = integer ? *integer : convertToInteger(number, DType::I64, false); break;
-    case Kind::I32: frame.slots[slot] = integer ? int32_t(*integer) : convertToInteger(number, DType::I32, false); break;
-    case Kind::I1: frame.slots[slot] = number != 0; break;
+    case Kind::F64:
+      frame.set(slot, number);
+      break;
+    case Kind::F32:
+      frame.set(slot, float(number));
+      break;
+    case Kind::I64:
+      frame.slots[slot] = integer ? *integer : convertToInteger(number, DType::I64, false);
+      break;
+    case Kind::I32:
+      frame.slots[slot] = integer ? int32_t(*integer) : convertToInteger(number, DType::I32, false);
+      break;
+    case Kind::I1:
+      frame.slots[slot] = number != 0;
+      break;
     }
   }
 

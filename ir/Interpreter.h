@@ -10,16 +10,16 @@
 // (`--checked`) and of tile loops (any tile size).
 //
 // Numbers. Tensors hold the real storage formats. An f32 operation computes in float, an f64 one in
-// double. Elementary functions (exp, sin, pow, ...) come from libm in double and are rounded to float
-// once. Accumulation (sum, prod, mean, var, logsumexp, cumulative scans, softmax, recurrence) runs in
-// double for f32 and in long double for f64, in order of the points, and is rounded once at the end:
-// results are at least as accurate as any order in the value's own type. Integers wrap.
+// double. Elementary functions (exp, sin, pow, ...) come from libm in double and are rounded to
+// float once. Accumulation (sum, prod, mean, var, logsumexp, cumulative scans, softmax, recurrence)
+// runs in double for f32 and in long double for f64, in order of the points, and is rounded once at
+// the end: results are at least as accurate as any order in the value's own type. Integers wrap.
 //
-// Checks. Reported with the location of the access: a subscript outside its tensor without `fill`, a
-// read of an element that nothing has defined, two points of one `parallel` that write one element
-// (unless both add), a read of what another point of the same `parallel` wrote, a part of an output
-// that was never written, a scan's position outside its range, an integer division by zero, and what
-// cannot be computed in 64 bits.
+// Checks. Reported with the location of the access: a subscript outside its tensor without `fill`,
+// a read of an element that nothing has defined, two points of one `parallel` that write one
+// element (unless both add), a read of what another point of the same `parallel` wrote, a part of
+// an output that was never written, a scan's position outside its range, an integer division by
+// zero, and what cannot be computed in 64 bits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_IR_INTERPRETER_H
@@ -62,8 +62,8 @@ struct InterpreterOptions {
 };
 
 struct InterpreterResult {
-  /// `inout`s and `out`s, in the order of the kernel's arguments. Also there after errors of accesses
-  /// (undefined elements are 0), empty after Invalid and Guard.
+  /// `inout`s and `out`s, in the order of the kernel's arguments. Also there after errors of
+  /// accesses (undefined elements are 0), empty after Invalid and Guard.
   std::vector<HostTensor> outputs;
   std::vector<std::pair<std::string, HostTensor>> temps;
   /// At most one of each kind for each op.
@@ -73,9 +73,9 @@ struct InterpreterResult {
 
 using InterpreterScalar = std::variant<int64_t, double>;
 
-/// Runs a kernel, private ones included. `inputs`: tensors of role in and inout, in the order of the
-/// arguments. `scalars`: the scalar arguments in order. `sizes`: symbols that no input binds; a symbol
-/// that is in both must agree.
+/// Runs a kernel, private ones included. `inputs`: tensors of role in and inout, in the order of
+/// the arguments. `scalars`: the scalar arguments in order. `sizes`: symbols that no input binds; a
+/// symbol that is in both must agree.
 InterpreterResult interpret(tgl::KernelOp kernel, llvm::ArrayRef<HostTensor> inputs,
                             const llvm::StringMap<int64_t> &sizes = {},
                             llvm::ArrayRef<InterpreterScalar> scalars = {},

@@ -36,12 +36,10 @@ inline uint64_t randomBits(llvm::ArrayRef<int64_t> keys) {
 }
 
 /// Uniform in (0, 1): an odd multiple of 2^-24, of which float holds each.
-inline float uniformFromBits(uint64_t bits) {
-  return float((bits >> 41) * 2 + 1) * 0x1p-24f;
-}
+inline float uniformFromBits(uint64_t bits) { return float((bits >> 41) * 2 + 1) * 0x1p-24f; }
 
-/// Box-Muller, from two uniforms. The constants (fractions of the square roots of 2 and 3) keep them
-/// apart from the bits of any longer list of ordinary keys.
+/// Box-Muller, from two uniforms. The constants (fractions of the square roots of 2 and 3) keep
+/// them apart from the bits of any longer list of ordinary keys.
 inline constexpr uint64_t normalRadiusKey = 0x6A09E667F3BCC908, normalAngleKey = 0xBB67AE8584CAA73B;
 inline float normalFromBits(uint64_t bits) {
   float radius = uniformFromBits(splitmix64(bits ^ normalRadiusKey));

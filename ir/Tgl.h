@@ -47,8 +47,8 @@ mlir::Type getComputeType(mlir::Type elementType);
 #define GET_ATTRDEF_CLASSES
 #include "ir/TglAttributes.h.inc"
 #define GET_TYPEDEF_CLASSES
-#include "ir/TglTypes.h.inc"
 #include "ir/TglInterfaces.h.inc"
+#include "ir/TglTypes.h.inc"
 #define GET_OP_CLASSES
 #include "ir/TglOps.h.inc"
 

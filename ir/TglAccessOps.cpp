@@ -6,37 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Tgl.h"
+#include "ir/TglOpsCommon.h"
 #include "ir/TglSyntax.h"
 
 using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 using llvm::StringRef;
-
-/// Every dim of the expressions stands for one of `numDims` values.
-static LogicalResult verifyDims(Operation *op, ArrayAttr exprs, unsigned numDims) {
-  for (Attribute attr : exprs)
-    for (const IndexVar &var : cast<IndexExprAttr>(attr).getExpr().variables())
-      if (!var.isSymbol() && var.position() >= numDims)
-        return op->emitOpError() << "d" << var.position() << " stands for no value: the op has "
-                                 << numDims << " indices";
-  return success();
-}
-
-static ArrayAttr exprArray(Builder &builder, IndexOperands &operands,
-                           llvm::ArrayRef<ValueExpr> exprs) {
-  llvm::SmallVector<Attribute> attrs;
-  for (const ValueExpr &expr : exprs)
-    attrs.push_back(IndexExprAttr::get(builder.getContext(), operands.add(expr)));
-  return builder.getArrayAttr(attrs);
-}
-
-static llvm::SmallVector<ValueExpr> valueExprs(ArrayAttr exprs, ValueRange indices) {
-  llvm::SmallVector<ValueExpr> result;
-  for (Attribute expr : exprs)
-    result.push_back(ValueExpr(cast<IndexExprAttr>(expr).getExpr(), indices));
-  return result;
-}
 
 //===----------------------------------------------------------------------===//
 // tgl.index
@@ -66,9 +42,7 @@ void IndexOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDict((*this)->getAttrs(), {getExprAttrName()});
 }
 
-LogicalResult IndexOp::verify() {
-  return verifyDims(*this, ArrayAttr::get(getContext(), {getExpr()}), getIndices().size());
-}
+LogicalResult IndexOp::verify() { return verifyDims(*this, {getExpr()}, getIndices().size()); }
 
 OpFoldResult IndexOp::fold(FoldAdaptor adaptor) {
   auto constantOf = [&](const IndexVar &var) -> std::optional<IndexExpr> {
@@ -96,14 +70,14 @@ void ReadOp::build(OpBuilder &builder, OperationState &state, Value tensor,
                    llvm::ArrayRef<std::pair<ValueExpr, ValueExpr>> exact, StringRef checked) {
   IndexOperands operands;
   Properties &properties = state.getOrAddProperties<Properties>();
-  properties.subscripts = exprArray(builder, operands, subscripts);
+  properties.subscripts = exprArrayAttr(builder, operands, subscripts);
   llvm::SmallVector<ValueExpr> numerators, denominators;
   for (const auto &[numerator, denominator] : exact) {
     numerators.push_back(numerator);
     denominators.push_back(denominator);
   }
-  properties.exactNumerators = exprArray(builder, operands, numerators);
-  properties.exactDenominators = exprArray(builder, operands, denominators);
+  properties.exactNumerators = exprArrayAttr(builder, operands, numerators);
+  properties.exactDenominators = exprArrayAttr(builder, operands, denominators);
   if (!checked.empty())
     properties.checked = builder.getStringAttr(checked);
   state.addOperands(tensor);
@@ -112,8 +86,8 @@ void ReadOp::build(OpBuilder &builder, OperationState &state, Value tensor,
     state.addOperands(guard);
   if (fill)
     state.addOperands(fill);
-  properties.setOperandSegmentSizes({1, int32_t(operands.values().size()), guard ? 1 : 0,
-                                     fill ? 1 : 0});
+  properties.setOperandSegmentSizes(
+      {1, int32_t(operands.values().size()), guard ? 1 : 0, fill ? 1 : 0});
   state.addTypes(cast<TglTensorType>(tensor.getType()).getComputeType());
 }
 
@@ -218,12 +192,11 @@ LogicalResult ReadOp::verify() {
     return emitOpError() << "expected result type " << type.getComputeType() << ", found "
                          << getType();
   if (getFill() && getFill().getType() != getType())
-    return emitOpError() << "expected fill type " << getType() << ", found "
-                         << getFill().getType();
+    return emitOpError() << "expected fill type " << getType() << ", found " << getFill().getType();
   if (getFill() && getChecked())
     return emitOpError("expected either fill or checked: with a fill no subscript is bad");
   for (ArrayAttr exprs : {getSubscripts(), getExactNumerators(), getExactDenominators()})
-    if (failed(verifyDims(*this, exprs, getIndices().size())))
+    if (failed(verifyDims(*this, exprs.getValue(), getIndices().size())))
       return failure();
   return success();
 }
@@ -237,7 +210,7 @@ void WriteOp::build(OpBuilder &builder, OperationState &state, Value value, Valu
                     StringRef checked) {
   IndexOperands operands;
   Properties &properties = state.getOrAddProperties<Properties>();
-  properties.subscripts = exprArray(builder, operands, subscripts);
+  properties.subscripts = exprArrayAttr(builder, operands, subscripts);
   if (add)
     properties.add = builder.getUnitAttr();
   if (!checked.empty())
@@ -310,11 +283,11 @@ LogicalResult WriteOp::verify() {
     return emitOpError() << "expected " << type.getRank() << " subscripts for " << type
                          << ", found " << getSubscripts().size();
   if (getValue().getType() != type.getComputeType())
-    return emitOpError() << "expected a value of type " << type.getComputeType() << " for "
-                         << type << ", found " << getValue().getType();
+    return emitOpError() << "expected a value of type " << type.getComputeType() << " for " << type
+                         << ", found " << getValue().getType();
   if (getAdd() && type.getElementType().isInteger(1))
     return emitOpError("expected numbers to add, found i1");
-  return verifyDims(*this, getSubscripts(), getIndices().size());
+  return verifyDims(*this, getSubscripts().getValue(), getIndices().size());
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- TglAxesOps.cpp - Parallels, reductions, scans and loops -------------------===//
+//===- TglAxesOps.cpp - Parallels, reductions and scans --------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Tgl.h"
+#include "ir/TglOpsCommon.h"
 #include "ir/TglSyntax.h"
 
 using namespace mlir;
@@ -15,16 +16,10 @@ using llvm::StringRef;
 
 YieldOp ReduceOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
 YieldOp ScanOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
-YieldOp ForOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
-YieldOp TilesOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
 
 //===----------------------------------------------------------------------===//
 // What ops with axes share
 //===----------------------------------------------------------------------===//
-
-static IndexExprAttr exprAttr(Builder &builder, IndexOperands &operands, const ValueExpr &expr) {
-  return IndexExprAttr::get(builder.getContext(), operands.add(expr));
-}
 
 /// Bounds and names as attributes, the block with its axes; the operands are the caller's to add.
 static void buildAxes(OpBuilder &builder, OperationState &state, llvm::ArrayRef<AxisSpec> axes,
@@ -43,16 +38,6 @@ static void buildAxes(OpBuilder &builder, OperationState &state, llvm::ArrayRef<
     state.addAttribute("names", builder.getArrayAttr(names));
 }
 
-/// `names[k]` for the k-th block argument, where there is one.
-static void setArgumentNames(Region &region, std::optional<ArrayAttr> names,
-                             OpAsmSetValueNameFn setName) {
-  if (!names)
-    return;
-  for (auto [argument, name] : llvm::zip(region.getArguments(), *names))
-    if (StringRef text = cast<StringAttr>(name).getValue(); !text.empty())
-      setName(argument, text);
-}
-
 /// Axes are index block arguments whose bounds use operands and earlier axes.
 static LogicalResult verifyAxes(AxesOp op, unsigned numIndices) {
   ArrayAttr lows = op.getLows(), highs = op.getHighs();
@@ -69,33 +54,10 @@ static LogicalResult verifyAxes(AxesOp op, unsigned numIndices) {
       for (const IndexVar &var : cast<IndexExprAttr>(bound).getExpr().variables())
         if (!var.isSymbol() && var.position() >= numIndices + k)
           return op->emitOpError() << "expected the bounds of axis " << k
-                                   << " to use indices and earlier axes, found d"
-                                   << var.position();
+                                   << " to use indices and earlier axes, found d" << var.position();
   }
   if (op.getNames() && op.getNames()->size() != lows.size())
     return op->emitOpError("expected a name for each axis");
-  return success();
-}
-
-static LogicalResult verifyPositions(Operation *op, llvm::ArrayRef<Attribute> exprs,
-                                     unsigned numIndices) {
-  for (Attribute attr : exprs)
-    for (const IndexVar &var : cast<IndexExprAttr>(attr).getExpr().variables())
-      if (!var.isSymbol() && var.position() >= numIndices)
-        return op->emitOpError() << "d" << var.position() << " stands for no value: the op has "
-                                 << numIndices << " indices";
-  return success();
-}
-
-static LogicalResult verifyYield(Operation *op, YieldOp yield, TypeRange types) {
-  if (yield.getValues().getTypes() != types) {
-    InFlightDiagnostic diag = op->emitOpError("expected to yield (");
-    llvm::interleaveComma(types, diag);
-    diag << "), found (";
-    llvm::interleaveComma(yield.getValues().getTypes(), diag);
-    diag << ')';
-    return diag;
-  }
   return success();
 }
 
@@ -133,21 +95,11 @@ ParseResult ParallelOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseBody(parser, result, exprs.axes());
 }
 
-/// What an op with axes prints after its keyword and before its region.
-static void printAttrsOfAxes(OpAsmPrinter &printer, Operation *op, ValueRange arguments,
-                             std::optional<ArrayAttr> names,
-                             llvm::SmallVector<StringRef> elided) {
-  if (!mustPrintNames(printer, arguments, names))
-    elided.push_back("names");
-  printer.printOptionalAttrDictWithKeyword(op->getAttrs(), elided);
-  printer << ' ';
-}
-
 void ParallelOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   ValueRange axes = getBody().getArguments();
   ExprPrinter(printer, getIndices(), axes).printAxes(getLows(), getHighs());
-  printAttrsOfAxes(printer, *this, axes, getNames(), {getLowsAttrName(), getHighsAttrName()});
+  printAttrsBeforeBody(printer, *this, axes, getNames(), {getLowsAttrName(), getHighsAttrName()});
   printer.printRegion(getBody(), false, /*printBlockTerminators=*/true);
 }
 
@@ -177,26 +129,13 @@ void ReduceOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
   setArgumentNames(region, getNames(), setName);
 }
 
-/// Parses flags, each a keyword that sets a unit attribute, in any order.
-static void parseFlags(OpAsmParser &parser, OperationState &result,
-                       llvm::ArrayRef<StringRef> flags) {
-  for (bool found = true; found;) {
-    found = false;
-    for (StringRef flag : flags) {
-      if (failed(parser.parseOptionalKeyword(flag)))
-        continue;
-      result.addAttribute(flag, parser.getBuilder().getUnitAttr());
-      found = true;
-    }
-  }
-}
-
 /// The rest of a reduction or scan: `-> type attrs region`.
 static ParseResult parseResultAndBody(OpAsmParser &parser, OperationState &result,
                                       ExprParser &exprs) {
   Type type;
   NamedAttrList attrs;
-  if (parser.parseArrow() || parser.parseType(type) || parser.parseOptionalAttrDictWithKeyword(attrs))
+  if (parser.parseArrow() || parser.parseType(type) ||
+      parser.parseOptionalAttrDictWithKeyword(attrs))
     return failure();
   result.addTypes(type);
   if (ArrayAttr names = namesFromArguments(parser.getBuilder(), exprs.axes()))
@@ -235,9 +174,9 @@ void ReduceOp::print(OpAsmPrinter &printer) {
   ValueRange axes = getBody().getArguments();
   ExprPrinter(printer, getIndices(), axes).printAxes(getLows(), getHighs());
   printer << " -> " << getType();
-  printAttrsOfAxes(printer, *this, axes, getNames(),
-                   {getLowsAttrName(), getHighsAttrName(), getKindAttrName(),
-                    getFilteredAttrName(), getUnbiasedAttrName()});
+  printAttrsBeforeBody(printer, *this, axes, getNames(),
+                       {getLowsAttrName(), getHighsAttrName(), getKindAttrName(),
+                        getFilteredAttrName(), getUnbiasedAttrName()});
   printer.printRegion(getBody(), false, true);
 }
 
@@ -302,10 +241,7 @@ void ScanOp::build(OpBuilder &builder, OperationState &state, Type result, ScanK
                    bool reverse, bool exclusive, bool descending) {
   IndexOperands operands;
   buildAxes(builder, state, axes, operands);
-  llvm::SmallVector<Attribute> positionAttrs;
-  for (const ValueExpr &position : positions)
-    positionAttrs.push_back(exprAttr(builder, operands, position));
-  state.addAttribute(getPositionsAttrName(state.name), builder.getArrayAttr(positionAttrs));
+  state.addAttribute(getPositionsAttrName(state.name), exprArrayAttr(builder, operands, positions));
   state.addAttribute(getKindAttrName(state.name), ScanKindAttr::get(builder.getContext(), kind));
   state.addOperands(operands.values());
   if (init)
@@ -323,10 +259,7 @@ void ScanOp::build(OpBuilder &builder, OperationState &state, Type result, ScanK
 }
 
 llvm::SmallVector<ValueExpr> ScanOp::getPositionExprs() {
-  llvm::SmallVector<ValueExpr> result;
-  for (Attribute position : getPositions())
-    result.push_back(ValueExpr(cast<IndexExprAttr>(position).getExpr(), getIndices()));
-  return result;
+  return valueExprs(getPositions(), getIndices());
 }
 
 void ScanOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
@@ -347,8 +280,7 @@ ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &result) {
   parseFlags(parser, result, {"reverse", "exclusive", "descending"});
   OpAsmParser::UnresolvedOperand init;
   bool hasInit = false;
-  if (exprs.parseAxes(lows, highs) || parser.parseKeyword("at") ||
-      exprs.parseSubscripts(positions))
+  if (exprs.parseAxes(lows, highs) || parser.parseKeyword("at") || exprs.parseSubscripts(positions))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("init"))) {
     hasInit = true;
@@ -383,16 +315,16 @@ void ScanOp::print(OpAsmPrinter &printer) {
   if (getInit())
     printer << " init " << getInit();
   printer << " -> " << getType();
-  printAttrsOfAxes(printer, *this, axes, getNames(),
-                   {getLowsAttrName(), getHighsAttrName(), getKindAttrName(),
-                    getPositionsAttrName(), getReverseAttrName(), getExclusiveAttrName(),
-                    getDescendingAttrName(), getOperandSegmentSizesAttrName()});
+  printAttrsBeforeBody(printer, *this, axes, getNames(),
+                       {getLowsAttrName(), getHighsAttrName(), getKindAttrName(),
+                        getPositionsAttrName(), getReverseAttrName(), getExclusiveAttrName(),
+                        getDescendingAttrName(), getOperandSegmentSizesAttrName()});
   printer.printRegion(getBody(), false, true);
 }
 
 LogicalResult ScanOp::verify() {
   if (failed(verifyAxes(*this, getIndices().size())) ||
-      failed(verifyPositions(*this, getPositions().getValue(), getIndices().size())))
+      failed(verifyDims(*this, getPositions().getValue(), getIndices().size())))
     return failure();
   Type type = getType();
   ScanKind kind = getKind();
@@ -419,11 +351,10 @@ LogicalResult ScanOp::verify() {
   if (getInit() && kind != ScanKind::Recurrence)
     return emitOpError("expected init with recurrence only");
   if (getInit() && getInit().getType() != type)
-    return emitOpError() << "expected init of type " << type << ", found "
-                         << getInit().getType();
+    return emitOpError() << "expected init of type " << type << ", found " << getInit().getType();
   if (givesPlace ? !type.isInteger(64) : !isNumber(type))
-    return emitOpError() << "expected result type "
-                         << (givesPlace ? "i64" : "i32, i64, f32 or f64") << ", found " << type;
+    return emitOpError() << "expected result type " << (givesPlace ? "i64" : "i32, i64, f32 or f64")
+                         << ", found " << type;
   if ((softmax || kind == ScanKind::Recurrence) && !isa<FloatType>(type))
     return emitOpError() << "expected f32 or f64, found " << type;
   Type scanned = type;
@@ -434,242 +365,4 @@ LogicalResult ScanOp::verify() {
   }
   llvm::SmallVector<Type> yielded(kind == ScanKind::Recurrence ? 2 : 1, scanned);
   return verifyYield(*this, getYield(), yielded);
-}
-
-//===----------------------------------------------------------------------===//
-// tgl.for and tgl.tiles
-//===----------------------------------------------------------------------===//
-
-/// What the two loops' builders share: bounds, block, names, operand segments.
-template <typename Loop>
-static void buildLoop(OpBuilder &builder, OperationState &state, llvm::ArrayRef<StringRef> names,
-                      const ValueExpr &low, const ValueExpr &high, ValueRange inits,
-                      unsigned numLoopVars) {
-  IndexOperands operands;
-  state.addAttribute("low", exprAttr(builder, operands, low));
-  state.addAttribute("high", exprAttr(builder, operands, high));
-  if (!names.empty()) {
-    llvm::SmallVector<StringRef> all(names);
-    all.resize(1 + inits.size());
-    state.addAttribute("names", builder.getStrArrayAttr(all));
-  }
-  state.addOperands(operands.values());
-  state.addOperands(inits);
-  state.getOrAddProperties<typename Loop::Properties>().setOperandSegmentSizes(
-      {int32_t(operands.values().size()), int32_t(inits.size())});
-  state.addTypes(inits.getTypes());
-  Block &block = state.addRegion()->emplaceBlock();
-  for (unsigned k = 0; k < numLoopVars; ++k)
-    block.addArgument(builder.getIndexType(), state.location);
-  for (Value init : inits)
-    block.addArgument(init.getType(), state.location);
-}
-
-void ForOp::build(OpBuilder &builder, OperationState &state, llvm::ArrayRef<StringRef> names,
-                  const ValueExpr &low, const ValueExpr &high, ValueRange inits, bool reverse) {
-  buildLoop<ForOp>(builder, state, names, low, high, inits, 1);
-  if (reverse)
-    state.addAttribute(getReverseAttrName(state.name), builder.getUnitAttr());
-}
-
-void TilesOp::build(OpBuilder &builder, OperationState &state, llvm::ArrayRef<StringRef> names,
-                    const ValueExpr &low, const ValueExpr &high, ValueRange inits,
-                    std::optional<int64_t> size) {
-  buildLoop<TilesOp>(builder, state, names, low, high, inits, 2);
-  if (size)
-    state.addAttribute(getSizeAttrName(state.name), builder.getI64IntegerAttr(*size));
-}
-
-/// `iter (%m = %m0 : f32, ...)`: block arguments and the values they start from.
-static ParseResult parseIterArgs(OpAsmParser &parser, OperationState &result,
-                                 llvm::SmallVectorImpl<OpAsmParser::Argument> &arguments,
-                                 llvm::SmallVectorImpl<OpAsmParser::UnresolvedOperand> &inits) {
-  if (failed(parser.parseOptionalKeyword("iter")))
-    return success();
-  return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, [&]() -> ParseResult {
-    OpAsmParser::Argument argument;
-    if (parser.parseArgument(argument) || parser.parseEqual() ||
-        parser.parseOperand(inits.emplace_back()) || parser.parseColonType(argument.type))
-      return failure();
-    arguments.push_back(argument);
-    result.addTypes(argument.type);
-    return success();
-  });
-}
-
-/// Parses a loop after its loop variables: `= lo to hi flags iter (...) attrs region`.
-template <typename Loop>
-static ParseResult parseLoop(OpAsmParser &parser, OperationState &result,
-                             llvm::SmallVector<OpAsmParser::Argument> &arguments,
-                             llvm::function_ref<ParseResult()> parseOptions,
-                             llvm::function_ref<ArrayAttr()> namesOf) {
-  ExprParser exprs(parser);
-  IndexExpr low, high;
-  llvm::SmallVector<OpAsmParser::UnresolvedOperand> inits;
-  NamedAttrList attrs;
-  if (parser.parseEqual() || exprs.parseExpr(low) || parser.parseKeyword("to") ||
-      exprs.parseExpr(high) || parseOptions() || parseIterArgs(parser, result, arguments, inits) ||
-      parser.parseOptionalAttrDictWithKeyword(attrs) || exprs.resolve(result) ||
-      parser.resolveOperands(inits, result.types, parser.getCurrentLocation(), result.operands))
-    return failure();
-  if (ArrayAttr names = namesOf())
-    result.addAttribute("names", names);
-  for (NamedAttribute attr : attrs)
-    result.attributes.set(attr.getName(), attr.getValue());
-  result.addAttribute("low", exprs.attr(low));
-  result.addAttribute("high", exprs.attr(high));
-  result.getOrAddProperties<typename Loop::Properties>().setOperandSegmentSizes(
-      {int32_t(exprs.numIndices()), int32_t(inits.size())});
-  if (parseBody(parser, result, arguments))
-    return failure();
-  Loop::ensureTerminator(*result.regions[0], parser.getBuilder(), result.location);
-  return success();
-}
-
-static void printIterArgs(OpAsmPrinter &printer, ValueRange arguments, ValueRange inits) {
-  if (inits.empty())
-    return;
-  printer << " iter (";
-  llvm::interleaveComma(llvm::zip_equal(arguments, inits), printer, [&](auto pair) {
-    auto [argument, init] = pair;
-    printer << argument << " = " << init << " : " << init.getType();
-  });
-  printer << ')';
-}
-
-template <typename Loop>
-static LogicalResult verifyLoop(Loop op, unsigned numLoopVars) {
-  if (failed(verifyPositions(op, {op.getLow(), op.getHigh()}, op.getIndices().size())))
-    return failure();
-  Block &block = op.getBody().front();
-  TypeRange types = op.getInits().getTypes();
-  if (block.getNumArguments() != numLoopVars + types.size())
-    return op.emitOpError() << "expected " << numLoopVars + types.size()
-                            << " block arguments, found " << block.getNumArguments();
-  for (BlockArgument argument : block.getArguments().take_front(numLoopVars))
-    if (!isa<IndexType>(argument.getType()))
-      return op.emitOpError() << "expected loop variables of type index, found "
-                              << argument.getType();
-  if (TypeRange(block.getArguments().drop_front(numLoopVars)) != types ||
-      op.getResultTypes() != types)
-    return op.emitOpError("expected carried values of the types of their initial values");
-  if (op.getNames() && op.getNames()->size() != 1 + types.size())
-    return op.emitOpError("expected names for the loop variable and each carried value");
-  return verifyYield(op, op.getYield(), types);
-}
-
-void ForOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  setArgumentNames(region, getNames(), setName);
-}
-
-ParseResult ForOp::parse(OpAsmParser &parser, OperationState &result) {
-  llvm::SmallVector<OpAsmParser::Argument> arguments(1);
-  arguments[0].type = parser.getBuilder().getIndexType();
-  if (parser.parseArgument(arguments[0]))
-    return failure();
-  auto options = [&]() -> ParseResult {
-    parseFlags(parser, result, {"reverse"});
-    return success();
-  };
-  return parseLoop<ForOp>(parser, result, arguments, options, [&] {
-    return namesFromArguments(parser.getBuilder(), arguments);
-  });
-}
-
-void ForOp::print(OpAsmPrinter &printer) {
-  ExprPrinter exprs(printer, getIndices());
-  printer << ' ' << getLoopVar() << " = ";
-  exprs.print(getLow());
-  printer << " to ";
-  exprs.print(getHigh());
-  if (getReverse())
-    printer << " reverse";
-  printIterArgs(printer, getIterArgs(), getInits());
-  printAttrsOfAxes(printer, *this, getBody().getArguments(), getNames(),
-                   {getLowAttrName(), getHighAttrName(), getReverseAttrName(),
-                    getOperandSegmentSizesAttrName()});
-  printer.printRegion(getBody(), false, /*printBlockTerminators=*/!getInits().empty());
-}
-
-LogicalResult ForOp::verify() { return verifyLoop(*this, 1); }
-
-/// The block arguments of a tile loop over `j` print as `%j_lo`, `%j_hi`.
-static constexpr StringRef lowSuffix = "_lo", highSuffix = "_hi";
-
-void TilesOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
-  if (!getNames())
-    return;
-  for (auto [position, attr] : llvm::enumerate(*getNames())) {
-    StringRef name = cast<StringAttr>(attr).getValue();
-    if (name.empty() || position + 1 >= region.getNumArguments())
-      continue;
-    if (position > 0) {
-      setName(region.getArgument(position + 1), name);
-      continue;
-    }
-    setName(region.getArgument(0), (name + lowSuffix).str());
-    setName(region.getArgument(1), (name + highSuffix).str());
-  }
-}
-
-ParseResult TilesOp::parse(OpAsmParser &parser, OperationState &result) {
-  llvm::SmallVector<OpAsmParser::Argument> arguments(2);
-  for (OpAsmParser::Argument &argument : arguments)
-    argument.type = parser.getBuilder().getIndexType();
-  if (parser.parseLParen() || parser.parseArgument(arguments[0]) || parser.parseComma() ||
-      parser.parseArgument(arguments[1]) || parser.parseRParen())
-    return failure();
-  auto options = [&]() -> ParseResult {
-    int64_t size;
-    if (failed(parser.parseOptionalKeyword("size")))
-      return success();
-    if (parser.parseInteger(size))
-      return failure();
-    result.addAttribute(getSizeAttrName(result.name),
-                        parser.getBuilder().getI64IntegerAttr(size));
-    return success();
-  };
-  return parseLoop<TilesOp>(parser, result, arguments, options, [&]() -> ArrayAttr {
-    // `%j_lo` stands for the axis `j`.
-    StringRef low = arguments[0].ssaName.name;
-    if (!low.consume_back(lowSuffix) || low.size() < 2)
-      low = "%";
-    llvm::SmallVector<OpAsmParser::Argument> named(llvm::drop_begin(arguments));
-    named[0].ssaName.name = low;
-    return namesFromArguments(parser.getBuilder(), named);
-  });
-}
-
-void TilesOp::print(OpAsmPrinter &printer) {
-  ExprPrinter exprs(printer, getIndices());
-  printer << " (" << getTileLow() << ", " << getTileHigh() << ") = ";
-  exprs.print(getLow());
-  printer << " to ";
-  exprs.print(getHigh());
-  if (std::optional<int64_t> size = getSize())
-    printer << " size " << *size;
-  printIterArgs(printer, getIterArgs(), getInits());
-
-  // The names that the printed arguments will be read back as.
-  std::optional<ArrayAttr> expected;
-  if (getNames()) {
-    Builder builder(getContext());
-    llvm::SmallVector<Attribute> spelled(getNames()->getValue());
-    StringRef axis = cast<StringAttr>(spelled[0]).getValue();
-    Attribute low = builder.getStringAttr(axis.empty() ? "" : (axis + lowSuffix).str());
-    Attribute high = builder.getStringAttr(axis.empty() ? "" : (axis + highSuffix).str());
-    spelled[0] = high;
-    spelled.insert(spelled.begin(), low);
-    expected = builder.getArrayAttr(spelled);
-  }
-  printAttrsOfAxes(printer, *this, getBody().getArguments(), expected,
-                   {getLowAttrName(), getHighAttrName(), getSizeAttrName(),
-                    getOperandSegmentSizesAttrName()});
-  printer.printRegion(getBody(), false, /*printBlockTerminators=*/!getInits().empty());
-}
-
-LogicalResult TilesOp::verify() {
-  if (getSize() && *getSize() < 1)
-    return emitOpError() << "expected a tile of at least one element, found " << *getSize();
-  return verifyLoop(*this, 2);
 }

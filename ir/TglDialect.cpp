@@ -180,11 +180,9 @@ void GuardAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult GuardAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, GuardKind kind,
-                                IndexExpr lhs, IndexExpr rhs,
-                                llvm::ArrayRef<IndexExprAttr> lows,
+                                IndexExpr lhs, IndexExpr rhs, llvm::ArrayRef<IndexExprAttr> lows,
                                 llvm::ArrayRef<IndexExprAttr> highs,
-                                llvm::ArrayRef<IndexExprAttr> conditions,
-                                llvm::StringRef message) {
+                                llvm::ArrayRef<IndexExprAttr> conditions, llvm::StringRef message) {
   if (lows.size() != highs.size())
     return emitError() << "expected as many upper as lower bounds";
   if (kind != GuardKind::InBounds && !(lows.empty() && conditions.empty()))
@@ -240,8 +238,8 @@ void TglTensorType::print(AsmPrinter &printer) const {
 }
 
 bool tgl::isElementType(Type type) {
-  return isa<Float64Type, Float32Type, Float16Type, BFloat16Type, Float8E4M3FNType,
-             Float8E5M2Type>(type) ||
+  return isa<Float64Type, Float32Type, Float16Type, BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(
+             type) ||
          type.isSignlessInteger(64) || type.isSignlessInteger(32) || type.isSignlessInteger(16) ||
          type.isSignlessInteger(8) || type.isSignlessInteger(4) || type.isSignlessInteger(1) ||
          type.isUnsignedInteger(8) || type.isUnsignedInteger(4);
@@ -258,7 +256,7 @@ Type tgl::getComputeType(Type elementType) {
 Type TglTensorType::getComputeType() const { return tgl::getComputeType(getElementType()); }
 
 LogicalResult TglTensorType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                                 llvm::ArrayRef<IndexExprAttr> dims, Type elementType) {
+                                    llvm::ArrayRef<IndexExprAttr> dims, Type elementType) {
   if (!isElementType(elementType))
     return emitError() << "expected an element type (f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 "
                           "i8 ui8 i4 ui4 i1), found "

@@ -13,11 +13,16 @@ using namespace tegula;
 
 static GuardSpec::Kind kindOf(tgl::GuardKind kind) {
   switch (kind) {
-  case tgl::GuardKind::NonNegative: return GuardSpec::NonNegative;
-  case tgl::GuardKind::Zero: return GuardSpec::Zero;
-  case tgl::GuardKind::NonZero: return GuardSpec::NonZero;
-  case tgl::GuardKind::Divides: return GuardSpec::Divides;
-  case tgl::GuardKind::InBounds: return GuardSpec::InBounds;
+  case tgl::GuardKind::NonNegative:
+    return GuardSpec::NonNegative;
+  case tgl::GuardKind::Zero:
+    return GuardSpec::Zero;
+  case tgl::GuardKind::NonZero:
+    return GuardSpec::NonZero;
+  case tgl::GuardKind::Divides:
+    return GuardSpec::Divides;
+  case tgl::GuardKind::InBounds:
+    return GuardSpec::InBounds;
   }
   llvm_unreachable("a guard of no kind");
 }

@@ -168,8 +168,7 @@ LogicalResult KernelOp::verify() {
                              << "' to have type i1, i32, i64, f32 or f64, found " << type;
     } else if (role == "in" || role == "inout" || role == "out") {
       if (!isa<TglTensorType>(type))
-        return emitOpError() << "expected argument '" << name << "' to be a tensor, found "
-                             << type;
+        return emitOpError() << "expected argument '" << name << "' to be a tensor, found " << type;
     } else {
       return emitOpError() << "expected the tgl.role of argument '" << name
                            << "' to be in, inout, out or scalar, found '" << role << "'";
@@ -184,13 +183,12 @@ LogicalResult KernelOp::verify() {
     StringRef name = size.getName();
     if (size.isBound()) {
       if (size.getArgument() >= int64_t(getNumArguments()))
-        return emitOpError() << "size '" << name << "' is bound by argument "
-                             << size.getArgument() << " of " << getNumArguments();
+        return emitOpError() << "size '" << name << "' is bound by argument " << size.getArgument()
+                             << " of " << getNumArguments();
       auto type = dyn_cast<TglTensorType>(getArgumentTypes()[size.getArgument()]);
       if (!type || size.getDimension() >= int64_t(type.getRank()))
         return emitOpError() << "size '" << name << "' is bound by dim " << size.getDimension()
-                             << " of argument " << size.getArgument()
-                             << ", which has no such dim";
+                             << " of argument " << size.getArgument() << ", which has no such dim";
       if (type.getDim(size.getDimension()) != IndexExpr::symbol(name))
         return emitOpError() << "size '" << name << "' is bound by a dim that is '"
                              << type.getDim(size.getDimension()).str() << "'";
@@ -198,8 +196,9 @@ LogicalResult KernelOp::verify() {
       for (const IndexVar &var : size.getDefinition().variables())
         if (!var.isSymbol() || !known.contains(var.name()))
           return emitOpError() << "size '" << name << "' is derived from "
-                               << (var.isSymbol() ? "'" + var.name().str() + "', which is not a size before it"
-                                                  : std::string("a dim"));
+                               << (var.isSymbol()
+                                       ? "'" + var.name().str() + "', which is not a size before it"
+                                       : std::string("a dim"));
     }
     if (!known.insert(name).second)
       return emitOpError() << "expected distinct sizes, found '" << name << "' twice";
@@ -230,8 +229,7 @@ LogicalResult KernelOp::verifyRegions() {
   auto checkType = [&](Type type) {
     auto tensor = dyn_cast<TglTensorType>(type);
     return !tensor || !goodTypes.insert(tensor).second ||
-           llvm::all_of(tensor.getDims(),
-                        [&](IndexExprAttr dim) { return check(dim.getExpr()); });
+           llvm::all_of(tensor.getDims(), [&](IndexExprAttr dim) { return check(dim.getExpr()); });
   };
   for (Type type : getArgumentTypes())
     if (!checkType(type))

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Tgl.h"
+#include "ir/TglOpsCommon.h"
 #include "ir/TglSyntax.h"
 
 using namespace mlir;
@@ -15,10 +16,8 @@ using namespace tegula::tgl;
 void SortOp::build(OpBuilder &builder, OperationState &state, Value values, Value positions,
                    llvm::ArrayRef<ValueExpr> subscripts, bool descending) {
   IndexOperands operands;
-  llvm::SmallVector<Attribute> attrs;
-  for (const ValueExpr &subscript : subscripts)
-    attrs.push_back(IndexExprAttr::get(builder.getContext(), operands.add(subscript)));
-  state.addAttribute(getSubscriptsAttrName(state.name), builder.getArrayAttr(attrs));
+  state.addAttribute(getSubscriptsAttrName(state.name),
+                     exprArrayAttr(builder, operands, subscripts));
   if (descending)
     state.addAttribute(getDescendingAttrName(state.name), builder.getUnitAttr());
   state.addOperands({values, positions});
@@ -26,10 +25,7 @@ void SortOp::build(OpBuilder &builder, OperationState &state, Value values, Valu
 }
 
 llvm::SmallVector<ValueExpr> SortOp::getSubscriptExprs() {
-  llvm::SmallVector<ValueExpr> result;
-  for (Attribute expr : getSubscripts())
-    result.push_back(ValueExpr(cast<IndexExprAttr>(expr).getExpr(), getIndices()));
-  return result;
+  return valueExprs(getSubscripts(), getIndices());
 }
 
 ParseResult SortOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -65,16 +61,13 @@ LogicalResult SortOp::verify() {
   auto values = cast<TglTensorType>(getValues().getType());
   auto positions = cast<TglTensorType>(getPositions().getType());
   if (values.getDims() != positions.getDims())
-    return emitOpError() << "expected tensors of one shape, found " << values << " and " << positions;
+    return emitOpError() << "expected tensors of one shape, found " << values << " and "
+                         << positions;
   if (!positions.getElementType().isInteger(64))
     return emitOpError() << "expected positions of type i64, found " << positions.getElementType();
   if (getSubscripts().size() + 1 != values.getRank())
     return emitOpError() << "expected " << int64_t(values.getRank()) - 1
-                         << " subscripts, of all dims but the last, found " << getSubscripts().size();
-  for (Attribute subscript : getSubscripts())
-    for (const IndexVar &var : cast<IndexExprAttr>(subscript).getExpr().variables())
-      if (!var.isSymbol() && var.position() >= getIndices().size())
-        return emitOpError() << "d" << var.position() << " stands for no value: the op has "
-                             << getIndices().size() << " indices";
-  return success();
+                         << " subscripts, of all dims but the last, found "
+                         << getSubscripts().size();
+  return verifyDims(*this, getSubscripts().getValue(), getIndices().size());
 }

@@ -32,18 +32,29 @@ struct AsmSource {
 
   bool take(IndexTok tok) {
     switch (tok) {
-    case IndexTok::Plus: return succeeded(parser.parseOptionalPlus());
-    case IndexTok::Minus: return succeeded(parser.parseOptionalMinus());
-    case IndexTok::Star: return succeeded(parser.parseOptionalStar());
-    case IndexTok::LParen: return succeeded(parser.parseOptionalLParen());
-    case IndexTok::RParen: return succeeded(parser.parseOptionalRParen());
-    case IndexTok::Comma: return succeeded(parser.parseOptionalComma());
-    case IndexTok::LE: return takeWord("le");
-    case IndexTok::LT: return takeWord("lt");
-    case IndexTok::EQ: return takeWord("eq");
-    case IndexTok::NE: return takeWord("ne");
+    case IndexTok::Plus:
+      return succeeded(parser.parseOptionalPlus());
+    case IndexTok::Minus:
+      return succeeded(parser.parseOptionalMinus());
+    case IndexTok::Star:
+      return succeeded(parser.parseOptionalStar());
+    case IndexTok::LParen:
+      return succeeded(parser.parseOptionalLParen());
+    case IndexTok::RParen:
+      return succeeded(parser.parseOptionalRParen());
+    case IndexTok::Comma:
+      return succeeded(parser.parseOptionalComma());
+    case IndexTok::LE:
+      return takeWord("le");
+    case IndexTok::LT:
+      return takeWord("lt");
+    case IndexTok::EQ:
+      return takeWord("eq");
+    case IndexTok::NE:
+      return takeWord("ne");
     case IndexTok::SlashSlash:
-    case IndexTok::Percent: return false;
+    case IndexTok::Percent:
+      return false;
     }
     return false;
   }
@@ -118,9 +129,8 @@ ParseResult ExprParser::parseExpr(IndexExpr &result) {
 }
 
 ParseResult ExprParser::parseSubscripts(llvm::SmallVectorImpl<IndexExpr> &result) {
-  return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, [&] {
-    return parseExpr(result.emplace_back());
-  });
+  return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square,
+                                        [&] { return parseExpr(result.emplace_back()); });
 }
 
 ParseResult ExprParser::parseAxes(llvm::SmallVectorImpl<IndexExpr> &lows,
@@ -189,8 +199,7 @@ ParseResult tgl::parseBody(OpAsmParser &parser, OperationState &result,
 
 void tgl::printIndexExpr(AsmPrinter &printer, const IndexExpr &expr) {
   expr.print(
-      printer.getStream(),
-      [](llvm::raw_ostream &os, unsigned position) { os << 'd' << position; },
+      printer.getStream(), [](llvm::raw_ostream &os, unsigned position) { os << 'd' << position; },
       IndexExpr::Syntax::IR);
 }
 

@@ -47,9 +47,9 @@ static llvm::SmallVector<Value> dimValues(IndexedOp op) {
   return values;
 }
 
-/// Rebuilds an op's expressions, read over `oldDims`; `rewrite` is told the attribute and the position
-/// in it. The op's own axes may have changed since the attributes were made: what `rewrite` gives
-/// speaks of those that it has now.
+/// Rebuilds an op's expressions, read over `oldDims`; `rewrite` is told the attribute and the
+/// position in it. The op's own axes may have changed since the attributes were made: what
+/// `rewrite` gives speaks of those that it has now.
 using Rewrite = llvm::function_ref<ValueExpr(llvm::StringRef, size_t, const ValueExpr &)>;
 static void rebuildExprs(IndexedOp op, llvm::ArrayRef<Value> oldDims, Rewrite rewrite) {
   Block *ownBlock = nullptr;
@@ -93,8 +93,7 @@ static void rebuildExprs(IndexedOp op, llvm::ArrayRef<Value> oldDims, Rewrite re
   };
   for (const auto &[attr, exprs] : rewritten) {
     if (isa<ArrayAttr>(attr.getValue()))
-      op->setAttr(attr.getName(),
-                  ArrayAttr::get(context, llvm::map_to_vector(exprs, number)));
+      op->setAttr(attr.getName(), ArrayAttr::get(context, llvm::map_to_vector(exprs, number)));
     else
       op->setAttr(attr.getName(), number(exprs[0]));
   }
@@ -102,9 +101,8 @@ static void rebuildExprs(IndexedOp op, llvm::ArrayRef<Value> oldDims, Rewrite re
 }
 
 void tgl::rewriteExprs(IndexedOp op, llvm::function_ref<ValueExpr(const ValueExpr &)> rewrite) {
-  rebuildExprs(op, dimValues(op), [&](llvm::StringRef, size_t, const ValueExpr &expr) {
-    return rewrite(expr);
-  });
+  rebuildExprs(op, dimValues(op),
+               [&](llvm::StringRef, size_t, const ValueExpr &expr) { return rewrite(expr); });
 }
 
 void tgl::replaceIndex(IndexedOp op, Value from, const ValueExpr &to) {
@@ -132,9 +130,7 @@ void tgl::replaceAllUsesWithExpr(OpBuilder &builder, Value from, const ValueExpr
 
 AxisRange tgl::getAxisRange(AxesOp op, unsigned axis) {
   llvm::SmallVector<Value> dims = dimValues(op);
-  auto expr = [&](Attribute attr) {
-    return ValueExpr(cast<IndexExprAttr>(attr).getExpr(), dims);
-  };
+  auto expr = [&](Attribute attr) { return ValueExpr(cast<IndexExprAttr>(attr).getExpr(), dims); };
   return {expr(op.getLows()[axis]), expr(op.getHighs()[axis])};
 }
 
@@ -192,8 +188,8 @@ BlockArgument tgl::insertAxis(AxesOp op, unsigned position, const AxisSpec &axis
   llvm::SmallVector<AxisSpec> axes = getAxisSpecs(op);
   llvm::SmallVector<Value> dims = dimValues(op);
   axes.insert(axes.begin() + position, axis);
-  BlockArgument argument = op.getAxesBlock()->insertArgument(
-      position, IndexType::get(op->getContext()), op->getLoc());
+  BlockArgument argument =
+      op.getAxesBlock()->insertArgument(position, IndexType::get(op->getContext()), op->getLoc());
   setAxes(op, axes, dims);
   return argument;
 }

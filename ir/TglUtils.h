@@ -17,14 +17,15 @@ namespace tegula::tgl {
 // Integer expressions of ops, in terms of values
 //===----------------------------------------------------------------------===//
 
-/// An integer value as an expression: looks through `tgl.index`, integer constants and casts between
-/// index and i64.
+/// An integer value as an expression: looks through `tgl.index`, integer constants and casts
+/// between index and i64.
 ValueExpr getValueExpr(mlir::Value value);
 /// A value of type index: the one that the expression is, a constant, or a new `tgl.index`.
 mlir::Value materialize(mlir::OpBuilder &builder, mlir::Location loc, const ValueExpr &expr);
 
-/// Replaces each expression of the op (subscripts, bounds, positions) by `rewrite` of it. The op's own
-/// axes are values here like any other. Rebuilds `indices`: distinct, each used, in order of use.
+/// Replaces each expression of the op (subscripts, bounds, positions) by `rewrite` of it. The op's
+/// own axes are values here like any other. Rebuilds `indices`: distinct, each used, in order of
+/// use.
 void rewriteExprs(IndexedOp op, llvm::function_ref<ValueExpr(const ValueExpr &)> rewrite);
 /// `from` becomes `to` in the expressions of the op.
 void replaceIndex(IndexedOp op, mlir::Value from, const ValueExpr &to);
@@ -57,9 +58,9 @@ std::optional<AxisRange> getRange(mlir::BlockArgument argument);
 /// In order of discovery, which is the order of the IR, hence the same in every run.
 using AxisSet = llvm::SetVector<mlir::BlockArgument>;
 
-/// The axes, loop variables and tile bounds that a value varies along, through all that it is computed
-/// from. A private temporary varies along the axes of the `parallel`s around it; elements of other
-/// tensors vary along the subscripts that they are read at.
+/// The axes, loop variables and tile bounds that a value varies along, through all that it is
+/// computed from. A private temporary varies along the axes of the `parallel`s around it; elements
+/// of other tensors vary along the subscripts that they are read at.
 AxisSet axesOf(mlir::Value value);
 /// As above for all that happens in the op and its regions, its own axes left out.
 AxisSet axesUsedBy(mlir::Operation *op);
@@ -67,8 +68,8 @@ AxisSet axesUsedBy(mlir::Operation *op);
 /// True for a temporary of one point of a `parallel`.
 bool isPrivate(TempOp temp);
 
-/// Tensors that the op and what is nested in it reads and writes (`write add` does both; a call reads
-/// inputs and writes outputs of its callee; unknown callees do both to all).
+/// Tensors that the op and what is nested in it reads and writes (`write add` does both; a call
+/// reads inputs and writes outputs of its callee; unknown callees do both to all).
 struct Accesses {
   llvm::SetVector<mlir::Value> reads, writes;
 };
@@ -78,7 +79,8 @@ Accesses accessesOf(mlir::Operation *op);
 // Contractions
 //===----------------------------------------------------------------------===//
 
-/// A sum of a product: `sum_k f_0 * f_1 * ...`, of two factors or more that vary along the sum's axes.
+/// A sum of a product: `sum_k f_0 * f_1 * ...`, of two factors or more that vary along the sum's
+/// axes.
 struct Contraction {
   struct Factor {
     mlir::Value value; // inside the reduction's region or before it

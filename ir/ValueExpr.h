@@ -52,8 +52,7 @@ public:
   bool uses(mlir::Value value) const { return llvm::is_contained(values, value); }
 
   /// Every operand for which `replacement` gives an expression is replaced, simultaneously.
-  ValueExpr
-  substitute(llvm::function_ref<std::optional<ValueExpr>(mlir::Value)> replacement) const;
+  ValueExpr substitute(llvm::function_ref<std::optional<ValueExpr>(mlir::Value)> replacement) const;
   ValueExpr substitute(mlir::Value value, const ValueExpr &replacement) const;
   /// Every size symbol for which `replacement` gives an expression is replaced.
   ValueExpr

@@ -64,8 +64,7 @@ IndexCode Compiler::indexCode(const IndexExpr &expr, ValueRange dims, Location l
       code.constant = term.coefficient;
     } else if (term.factors.size() == 1 && term.factors[0].second == 1 &&
                term.factors[0].first->kind == IndexExpr::AtomKind::Variable) {
-      code.terms.push_back(
-          {term.coefficient, slotOf(dims[term.factors[0].first->var.position()])});
+      code.terms.push_back({term.coefficient, slotOf(dims[term.factors[0].first->var.position()])});
     } else {
       isAffine = false;
       break;
@@ -73,8 +72,8 @@ IndexCode Compiler::indexCode(const IndexExpr &expr, ValueRange dims, Location l
   }
   if (isAffine)
     return code;
-  std::optional<IndexProgram> program = IndexProgram::compile(
-      bound, [&](const IndexVar &var) -> std::optional<unsigned> {
+  std::optional<IndexProgram> program =
+      IndexProgram::compile(bound, [&](const IndexVar &var) -> std::optional<unsigned> {
         return slotOf(dims[var.position()]);
       });
   if (!program) {
@@ -125,8 +124,7 @@ public:
     return std::nullopt;
   }
 
-  void reportOutside(Frame &frame, const TensorState &state,
-                     llvm::ArrayRef<int64_t> at) const {
+  void reportOutside(Frame &frame, const TensorState &state, llvm::ArrayRef<int64_t> at) const {
     if (checked)
       frame.report(this, InterpreterError::BadSubscript,
                    "subscript " + text + " is out of range: " + Frame::describe(state, at));
@@ -164,18 +162,19 @@ public:
     if (!frame.checkRead(this, state, *position, at))
       return setZero(frame);
     switch (kind) {
-    case Kind::F64: return frame.set(value, loadFloat(state.dtype, state.data, *position));
-    case Kind::F32: return frame.set(value, float(loadFloat(state.dtype, state.data, *position)));
-    default: return frame.set(value, loadInteger(state.dtype, state.data, *position));
+    case Kind::F64:
+      return frame.set(value, loadFloat(state.dtype, state.data, *position));
+    case Kind::F32:
+      return frame.set(value, float(loadFloat(state.dtype, state.data, *position)));
+    default:
+      return frame.set(value, loadInteger(state.dtype, state.data, *position));
     }
   }
 
 private:
   // Zero has the same bits in every kind.
   void setZero(Frame &frame) const { frame.slots[value] = 0; }
-  void setFill(Frame &frame) const {
-    frame.slots[value] = fill == noSlot ? 0 : frame.slots[fill];
-  }
+  void setFill(Frame &frame) const { frame.slots[value] = fill == noSlot ? 0 : frame.slots[fill]; }
 };
 
 class WriteNode final : public AccessNode {
@@ -214,6 +213,14 @@ private:
 };
 } // namespace
 
+void Compiler::rejectInput(unsigned tensor, Location location) {
+  if (!frame.tensors[tensor].isInput)
+    return;
+  frame.report(location, InterpreterError::Invalid,
+               "write to '" + frame.tensors[tensor].name + "', an input");
+  failed = true;
+}
+
 bool Compiler::compileAccess(Operation *op, Code &nodes) {
   Location loc = op->getLoc();
   auto fillIn = [&](auto access, AccessNode &node) {
@@ -231,15 +238,15 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
       .Case([&](tgl::IndexOp index) {
         IndexCode code = indexCode(index.getExpr(), index.getIndices(), loc);
         Slot out = slotOf(index.getResult());
-        nodes.push_back(makeNode(
-            loc, [=](Frame &f, const Node *node) { f.slots[out] = code.eval(f, node); }));
+        nodes.push_back(
+            makeNode(loc, [=](Frame &f, const Node *node) { f.slots[out] = code.eval(f, node); }));
         return true;
       })
       .Case([&](tgl::TempOp temp) {
         unsigned id = newTensor(temp.getName(), cast<tgl::TglTensorType>(temp.getType()), loc);
         bindTensor(temp.getTensor(), id);
-        nodes.push_back(makeNode(
-            loc, [=](Frame &f, const Node *node) { f.allocate(node, f.tensors[id]); }));
+        nodes.push_back(
+            makeNode(loc, [=](Frame &f, const Node *node) { f.allocate(node, f.tensors[id]); }));
         return true;
       })
       .Case([&](tgl::ReadOp read) {
@@ -262,20 +269,8 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
         node->add = write.getAdd();
         node->value = slotOf(write.getValue());
         node->kind = kindOf(write.getValue().getType());
-        if (frame.tensors[node->tensor].isInput) {
-          frame.report(loc, InterpreterError::Invalid,
-                       "write to '" + frame.tensors[node->tensor].name + "', an input");
-          failed = true;
-        }
+        rejectInput(node->tensor, loc);
         nodes.push_back(std::move(node));
-        return true;
-      })
-      .Case([&](tgl::SortOp sort) {
-        llvm::SmallVector<IndexCode, 4> subscripts;
-        for (Attribute subscript : sort.getSubscripts())
-          subscripts.push_back(indexCode(subscript, sort.getIndices(), loc));
-        nodes.push_back(makeSort(loc, tensorOf(sort.getValues()), tensorOf(sort.getPositions()),
-                                 std::move(subscripts), sort.getDescending()));
         return true;
       })
       .Default([](Operation *) { return false; });

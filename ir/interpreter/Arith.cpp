@@ -17,9 +17,12 @@ using namespace tegula::interp;
 /// A value of this kind, as it is kept: the low bits, sign-extended (i1: 0 or 1).
 static int64_t keep(Kind kind, int64_t value) {
   switch (kind) {
-  case Kind::I1: return value & 1;
-  case Kind::I32: return int32_t(value);
-  default: return value;
+  case Kind::I1:
+    return value & 1;
+  case Kind::I32:
+    return int32_t(value);
+  default:
+    return value;
   }
 }
 
@@ -31,7 +34,8 @@ static int64_t asSigned(Kind kind, int64_t value) { return kind == Kind::I1 ? -v
 
 template <typename T, typename Fn>
 static std::unique_ptr<Node> unaryNode(Location loc, Slot in, Slot out, Fn fn) {
-  return makeNode(loc, [=](Frame &frame, const Node *) { frame.set(out, T(fn(frame.get<T>(in)))); });
+  return makeNode(loc,
+                  [=](Frame &frame, const Node *) { frame.set(out, T(fn(frame.get<T>(in)))); });
 }
 
 namespace {
@@ -54,8 +58,11 @@ struct ArithEmitter {
   template <typename Fn> bool floats(Fn fn) const {
     Slot a = in(0), b = in(1), r = out();
     if (kind(op->getResult(0)) == Kind::F64)
-      return add([=](Frame &f, const Node *) { f.set(r, double(fn(f.get<double>(a), f.get<double>(b)))); });
-    return add([=](Frame &f, const Node *) { f.set(r, float(fn(f.get<float>(a), f.get<float>(b)))); });
+      return add([=](Frame &f, const Node *) {
+        f.set(r, double(fn(f.get<double>(a), f.get<double>(b))));
+      });
+    return add(
+        [=](Frame &f, const Node *) { f.set(r, float(fn(f.get<float>(a), f.get<float>(b)))); });
   }
 
   /// `fn` on two integers as they are kept; the result wraps.
@@ -112,22 +119,38 @@ struct ArithEmitter {
     auto no = [](T, T) { return false; };
     auto yes = [](T, T) { return true; };
     switch (predicate) {
-    case P::AlwaysFalse: return with(false, no);
-    case P::OEQ: return with(false, eq);
-    case P::OGT: return with(false, gt);
-    case P::OGE: return with(false, ge);
-    case P::OLT: return with(false, lt);
-    case P::OLE: return with(false, le);
-    case P::ONE: return with(false, ne);
-    case P::ORD: return with(false, yes);
-    case P::UEQ: return with(true, eq);
-    case P::UGT: return with(true, gt);
-    case P::UGE: return with(true, ge);
-    case P::ULT: return with(true, lt);
-    case P::ULE: return with(true, le);
-    case P::UNE: return with(true, ne);
-    case P::UNO: return with(true, no);
-    case P::AlwaysTrue: return with(true, yes);
+    case P::AlwaysFalse:
+      return with(false, no);
+    case P::OEQ:
+      return with(false, eq);
+    case P::OGT:
+      return with(false, gt);
+    case P::OGE:
+      return with(false, ge);
+    case P::OLT:
+      return with(false, lt);
+    case P::OLE:
+      return with(false, le);
+    case P::ONE:
+      return with(false, ne);
+    case P::ORD:
+      return with(false, yes);
+    case P::UEQ:
+      return with(true, eq);
+    case P::UGT:
+      return with(true, gt);
+    case P::UGE:
+      return with(true, ge);
+    case P::ULT:
+      return with(true, lt);
+    case P::ULE:
+      return with(true, le);
+    case P::UNE:
+      return with(true, ne);
+    case P::UNO:
+      return with(true, no);
+    case P::AlwaysTrue:
+      return with(true, yes);
     }
     return false;
   }
@@ -140,16 +163,36 @@ struct ArithEmitter {
       uint64_t ux = asUnsigned(width, f.slots[a]), uy = asUnsigned(width, f.slots[b]);
       bool result = false;
       switch (predicate) {
-      case arith::CmpIPredicate::eq: result = x == y; break;
-      case arith::CmpIPredicate::ne: result = x != y; break;
-      case arith::CmpIPredicate::slt: result = x < y; break;
-      case arith::CmpIPredicate::sle: result = x <= y; break;
-      case arith::CmpIPredicate::sgt: result = x > y; break;
-      case arith::CmpIPredicate::sge: result = x >= y; break;
-      case arith::CmpIPredicate::ult: result = ux < uy; break;
-      case arith::CmpIPredicate::ule: result = ux <= uy; break;
-      case arith::CmpIPredicate::ugt: result = ux > uy; break;
-      case arith::CmpIPredicate::uge: result = ux >= uy; break;
+      case arith::CmpIPredicate::eq:
+        result = x == y;
+        break;
+      case arith::CmpIPredicate::ne:
+        result = x != y;
+        break;
+      case arith::CmpIPredicate::slt:
+        result = x < y;
+        break;
+      case arith::CmpIPredicate::sle:
+        result = x <= y;
+        break;
+      case arith::CmpIPredicate::sgt:
+        result = x > y;
+        break;
+      case arith::CmpIPredicate::sge:
+        result = x >= y;
+        break;
+      case arith::CmpIPredicate::ult:
+        result = ux < uy;
+        break;
+      case arith::CmpIPredicate::ule:
+        result = ux <= uy;
+        break;
+      case arith::CmpIPredicate::ugt:
+        result = ux > uy;
+        break;
+      case arith::CmpIPredicate::uge:
+        result = ux >= uy;
+        break;
       }
       f.set(r, int64_t(result));
     });
@@ -207,16 +250,16 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
           [&](auto) { return emit.floats([](auto a, auto b) { return std::fmod(a, b); }); })
       .Case<arith::MaximumFOp>([&](auto) {
         return emit.floats([](auto a, auto b) {
-          return std::isnan(a) || std::isnan(b) ? a + b : std::signbit(a) != std::signbit(b)
-                                                              ? (std::signbit(a) ? b : a)
-                                                              : std::max(a, b);
+          return std::isnan(a) || std::isnan(b)       ? a + b
+                 : std::signbit(a) != std::signbit(b) ? (std::signbit(a) ? b : a)
+                                                      : std::max(a, b);
         });
       })
       .Case<arith::MinimumFOp>([&](auto) {
         return emit.floats([](auto a, auto b) {
-          return std::isnan(a) || std::isnan(b) ? a + b : std::signbit(a) != std::signbit(b)
-                                                              ? (std::signbit(a) ? a : b)
-                                                              : std::min(a, b);
+          return std::isnan(a) || std::isnan(b)       ? a + b
+                 : std::signbit(a) != std::signbit(b) ? (std::signbit(a) ? a : b)
+                                                      : std::min(a, b);
         });
       })
       .Case<arith::MaxNumFOp>(
@@ -236,19 +279,26 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
                    : emit.compareFloats<float>(cmp.getPredicate());
       })
       // Integers.
-      .Case<arith::AddIOp>([&](auto) { return emit.integers([](auto a, auto b) { return a + b; }); })
-      .Case<arith::SubIOp>([&](auto) { return emit.integers([](auto a, auto b) { return a - b; }); })
-      .Case<arith::MulIOp>([&](auto) { return emit.integers([](auto a, auto b) { return a * b; }); })
-      .Case<arith::AndIOp>([&](auto) { return emit.integers([](auto a, auto b) { return a & b; }); })
+      .Case<arith::AddIOp>(
+          [&](auto) { return emit.integers([](auto a, auto b) { return a + b; }); })
+      .Case<arith::SubIOp>(
+          [&](auto) { return emit.integers([](auto a, auto b) { return a - b; }); })
+      .Case<arith::MulIOp>(
+          [&](auto) { return emit.integers([](auto a, auto b) { return a * b; }); })
+      .Case<arith::AndIOp>(
+          [&](auto) { return emit.integers([](auto a, auto b) { return a & b; }); })
       .Case<arith::OrIOp>([&](auto) { return emit.integers([](auto a, auto b) { return a | b; }); })
-      .Case<arith::XOrIOp>([&](auto) { return emit.integers([](auto a, auto b) { return a ^ b; }); })
+      .Case<arith::XOrIOp>(
+          [&](auto) { return emit.integers([](auto a, auto b) { return a ^ b; }); })
       .Case<arith::MaxSIOp>([&](auto) {
         Kind kind = kindOf(op->getResult(0).getType());
-        return emit.integers([=](int64_t a, int64_t b) { return asSigned(kind, a) > asSigned(kind, b) ? a : b; });
+        return emit.integers(
+            [=](int64_t a, int64_t b) { return asSigned(kind, a) > asSigned(kind, b) ? a : b; });
       })
       .Case<arith::MinSIOp>([&](auto) {
         Kind kind = kindOf(op->getResult(0).getType());
-        return emit.integers([=](int64_t a, int64_t b) { return asSigned(kind, a) < asSigned(kind, b) ? a : b; });
+        return emit.integers(
+            [=](int64_t a, int64_t b) { return asSigned(kind, a) < asSigned(kind, b) ? a : b; });
       })
       .Case<arith::MaxUIOp>([&](auto) {
         return emit.integers([](uint64_t a, uint64_t b) { return std::max(a, b); });
@@ -262,28 +312,26 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
       })
       .Case<arith::ShRUIOp>([&](auto) {
         Kind kind = kindOf(op->getResult(0).getType());
-        return emit.integers([=](int64_t a, uint64_t b) {
-          return shifts(kind, b) ? asUnsigned(kind, a) >> b : 0;
-        });
+        return emit.integers(
+            [=](int64_t a, uint64_t b) { return shifts(kind, b) ? asUnsigned(kind, a) >> b : 0; });
       })
       .Case<arith::ShRSIOp>([&](auto) {
         Kind kind = kindOf(op->getResult(0).getType());
-        return emit.integers(
-            [=](int64_t a, uint64_t b) { return shifts(kind, b) ? a >> b : int64_t(a < 0 ? -1 : 0); });
+        return emit.integers([=](int64_t a, uint64_t b) {
+          return shifts(kind, b) ? a >> b : int64_t(a < 0 ? -1 : 0);
+        });
       })
       .Case<arith::DivSIOp>(
           [&](auto) { return emit.division([](auto a, auto b) { return a / b; }); })
       .Case<arith::RemSIOp>(
           [&](auto) { return emit.division([](auto a, auto b) { return a % b; }); })
       .Case<arith::FloorDivSIOp>([&](auto) {
-        return emit.division([](auto a, auto b) {
-          return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-        });
+        return emit.division(
+            [](auto a, auto b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); });
       })
       .Case<arith::CeilDivSIOp>([&](auto) {
-        return emit.division([](auto a, auto b) {
-          return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0);
-        });
+        return emit.division(
+            [](auto a, auto b) { return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0); });
       })
       .Case<arith::DivUIOp>(
           [&](auto) { return emit.unsignedDivision([](uint64_t a, uint64_t b) { return a / b; }); })
@@ -360,8 +408,7 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
             double value = from == Kind::F64 ? f.get<double>(a) : f.get<float>(a);
             return f.set(r, convertToInteger(value, target, nearest));
           }
-          f.set(r, target == DType::Bool ? int64_t(f.slots[a] != 0)
-                                         : saturate(f.slots[a], target));
+          f.set(r, target == DType::Bool ? int64_t(f.slots[a] != 0) : saturate(f.slots[a], target));
         });
       })
       .Case([&](tgl::RandomOp random) {

@@ -22,8 +22,8 @@ llvm::SmallVector<AxisCode> Compiler::axes(tgl::AxesOp op) {
   llvm::append_range(dims, op.getAxes());
   llvm::SmallVector<AxisCode> result;
   for (auto [axis, lo, hi] : llvm::zip_equal(op.getAxes(), op.getLows(), op.getHighs()))
-    result.push_back({slotOf(axis), indexCode(lo, dims, op.getLoc()),
-                      indexCode(hi, dims, op.getLoc())});
+    result.push_back(
+        {slotOf(axis), indexCode(lo, dims, op.getLoc()), indexCode(hi, dims, op.getLoc())});
   return result;
 }
 
@@ -91,8 +91,12 @@ public:
     ++count;
     switch (kind) {
     case ReduceKind::Sum:
-    case ReduceKind::Mean: sum += value; break;
-    case ReduceKind::Prod: sum *= value; break;
+    case ReduceKind::Mean:
+      sum += value;
+      break;
+    case ReduceKind::Prod:
+      sum *= value;
+      break;
     case ReduceKind::Max:
       if (count == 1 || wins(value > best, value, !std::signbit(value)))
         best = value;
@@ -119,7 +123,8 @@ public:
         sum += std::exp(Wide(value) - mean);
       }
       break;
-    default: break;
+    default:
+      break;
     }
   }
 
@@ -127,16 +132,20 @@ public:
     constexpr T infinity = std::numeric_limits<T>::infinity();
     constexpr T nan = std::numeric_limits<T>::quiet_NaN();
     switch (kind) {
-    case ReduceKind::Max: return count ? best : -infinity;
-    case ReduceKind::Min: return count ? best : infinity;
-    case ReduceKind::Mean: return count ? T(sum / Wide(count)) : nan;
+    case ReduceKind::Max:
+      return count ? best : -infinity;
+    case ReduceKind::Min:
+      return count ? best : infinity;
+    case ReduceKind::Mean:
+      return count ? T(sum / Wide(count)) : nan;
     case ReduceKind::Var:
       return count > (unbiased ? 1u : 0u) ? T(sum / Wide(count - (unbiased ? 1 : 0))) : nan;
     case ReduceKind::LogSumExp:
       if (count == 0)
         return -infinity;
       return std::isinf(mean) || std::isnan(mean) ? T(mean) : T(mean + std::log(sum));
-    default: return T(sum);
+    default:
+      return T(sum);
     }
   }
 
@@ -199,11 +208,15 @@ private:
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin:
       switch (type) {
-      case Kind::F64: return winner<double>(frame);
-      case Kind::F32: return winner<float>(frame);
-      default: return winner<int64_t>(frame);
+      case Kind::F64:
+        return winner<double>(frame);
+      case Kind::F32:
+        return winner<float>(frame);
+      default:
+        return winner<int64_t>(frame);
       }
-    default: break;
+    default:
+      break;
     }
     if (type == Kind::F64)
       return floats<double, long double>(frame);
@@ -267,7 +280,8 @@ private:
       }
     });
     if (place < 0) {
-      frame.report(this, InterpreterError::Arithmetic, "the place of a winner among none is wanted");
+      frame.report(this, InterpreterError::Arithmetic,
+                   "the place of a winner among none is wanted");
       place = 0;
     }
     frame.slots[result] = place;
@@ -284,10 +298,13 @@ public:
     ++frame.clock;
     frame.levels.push_back({frame.clock, frame.clock});
     size_t depth = frame.levels.size() - 1;
-    forPoints(frame, this, axes, [&] {
-      frame.levels[depth].point = ++frame.clock;
-      frame.run(body);
-    }, frame.options.reversePoints);
+    forPoints(
+        frame, this, axes,
+        [&] {
+          frame.levels[depth].point = ++frame.clock;
+          frame.run(body);
+        },
+        frame.options.reversePoints);
     frame.levels.pop_back();
     // What comes after is later than the last point.
     ++frame.clock;
@@ -383,8 +400,8 @@ bool Compiler::compileAxes(Operation *op, Code &nodes) {
         auto node = std::make_unique<LoopNode>(loc);
         node->var = slotOf(loop.getTileLow());
         node->tileEnd = slotOf(loop.getTileHigh());
-        node->tile = frame.options.tileSize ? frame.options.tileSize
-                                            : int64_t(loop.getSize().value_or(1));
+        node->tile =
+            frame.options.tileSize ? frame.options.tileSize : int64_t(loop.getSize().value_or(1));
         fillLoop(loop, *node);
         nodes.push_back(std::move(node));
         return true;

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A kernel is first turned into a tree of nodes, in which every value is a numbered slot, sizes are
-// numbers, and calls are expanded; then the nodes run. That is some twenty times faster than walking the
-// IR, and makes the oracle fit for real shapes.
+// numbers, and calls are expanded; then the nodes run. That is some twenty times faster than
+// walking the IR, and makes the oracle fit for real shapes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_IR_INTERPRETER_IMPL_H
@@ -146,10 +146,6 @@ struct AxisCode {
   IndexCode lo, hi;
 };
 
-/// Sorts a row of tensor `values`, and that of `positions` with it.
-std::unique_ptr<Node> makeSort(mlir::Location location, unsigned values, unsigned positions,
-                               llvm::SmallVector<IndexCode, 4> subscripts, bool descending);
-
 /// How a value is held.
 enum class Kind { I1, I32, I64, F32, F64 };
 
@@ -183,6 +179,8 @@ private:
   llvm::SmallVector<AxisCode> axes(tgl::AxesOp op);
   MemoKey memoKey(mlir::Operation *op, mlir::ValueRange operands);
   bool variesLessThanItsPlace(mlir::Operation *op);
+  /// Reports a write to an input.
+  void rejectInput(unsigned tensor, mlir::Location location);
 
   // One for each group of ops; false where the op is none of the group.
   bool compileOp(mlir::Operation *op, Code &nodes);
@@ -191,6 +189,7 @@ private:
   bool compileAccess(mlir::Operation *op, Code &nodes);
   bool compileAxes(mlir::Operation *op, Code &nodes);
   bool compileScan(mlir::Operation *op, Code &nodes);
+  bool compileSort(mlir::Operation *op, Code &nodes);
   bool compileCall(tgl::CallOp call, Code &nodes);
 
   Frame &frame;

@@ -17,10 +17,10 @@ using namespace tegula::interp;
 template <typename Fn>
 static std::unique_ptr<Node> function(Location loc, bool isDouble, Slot in, Slot out, Fn fn) {
   if (isDouble)
-    return makeNode(loc, [=](Frame &f, const Node *) { f.set(out, double(fn(f.get<double>(in)))); });
-  return makeNode(loc, [=](Frame &f, const Node *) {
-    f.set(out, float(fn(double(f.get<float>(in)))));
-  });
+    return makeNode(loc,
+                    [=](Frame &f, const Node *) { f.set(out, double(fn(f.get<double>(in)))); });
+  return makeNode(loc,
+                  [=](Frame &f, const Node *) { f.set(out, float(fn(double(f.get<float>(in))))); });
 }
 
 template <typename Fn>

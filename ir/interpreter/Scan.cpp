@@ -1,4 +1,4 @@
-//===- Scan.cpp - Scans, softmax and sorting -------------------------------------===//
+//===- Scan.cpp - Scans, softmax and sorted sequences ----------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,18 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op gives one position; the whole sequence is computed once and kept, since its neighbours will ask
-// for theirs.
+// An op gives one position; the whole sequence is computed once and kept, since its neighbours will
+// ask for theirs.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/TglUtils.h"
 #include "ir/interpreter/Impl.h"
+#include "ir/interpreter/Order.h"
 #include "ir/interpreter/Points.h"
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 
 using namespace mlir;
 using namespace tegula;
@@ -25,10 +24,11 @@ using namespace tegula::interp;
 using tgl::ScanKind;
 
 namespace {
-/// A scanned sequence: the results (bits as in a slot) in order of the points, and where each point is.
+/// A scanned sequence: the results (bits as in a slot) in order of the points, and where each point
+/// is.
 struct Sequence {
   std::vector<int64_t> results;
-  int64_t low = 0;                                   // one axis: results[k - low]
+  int64_t low = 0;                                        // one axis: results[k - low]
   std::map<llvm::SmallVector<int64_t, 2>, size_t> places; // several axes
 };
 
@@ -37,35 +37,16 @@ struct Options {
   bool reverse = false, exclusive = false, descending = false;
 };
 
-template <typename T> bool isNaN(T value) {
-  if constexpr (std::is_floating_point_v<T>)
-    return std::isnan(value);
-  return false;
-}
-
-/// Where the elements of the sequence stand when it is sorted, equal ones in their order; nan is the
-/// largest.
-template <typename T>
-std::vector<size_t> sortedOrder(llvm::ArrayRef<T> values, bool descending) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  auto less = [](T a, T b) { return isNaN(b) ? !isNaN(a) : a < b; };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    if (descending ? less(values[b], values[a]) : less(values[a], values[b]))
-      return true;
-    if (descending ? less(values[a], values[b]) : less(values[b], values[a]))
-      return false;
-    return a < b;
-  });
-  return order;
-}
-
 template <typename T, typename Wide> T neutral(ScanKind kind) {
   switch (kind) {
-  case ScanKind::CumProd: return T(1);
-  case ScanKind::CumMax: return -std::numeric_limits<T>::infinity();
-  case ScanKind::CumMin: return std::numeric_limits<T>::infinity();
-  default: return T(0);
+  case ScanKind::CumProd:
+    return T(1);
+  case ScanKind::CumMax:
+    return -std::numeric_limits<T>::infinity();
+  case ScanKind::CumMin:
+    return std::numeric_limits<T>::infinity();
+  default:
+    return T(0);
   }
 }
 
@@ -79,8 +60,10 @@ template <typename Wide> Wide combine(ScanKind kind, Wide sum, Wide value) {
     if constexpr (std::is_integral_v<Wide>)
       return Wide(uint64_t(sum) * uint64_t(value));
     return sum * value;
-  case ScanKind::CumMax: return isNaN(sum) || sum > value ? sum : value;
-  default: return isNaN(sum) || sum < value ? sum : value;
+  case ScanKind::CumMax:
+    return isNaN(sum) || sum > value ? sum : value;
+  default:
+    return isNaN(sum) || sum < value ? sum : value;
   }
 }
 
@@ -103,8 +86,7 @@ std::vector<T> cumulative(const Options &options, llvm::ArrayRef<T> values) {
   return results;
 }
 
-template <typename T, typename Wide>
-std::vector<T> softmax(bool isLog, llvm::ArrayRef<T> values) {
+template <typename T, typename Wide> std::vector<T> softmax(bool isLog, llvm::ArrayRef<T> values) {
   std::vector<T> results(values.size());
   Wide largest = -std::numeric_limits<Wide>::infinity(), sum = 0;
   for (T value : values)
@@ -197,9 +179,15 @@ private:
       values.push_back(frame.slots[yields[isRecurrence ? 1 : 0]]);
     });
     switch (type) {
-    case Kind::F64: scan<double, long double>(frame, values, factors, sequence); break;
-    case Kind::F32: scan<float, double>(frame, values, factors, sequence); break;
-    default: scan<int64_t, int64_t>(frame, values, factors, sequence); break;
+    case Kind::F64:
+      scan<double, long double>(frame, values, factors, sequence);
+      break;
+    case Kind::F32:
+      scan<float, double>(frame, values, factors, sequence);
+      break;
+    default:
+      scan<int64_t, int64_t>(frame, values, factors, sequence);
+      break;
     }
     return sequence;
   }
@@ -242,8 +230,9 @@ private:
       break;
     case ScanKind::Recurrence:
       if constexpr (std::is_floating_point_v<T>)
-        results = recurrence<T, Wide>(options.reverse, init == noSlot ? Wide(0) : frame.get<T>(init),
-                                      decode<T>(factorBits), values);
+        results =
+            recurrence<T, Wide>(options.reverse, init == noSlot ? Wide(0) : frame.get<T>(init),
+                                decode<T>(factorBits), values);
       break;
     case ScanKind::Sort:
     case ScanKind::TopKValue:
@@ -271,77 +260,7 @@ private:
 };
 } // namespace
 
-namespace {
-/// `tgl.sort`: a row of values and the row of positions that moves along.
-class SortNode final : public Node {
-public:
-  using Node::Node;
-  unsigned values = 0, positions = 0;
-  llvm::SmallVector<IndexCode> row;
-  bool descending = false;
-
-  void run(Frame &frame) const override {
-    TensorState &keys = frame.tensors[values], &places = frame.tensors[positions];
-    llvm::SmallVector<int64_t, 6> at;
-    for (const IndexCode &code : row)
-      at.push_back(code.eval(frame, this));
-    at.push_back(0);
-    for (auto [subscript, dim] : llvm::zip_equal(llvm::ArrayRef(at).drop_back(), llvm::ArrayRef(keys.shape).drop_back()))
-      if (subscript < 0 || subscript >= dim)
-        return frame.report(this, InterpreterError::OutOfBounds,
-                            Frame::describe(keys, at) + " is outside the tensor");
-    if (isFloat(keys.dtype))
-      sort<double>(frame, keys, places, at, loadFloat, storeFloat);
-    else
-      sort<int64_t>(frame, keys, places, at, loadInteger, storeInteger);
-  }
-
-private:
-  template <typename T>
-  void sort(Frame &frame, TensorState &keys, TensorState &places,
-            llvm::SmallVectorImpl<int64_t> &at, T (*load)(DType, const void *, int64_t),
-            void (*store)(DType, void *, int64_t, T)) const {
-    int64_t count = keys.shape.back();
-    std::vector<T> elements;
-    std::vector<int64_t> moved;
-    int64_t keyRow = start(keys, at), placeRow = start(places, at);
-    for (at.back() = 0; at.back() < count; ++at.back()) {
-      if (!frame.checkRead(this, keys, keyRow + at.back(), at) ||
-          !frame.checkRead(this, places, placeRow + at.back(), at))
-        return;
-      elements.push_back(load(keys.dtype, keys.data, keyRow + at.back()));
-      moved.push_back(loadInteger(places.dtype, places.data, placeRow + at.back()));
-    }
-    std::vector<size_t> order = sortedOrder<T>(elements, descending);
-    for (at.back() = 0; at.back() < count; ++at.back()) {
-      frame.checkWrite(this, keys, keyRow + at.back(), at);
-      frame.checkWrite(this, places, placeRow + at.back(), at);
-      store(keys.dtype, keys.data, keyRow + at.back(), elements[order[at.back()]]);
-      storeInteger(places.dtype, places.data, placeRow + at.back(), moved[order[at.back()]]);
-    }
-  }
-
-  static int64_t start(const TensorState &tensor, llvm::ArrayRef<int64_t> at) {
-    int64_t position = 0;
-    for (auto [subscript, stride] :
-         llvm::zip_equal(at.drop_back(), llvm::ArrayRef(tensor.strides).drop_back()))
-      position += subscript * stride;
-    return position;
-  }
-};
-} // namespace
-
 bool Compiler::compileScan(Operation *op, Code &nodes) {
-  if (auto sort = dyn_cast<tgl::SortOp>(op)) {
-    auto node = std::make_unique<SortNode>(op->getLoc());
-    node->values = tensorOf(sort.getValues());
-    node->positions = tensorOf(sort.getPositions());
-    for (Attribute subscript : sort.getSubscripts())
-      node->row.push_back(indexCode(subscript, sort.getIndices(), op->getLoc()));
-    node->descending = sort.getDescending();
-    nodes.push_back(std::move(node));
-    return true;
-  }
   auto scan = dyn_cast<tgl::ScanOp>(op);
   if (!scan)
     return false;

@@ -1,4 +1,4 @@
-//===- Sort.cpp - Sorting a row in place -----------------------------------------===//
+//===- Sort.cpp - tgl.sort --------------------------------------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,86 +6,85 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/interpreter/Impl.h"
-#include <algorithm>
-#include <cmath>
+#include "ir/interpreter/Order.h"
 
+using namespace mlir;
 using namespace tegula;
 using namespace tegula::interp;
 
 namespace {
+/// `tgl.sort`: a row of values and the row of positions that moves along.
 class SortNode final : public Node {
 public:
-  SortNode(mlir::Location location, unsigned values, unsigned positions,
-           llvm::SmallVector<IndexCode, 4> subscripts, bool descending)
-      : Node(location), values(values), positions(positions), subscripts(std::move(subscripts)),
-        descending(descending) {}
+  using Node::Node;
+  unsigned values = 0, positions = 0;
+  llvm::SmallVector<IndexCode> row;
+  bool descending = false;
 
   void run(Frame &frame) const override {
     TensorState &keys = frame.tensors[values], &places = frame.tensors[positions];
-    int64_t start = 0, placesStart = 0;
     llvm::SmallVector<int64_t, 6> at;
-    for (auto [k, code] : llvm::enumerate(subscripts)) {
+    for (const IndexCode &code : row)
       at.push_back(code.eval(frame, this));
-      if (at.back() < 0 || at.back() >= keys.shape[k])
+    at.push_back(0);
+    for (auto [subscript, dim] :
+         llvm::zip_equal(llvm::ArrayRef(at).drop_back(), llvm::ArrayRef(keys.shape).drop_back()))
+      if (subscript < 0 || subscript >= dim)
         return frame.report(this, InterpreterError::OutOfBounds,
-                            "row " + Frame::describe(keys, at) + " is outside the tensor");
-      start += at.back() * keys.strides[k];
-      placesStart += at.back() * places.strides[k];
-    }
-    int64_t count = keys.shape.back();
-    for (int64_t n = 0; n < count; ++n)
-      if (keys.stamps[start + n] / 2 < keys.born || places.stamps[placesStart + n] / 2 < places.born)
-        return frame.report(this, InterpreterError::Undefined,
-                            "row " + Frame::describe(keys, at) +
-                                " is sorted before anything has defined all of it");
+                            Frame::describe(keys, at) + " is outside the tensor");
     if (isFloat(keys.dtype))
-      sort<double>(frame, keys, places, start, placesStart, count, loadFloat, storeFloat);
+      sort<double>(frame, keys, places, at, loadFloat, storeFloat);
     else
-      sort<int64_t>(frame, keys, places, start, placesStart, count, loadInteger, storeInteger);
-    ++keys.version;
-    ++places.version;
+      sort<int64_t>(frame, keys, places, at, loadInteger, storeInteger);
   }
 
 private:
-  template <typename T, typename Load, typename Store>
-  void sort(Frame &frame, TensorState &keys, TensorState &places, int64_t start, int64_t placesStart,
-            int64_t count, Load load, Store store) const {
-    struct Element {
-      T key;
-      int64_t place, order;
-    };
-    std::vector<Element> row;
-    for (int64_t n = 0; n < count; ++n)
-      row.push_back({load(keys.dtype, keys.data, start + n),
-                     loadInteger(places.dtype, places.data, placesStart + n), n});
-    // nan is the largest.
-    auto less = [](T a, T b) {
-      if constexpr (std::is_floating_point_v<T>)
-        if (std::isnan(b))
-          return !std::isnan(a);
-      return a < b;
-    };
-    std::sort(row.begin(), row.end(), [&](const Element &a, const Element &b) {
-      if (descending ? less(b.key, a.key) : less(a.key, b.key))
-        return true;
-      if (descending ? less(a.key, b.key) : less(b.key, a.key))
-        return false;
-      return a.order < b.order;
-    });
-    for (int64_t n = 0; n < count; ++n) {
-      store(keys.dtype, keys.data, start + n, row[n].key);
-      storeInteger(places.dtype, places.data, placesStart + n, row[n].place);
-      keys.stamps[start + n] = places.stamps[placesStart + n] = frame.clock * 2;
+  template <typename T>
+  void sort(Frame &frame, TensorState &keys, TensorState &places,
+            llvm::SmallVectorImpl<int64_t> &at, T (*load)(DType, const void *, int64_t),
+            void (*store)(DType, void *, int64_t, T)) const {
+    int64_t count = keys.shape.back();
+    std::vector<T> elements;
+    std::vector<int64_t> moved;
+    int64_t keyRow = start(keys, at), placeRow = start(places, at);
+    for (at.back() = 0; at.back() < count; ++at.back()) {
+      if (!frame.checkRead(this, keys, keyRow + at.back(), at) ||
+          !frame.checkRead(this, places, placeRow + at.back(), at))
+        return;
+      elements.push_back(load(keys.dtype, keys.data, keyRow + at.back()));
+      moved.push_back(loadInteger(places.dtype, places.data, placeRow + at.back()));
+    }
+    std::vector<size_t> order = sortedOrder<T>(elements, descending);
+    for (at.back() = 0; at.back() < count; ++at.back()) {
+      frame.checkWrite(this, keys, keyRow + at.back(), at);
+      frame.checkWrite(this, places, placeRow + at.back(), at);
+      store(keys.dtype, keys.data, keyRow + at.back(), elements[order[at.back()]]);
+      storeInteger(places.dtype, places.data, placeRow + at.back(), moved[order[at.back()]]);
     }
   }
 
-  unsigned values, positions;
-  llvm::SmallVector<IndexCode, 4> subscripts;
-  bool descending;
+  static int64_t start(const TensorState &tensor, llvm::ArrayRef<int64_t> at) {
+    int64_t position = 0;
+    for (auto [subscript, stride] :
+         llvm::zip_equal(at.drop_back(), llvm::ArrayRef(tensor.strides).drop_back()))
+      position += subscript * stride;
+    return position;
+  }
 };
 } // namespace
 
-std::unique_ptr<Node> interp::makeSort(mlir::Location location, unsigned values, unsigned positions,
-                                       llvm::SmallVector<IndexCode, 4> subscripts, bool descending) {
-  return std::make_unique<SortNode>(location, values, positions, std::move(subscripts), descending);
+bool Compiler::compileSort(Operation *op, Code &nodes) {
+  auto sort = dyn_cast<tgl::SortOp>(op);
+  if (!sort)
+    return false;
+  auto node = std::make_unique<SortNode>(op->getLoc());
+  node->values = tensorOf(sort.getValues());
+  node->positions = tensorOf(sort.getPositions());
+  for (Attribute subscript : sort.getSubscripts())
+    node->row.push_back(indexCode(subscript, sort.getIndices(), op->getLoc()));
+  node->descending = sort.getDescending();
+  for (unsigned tensor : {node->values, node->positions})
+    rejectInput(tensor, op->getLoc());
+  nodes.push_back(std::move(node));
+  return true;
 }

@@ -6,14 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs a kernel on made-up data and prints its outputs, or holds them against those of another file:
+// Runs a kernel on made-up data and prints its outputs, or holds them against those of another
+// file:
 //
 //   tegula-opt k.mlir --tgl-fuse | tegula-interpret - -d M=5,N=7 --against=k.mlir
 //
-// is what a pass must survive. Data are small integers unless `--data=normal`, so that sums are exact in
-// any order and results must agree bit for bit.
+// is what a pass must survive. Data are small integers unless `--data=normal`, so that sums are
+// exact in any order and results must agree bit for bit.
 //
-// Exit codes: 0 fine, 1 a wrong access or another result, 2 the call, sizes or file do not fit the kernel.
+// Exit codes: 0 fine, 1 a wrong access or another result, 2 the call, sizes or file do not fit the
+// kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Interpreter.h"
@@ -32,7 +34,8 @@ using namespace tegula;
 namespace cl = llvm::cl;
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::init("-"), cl::desc("<file.mlir>"));
-static cl::opt<std::string> kernelName("kernel", cl::desc("kernel to run (else the last public one)"));
+static cl::opt<std::string> kernelName("kernel",
+                                       cl::desc("kernel to run (else the last public one)"));
 static cl::list<std::string> sizeTexts("d", cl::CommaSeparated, cl::desc("sizes: M=4,N=5"));
 static cl::list<std::string> scalarTexts("s", cl::CommaSeparated, cl::desc("scalars: alpha=0.5"));
 static cl::opt<std::string> against("against", cl::desc("file whose outputs these must equal"));

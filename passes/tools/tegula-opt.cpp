@@ -22,7 +22,8 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   auto counters = std::make_shared<tegula::Counters>();
   tegula::registerTegulaPasses(counters);
-  llvm::cl::opt<bool> printCounters("tgl-counters", llvm::cl::desc("Print what the passes counted"));
+  llvm::cl::opt<bool> printCounters("tgl-counters",
+                                    llvm::cl::desc("Print what the passes counted"));
   mlir::LogicalResult result =
       mlir::MlirOptMain(argc, argv, "Tegula's optimiser driver\n", registry);
   if (printCounters)

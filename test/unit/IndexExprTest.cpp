@@ -84,8 +84,8 @@ TEST(IndexExpr, OverflowIsSticky) {
   EXPECT_EQ(parse("overflow"), big + 1);
   EXPECT_NE(big + 1, IndexExpr(0));
   EXPECT_FALSE(evaluate(big * IndexExpr::dim(0), {2}));
-  EXPECT_EQ(evaluate(parse("4611686018427387904*d0 - 4611686018427387904*d1"), {3, 2}),
-            int64_t(1) << 62);
+  EXPECT_EQ(evaluate(parse("4611686018427387904*d0 - 4611686018427387904*d1"), {3, 2}), int64_t(1)
+                                                                                            << 62);
   IndexExpr wide = 0;
   for (int i = 0; i < 100; ++i)
     wide = wide + IndexExpr::dim(i);
@@ -159,17 +159,25 @@ struct Generator {
       return fn(*x, *y);
     };
     switch (pick(0, 7)) {
-    case 0: return {a + b, both([](int64_t p, int64_t q) { return p + q; })};
-    case 1: return {a - b, both([](int64_t p, int64_t q) { return p - q; })};
-    case 2: return {a * b, both([](int64_t p, int64_t q) { return p * q; })};
-    case 3: return {IndexExpr::min(a, b), both([](int64_t p, int64_t q) { return std::min(p, q); })};
-    case 4: return {IndexExpr::max(a, b), both([](int64_t p, int64_t q) { return std::max(p, q); })};
+    case 0:
+      return {a + b, both([](int64_t p, int64_t q) { return p + q; })};
+    case 1:
+      return {a - b, both([](int64_t p, int64_t q) { return p - q; })};
+    case 2:
+      return {a * b, both([](int64_t p, int64_t q) { return p * q; })};
+    case 3:
+      return {IndexExpr::min(a, b), both([](int64_t p, int64_t q) { return std::min(p, q); })};
+    case 4:
+      return {IndexExpr::max(a, b), both([](int64_t p, int64_t q) { return std::max(p, q); })};
     case 5:
     case 6: {
       int64_t divisor = pick(1, 6);
-      auto floored = [&](int64_t p) { return p >= 0 ? p / divisor : -((-p + divisor - 1) / divisor); };
+      auto floored = [&](int64_t p) {
+        return p >= 0 ? p / divisor : -((-p + divisor - 1) / divisor);
+      };
       if (pick(0, 1))
-        return {IndexExpr::floorDiv(a, divisor), both([&](int64_t p, int64_t) { return floored(p); })};
+        return {IndexExpr::floorDiv(a, divisor),
+                both([&](int64_t p, int64_t) { return floored(p); })};
       return {IndexExpr::mod(a, divisor),
               both([&](int64_t p, int64_t) { return p - divisor * floored(p); })};
     }

@@ -154,7 +154,8 @@ TEST_F(TglUtils, AxesComeAndGo) {
   BlockArgument c = insertAxis(outer, 1, {"c", 0, ValueExpr(outer.getAxes()[0])});
   EXPECT_EQ(c.getArgNumber(), 1u);
   EXPECT_EQ(printed(outer), "tgl.parallel (%i = 0 to M, %c = 0 to %i) {");
-  EXPECT_EQ(printed(find<ScanOp>()).substr(5), "tgl.scan cumsum (%k = 0 to %i + 1) at [%i] -> f32 {");
+  EXPECT_EQ(printed(find<ScanOp>()).substr(5),
+            "tgl.scan cumsum (%k = 0 to %i + 1) at [%i] -> f32 {");
   // %b must not use %a any more before %a can go.
   setAxisRange(inner, 1, c, ValueExpr(outer.getAxes()[0]));
   eraseAxis(inner, 0);
@@ -177,7 +178,8 @@ TEST_F(TglUtils, UsesAreReplacedByExpressions) {
   Value i = outer.getAxes()[0], j = outer.getAxes()[1];
   replaceAllUsesWithExpr(builder, j, ValueExpr(i) * 3 + 1);
   EXPECT_TRUE(j.use_empty());
-  EXPECT_EQ(printed(find<ReadOp>()).substr(5), "tgl.read %x[%i, 4*%i + 1] : !tgl.tensor<[M, N], f32>");
+  EXPECT_EQ(printed(find<ReadOp>()).substr(5),
+            "tgl.read %x[%i, 4*%i + 1] : !tgl.tensor<[M, N], f32>");
   EXPECT_EQ(printed(find<ParallelOp>(1)), "tgl.parallel (%l = 3*%i + 1 to 6*%i + 2) {");
   EXPECT_EQ(getValueExpr(find<arith::IndexCastOp>().getIn()), ValueExpr(i) * 3 + 1);
 }
@@ -269,8 +271,8 @@ TEST_F(TglUtils, BuildersMakeWhatTheParserReads) {
   builder.setInsertionPointToEnd(&body);
   Location loc = builder.getUnknownLoc();
   IndexExpr m = IndexExpr::symbol("M"), n = IndexExpr::symbol("N");
-  auto parallel = ParallelOp::create(
-      builder, loc, llvm::ArrayRef<AxisSpec>{{"i", 0, m}, {"j", 0, n}}, "blocks");
+  auto parallel = ParallelOp::create(builder, loc,
+                                     llvm::ArrayRef<AxisSpec>{{"i", 0, m}, {"j", 0, n}}, "blocks");
   Value i = parallel.getBody().getArgument(0), j = parallel.getBody().getArgument(1);
   setAxisRange(cast<AxesOp>(parallel.getOperation()), 1, i, n);
   builder.setInsertionPointToEnd(&parallel.getBody().front());
@@ -288,18 +290,20 @@ TEST_F(TglUtils, BuildersMakeWhatTheParserReads) {
                   llvm::ArrayRef<ValueExpr>{i, ValueExpr(j) - i});
   for (Region *region : {&reduce.getBody(), &scan.getBody(), &loop.getBody(), &tiles.getBody()}) {
     builder.setInsertionPointToEnd(&region->front());
-    Value v = ReadOp::create(
-        builder, loc, body.getArgument(0),
-        llvm::ArrayRef<ValueExpr>{i, ValueExpr::floorDiv(region->getArgument(0), 2)}, zero, Value(),
-        {{region->getArgument(0), 2}});
+    Value v =
+        ReadOp::create(builder, loc, body.getArgument(0),
+                       llvm::ArrayRef<ValueExpr>{i, ValueExpr::floorDiv(region->getArgument(0), 2)},
+                       zero, Value(), {{region->getArgument(0), 2}});
     YieldOp::create(builder, loc, v);
   }
   ASSERT_TRUE(succeeded(mlir::verify(*module)));
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os);
-  EXPECT_NE(text.find("tgl.parallel (%i = 0 to M, %j = %i to N) attributes {mapping = \"blocks\"} {"),
-            std::string::npos) << text;
+  EXPECT_NE(
+      text.find("tgl.parallel (%i = 0 to M, %j = %i to N) attributes {mapping = \"blocks\"} {"),
+      std::string::npos)
+      << text;
   EXPECT_NE(text.find("tgl.reduce sum (%k = 0 to %j + 1) -> f32 {"), std::string::npos) << text;
   EXPECT_NE(text.find("tgl.scan cumsum (%l = 0 to N) at [%j] -> f32 {"), std::string::npos) << text;
   EXPECT_NE(text.find("tgl.for %r = 0 to %i reverse iter ("), std::string::npos) << text;
