@@ -23,9 +23,9 @@ using namespace mlir;
 
 namespace {
 // Points of the largest nest at the sizes tried, and steps of one interpretation.
-constexpr double maxWork = 4000;
+constexpr double maxWork = 1000;
 constexpr uint64_t maxSteps = 400000;
-constexpr unsigned sizesTried = 2, dataTried = 2;
+constexpr unsigned dataTried = 2; // at the first sizes
 
 //===----------------------------------------------------------------------===//
 // One statement as a program
@@ -254,45 +254,47 @@ SizeFacts factsOf(const Program &program) {
   return facts;
 }
 
-/// Small sizes at which the tile loops have several tiles, the longest loops first.
+/// Small sizes at which the tile loops have several tiles: once with long loops in few points, once
+/// with as many sizes as possible above 2, so that masks meet tiles in different ways.
 std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, const Slice &slice) {
   std::vector<IndexExpr> all;
   for (const Size &size : program.sizes)
     all.push_back(IndexExpr::symbol(size.name));
   SizeSampler sampler(facts, all);
-  std::vector<std::pair<int64_t, Sizes>> found;
-  for (unsigned i = 0; i < 60 && sampler.next(); ++i) {
+  std::optional<std::pair<double, Sizes>> longest, broadest;
+  for (unsigned i = 0; i < 150 && sampler.next(); ++i) {
     Sizes sizes;
-    double work = 1;
+    double work = 1, broad = 0;
     for (const auto &[name, value] : sampler.sizes()) {
       sizes[name] = value;
       work *= std::max<int64_t>(value, 1);
+      broad += value > 2;
     }
     bool good = work <= maxWork;
     for (const Tensor *tensor : llvm::concat<const Tensor *const>(program.inputs, program.outputs))
       for (const IndexExpr &dim : tensor->dims)
-        good &= valueOf(dim, sizes).value_or(-1) >= 0;
+        good &= valueOf(dim, sizes).value_or(0) > 0; // an empty tensor shows nothing
     if (!good)
       continue;
-    int64_t score = 0;
+    double extents = 0;
     for (const Stmt *loop : slice.loops) {
       std::optional<int64_t> lo = valueOf(loop->vars[0]->lo, sizes);
       std::optional<int64_t> hi = valueOf(loop->vars[0]->hi, sizes);
       int64_t extent = lo && hi ? *hi - *lo : 4;
-      // Beyond 7 there is nothing new: 2 and 3 leave a ragged tile there.
-      score += std::clamp<int64_t>(extent, 0, 7) * 8 - (extent > 1 && extent % 6 == 0);
+      // Beyond 7 there is nothing new: 2 and 3 leave ragged tiles there.
+      extents += std::clamp<int64_t>(extent, 0, 7) - 0.1 * (extent % 6 == 0);
     }
-    found.push_back({score * 8 - int64_t(std::log2(work)), std::move(sizes)});
+    auto offer = [&](auto &best, double score) {
+      if (!best || score > best->first)
+        best = {score, sizes};
+    };
+    offer(longest, 4 * extents - 3 * std::log2(work));
+    offer(broadest, 2 * extents + 6 * broad - std::log2(work));
   }
   std::vector<Sizes> result;
-  while (!found.empty() && result.size() < sizesTried) {
-    auto *best = found.data();
-    for (auto &candidate : found)
-      if (candidate.first > best->first)
-        best = &candidate;
-    result.push_back(std::move(best->second));
-    found.erase(found.begin() + (best - found.data()));
-  }
+  for (auto *best : {&longest, &broadest})
+    if (*best)
+      result.push_back((*best)->second);
   return result;
 }
 
@@ -521,7 +523,7 @@ bool TileChecker::check(const Slice &slice) {
 
   bool compared = false;
   for (const Sizes &sizes : tried)
-    for (unsigned data = 0; data < dataTried; ++data) {
+    for (unsigned data = 0; data < (&sizes == &tried.front() ? dataTried : 1); ++data) {
       std::optional<Run> expected = run(*reference, sizes, data);
       if (!expected)
         continue;
