@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Outline.h"
 #include "passes/Passes.h"
+#include "passes/SameValue.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -137,19 +138,28 @@ static void buildLoop(ScanOp scan, const Outline &where, const AxesTemp &temp) {
   YieldOp::create(body, loc, next);
 }
 
-/// `parallel (own axes, k) { v[own axes, k] = value; p[own axes, k] = k }` and a sort of both.
-static void buildSort(ScanOp scan, const Outline &where, const AxesTemp &values,
-                      const AxesTemp &positions) {
+namespace {
+/// A sorted sequence: `parallel (own axes, k) { v[own axes, k] = value; p[own axes, k] = k }` and a sort
+/// of the rows.
+struct SortedRows {
+  ParallelOp fill, sort;
+  AxesTemp values, positions;
+  bool descending;
+};
+} // namespace
+
+static SortedRows buildSort(ScanOp scan, const Outline &where, const AxesTemp &values,
+                            const AxesTemp &positions) {
   Location loc = scan.getLoc();
   Outline withAxis = where;
   withAxis.axes.push_back(scan.getAxes()[0]);
-  // What is cloned must not stand between the axes: it is cloned inside, at every element.
   auto [builder, map] = openStatement(withAxis, loc);
   SmallVector<Value> yielded = cloneSequence(builder, scan, map);
   WriteOp::create(builder, loc, yielded[0], values.tensor, values.subscriptsIn(map));
   Value position = map.lookup(scan.getAxes()[0]);
   Value integer = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), position);
   WriteOp::create(builder, loc, integer, positions.tensor, positions.subscriptsIn(map));
+  auto fill = cast<ParallelOp>(position.getParentBlock()->getParentOp());
 
   OpBuilder after(where.anchor);
   IRMapping sortMap;
@@ -160,18 +170,49 @@ static void buildSort(ScanOp scan, const Outline &where, const AxesTemp &values,
   bool descending = scan.getDescending() || scan.getKind() == ScanKind::TopKValue ||
                     scan.getKind() == ScanKind::TopKIndex;
   SortOp::create(inside, loc, values.tensor, positions.tensor, row, descending);
+  return {fill, rows, values, positions, descending};
+}
+
+/// Whether two sorts have the same rows to sort, in the same block, the inputs unchanged in between.
+static bool isSameSort(const SortedRows &earlier, const SortedRows &later) {
+  if (earlier.fill->getBlock() != later.fill->getBlock() || earlier.descending != later.descending ||
+      !earlier.fill->isBeforeInBlock(later.fill) ||
+      earlier.values.tensor.getType() != later.values.tensor.getType())
+    return false;
+  SameValue same(earlier.fill, later.fill);
+  same.assume(earlier.values.tensor, later.values.tensor);
+  same.assume(earlier.positions.tensor, later.positions.tensor);
+  if (!same.equal(earlier.fill, later.fill))
+    return false;
+  Accesses inputs = accessesOf(later.fill);
+  Operation *last = later.fill;
+  for (Operation *op = earlier.fill; op != last; op = op->getNextNode())
+    for (Value written : accessesOf(op).writes)
+      if (inputs.reads.contains(written))
+        return false;
+  return true;
+}
+
+static void eraseSort(const SortedRows &rows) {
+  rows.sort->erase();
+  rows.fill->erase();
+  rows.values.tensor.getDefiningOp()->erase();
+  rows.positions.tensor.getDefiningOp()->erase();
 }
 
 namespace {
 struct ExpandScansPass : Counted<tegula::impl::ExpandScansPassBase<ExpandScansPass>> {
   void runOnOperation() override {
     Prover prover(sizeFacts(getOperation()));
+    sorted.clear();
     SmallVector<ScanOp> scans;
     getOperation().walk<WalkOrder::PostOrder>([&](ScanOp scan) { scans.push_back(scan); });
     for (ScanOp scan : scans)
       if ((isSort(scan.getKind()) || isCumulative(scan.getKind())) && failed(expand(scan, prover)))
         return signalPassFailure();
   }
+
+  std::vector<SortedRows> sorted; // so far
 
   LogicalResult expand(ScanOp scan, Prover &prover) {
     // The position is where the result is read, not something the sequence depends on.
@@ -211,8 +252,18 @@ struct ExpandScansPass : Counted<tegula::impl::ExpandScansPassBase<ExpandScansPa
     std::optional<AxesTemp> places;
     if (sorts) {
       places = makeTemp(builder.getI64Type(), name + "_at");
-      buildSort(scan, *where, *temp, *places);
-      count("sorts expanded");
+      SortedRows rows = buildSort(scan, *where, *temp, *places);
+      auto earlier = llvm::find_if(sorted, [&](const SortedRows &known) { return isSameSort(known, rows); });
+      if (earlier == sorted.end()) {
+        sorted.push_back(rows);
+        count("sorts expanded");
+      } else {
+        // The elements of this scan are those of the other, subscript by subscript.
+        temp->tensor = earlier->values.tensor;
+        places->tensor = earlier->positions.tensor;
+        eraseSort(rows);
+        count("sorts shared");
+      }
     } else {
       buildLoop(scan, *where, *temp);
       count("scans expanded");

@@ -61,6 +61,15 @@ static bool hasContraction(Operation *statement) {
       .wasInterrupted();
 }
 
+static bool isPointwise(Operation *statement) {
+  return !statement
+              ->walk([](Operation *op) {
+                return isa<ReduceOp, ForOp, TilesOp, SortOp>(op) ? WalkResult::interrupt()
+                                                                 : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
 /// The write of a statement that says how its results lie in memory: the one of the highest rank.
 static std::optional<Access> mainWrite(Operation *statement) {
   std::optional<Access> main;
@@ -115,13 +124,11 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
     return false;
   bool firstContracts = hasContraction(first), secondContracts = hasContraction(second);
   // A contraction takes pointwise work on its result, nothing else.
-  if (firstContracts || secondContracts) {
-    bool reduces = false;
-    (firstContracts ? second : first)->walk([&](Operation *op) { reduces |= isa<ReduceOp, ForOp, TilesOp>(op); });
-    return same && shared.flow && !reduces && !(firstContracts && secondContracts);
-  }
-  // Without a dependence only statements over the same points gain: they read the same elements.
-  if (!shared.flow)
+  if (firstContracts || secondContracts)
+    return same && shared.flow && isPointwise(firstContracts ? second : first);
+  // Without a dependence only statements over the same points gain: they read the same elements. Nor
+  // does broadcasting a stored value cost enough to give up the order of a pointwise statement.
+  if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
   return staysLocal(first, firstRest) && staysLocal(second, secondRest);
 }

@@ -9,7 +9,7 @@
 // The outermost parallel is spread over threads. One axis of each nest is the vector axis: the one
 // along which most accesses are contiguous, those in inner regions counting more. If it is an axis of
 // the outermost parallel it moves to the end, and everything inside runs in order; otherwise inner
-// parallels and reductions have their own vector axes.
+// parallels and reductions have their own vector axes. The other axes follow the result's dims.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Nest.h"
@@ -34,14 +34,20 @@ static std::optional<int64_t> strideAlong(ArrayRef<ValueExpr> subscripts, Value 
   return difference.asConstant();
 }
 
-/// How often an access runs, roughly: the ops with axes around it, up to the launch, each count for 8.
-static unsigned weightOf(Operation *access) {
+/// How much an access matters: the ops with axes around it, up to the launch, count for 8 each, and
+/// tensors that vary along all of their axes, the large ones, for 8 again.
+static unsigned weightOf(Operation *access, ArrayRef<ValueExpr> subscripts) {
   unsigned weight = 2;
+  bool large = true;
   for (Operation *around = access->getParentOp(); !isa<LaunchOp>(around) && weight < 2048;
-       around = around->getParentOp())
+       around = around->getParentOp()) {
     if (!isa<LaunchOp>(around->getParentOp()))
       weight *= 8;
-  return weight;
+    if (auto axes = dyn_cast<AxesOp>(around))
+      for (Value axis : axes.getAxes())
+        large &= llvm::any_of(subscripts, [&](const ValueExpr &expr) { return expr.uses(axis); });
+  }
+  return large ? weight * 8 : weight;
 }
 
 /// How much the accesses inside `op` gain when `axis` is the vector axis.
@@ -57,7 +63,7 @@ static unsigned gain(AxesOp op, Value axis) {
       return;
     // Ties go to the written tensor: stores need whole lines.
     if (strideAlong(subscripts, axis) == 1)
-      total += weightOf(nested) + isa<WriteOp>(nested);
+      total += weightOf(nested, subscripts) + isa<WriteOp>(nested);
   });
   return total;
 }
@@ -80,20 +86,46 @@ static StringAttr mappingOf(AxesOp op, StringRef each, Value vectorAxis) {
 
 static void setMapping(AxesOp op, StringAttr mapping) { op->setAttr("mapping", mapping); }
 
-/// Moves one axis of a parallel to the end, where bounds of other axes allow it. The axis as it is
-/// then.
-static Value moveLast(ParallelOp &op, Value axis, ScheduleCounts &counts) {
-  SmallVector<Value> order;
-  for (Value other : op.getAxes()) {
-    if (other != axis) {
-      order.push_back(other);
-      if (lowOf(other).uses(axis) || highOf(other).uses(axis))
-        return axis;
+/// The subscripts of the write, directly or deep inside, that has the highest rank.
+static SmallVector<ValueExpr> mainWrite(ParallelOp op) {
+  SmallVector<ValueExpr> main;
+  op.walk([&](WriteOp write) {
+    SmallVector<ValueExpr> subscripts = write.getSubscriptExprs();
+    bool shared = !write.getTensor().getDefiningOp() || !isPrivate(write.getTensor().getDefiningOp<TempOp>());
+    if (shared && subscripts.size() > main.size())
+      main = subscripts;
+  });
+  return main;
+}
+
+/// Where an axis moves in memory: the dim it subscripts, then whether something smaller is in that dim.
+static std::pair<unsigned, unsigned> placeInMemory(ArrayRef<ValueExpr> subscripts, Value axis) {
+  for (auto [dim, subscript] : llvm::enumerate(subscripts))
+    if (subscript.uses(axis)) {
+      ValueExpr step = subscript.substitute(axis, ValueExpr(axis) + 1) - subscript;
+      return {dim + 1, step.asConstant() == 1 ? 1 : 0};
     }
-  }
-  order.push_back(axis);
-  if (order == SmallVector<Value>(op.getAxes().begin(), op.getAxes().end()))
-    return axis;
+  return {0, 0};
+}
+
+/// Puts the axes of a parallel into the order in which its result lies in memory, the vector axis (if
+/// there is one) last, where bounds of other axes allow it. The vector axis as it is then.
+static Value orderAxes(ParallelOp &op, Value vectorAxis, ScheduleCounts &counts) {
+  SmallVector<Value> axes(op.getAxes().begin(), op.getAxes().end()), order(axes);
+  SmallVector<ValueExpr> write = mainWrite(op);
+  llvm::sort(order, [&](Value a, Value b) {
+    auto key = [&](Value axis) {
+      return std::tuple(axis == vectorAxis, placeInMemory(write, axis),
+                        cast<BlockArgument>(axis).getArgNumber());
+    };
+    return key(a) < key(b);
+  });
+  for (auto [position, axis] : llvm::enumerate(order))
+    for (Value later : ArrayRef(order).drop_front(position))
+      if (lowOf(axis).uses(later) || highOf(axis).uses(later))
+        return vectorAxis;
+  if (order == axes)
+    return vectorAxis;
   OpBuilder builder(op);
   IRMapping map;
   ParallelOp reordered = copyAxes(builder, op.getLoc(), order, map);
@@ -101,11 +133,10 @@ static Value moveLast(ParallelOp &op, Value axis, ScheduleCounts &counts) {
   body.getOperations().splice(body.end(), op.getBody().front().getOperations());
   for (Value old : op.getAxes())
     old.replaceAllUsesWith(map.lookup(old));
-  Value moved = map.lookup(axis);
   op.erase();
   op = reordered;
   ++counts.axesReordered;
-  return moved;
+  return vectorAxis ? map.lookup(vectorAxis) : Value();
 }
 
 /// The regions directly inside `op` that run over axes; those inside others come with their owner.
@@ -131,8 +162,8 @@ static void scheduleInner(AxesOp op, bool vectorTaken, ScheduleCounts &counts) {
     if (axis && axisGain >= inner)
       vectorAxis = axis;
   }
-  if (auto parallel = dyn_cast<ParallelOp>(op.getOperation()); parallel && vectorAxis) {
-    vectorAxis = moveLast(parallel, vectorAxis, counts);
+  if (auto parallel = dyn_cast<ParallelOp>(op.getOperation())) {
+    vectorAxis = orderAxes(parallel, vectorAxis, counts);
     op = cast<AxesOp>(parallel.getOperation());
   }
   setMapping(op, mappingOf(op, "loop", vectorAxis));
@@ -146,8 +177,7 @@ static void scheduleNest(ParallelOp nest, ScheduleCounts &counts) {
   for (AxesOp region : innerRegions(nest))
     inner = std::max(inner, bestAxis(region).second);
   Value vectorAxis = axis && axisGain > inner ? axis : Value();
-  if (vectorAxis)
-    vectorAxis = moveLast(nest, vectorAxis, counts);
+  vectorAxis = orderAxes(nest, vectorAxis, counts);
   setMapping(cast<AxesOp>(nest.getOperation()),
              mappingOf(cast<AxesOp>(nest.getOperation()), "thread", vectorAxis));
   for (AxesOp region : innerRegions(nest))
