@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/fuse/InlineProducers.h"
+#include "passes/fuse/MergeLoops.h"
 #include "passes/fuse/MergeNests.h"
 
 using namespace mlir;
@@ -80,6 +81,9 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
     PrivatizeCounts counts = privatizeTemps(block, prover);
     count("temporaries privatized", counts.privatized);
     count("temporaries forwarded", counts.forwarded);
+    // At the top of a kernel a loop is run by the host.
+    if (!isa<KernelOp>(block.getParentOp()))
+      count("statements merged", mergeIntoLoops(block));
     for (Operation &op : block)
       if (isa<ParallelOp, ForOp, TilesOp>(op))
         fuse(op.getRegion(0).front(), prover);

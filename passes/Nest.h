@@ -80,6 +80,7 @@ public:
   tgl::ValueExpr simplify(const tgl::ValueExpr &expr) {
     return toValues(prover.simplify(toDims(expr), ranges));
   }
+  Range rangeOf(const tgl::ValueExpr &expr) { return prover.range(toDims(expr), ranges); }
   /// An upper bound of the expression, in sizes.
   std::optional<IndexExpr> maxOf(const tgl::ValueExpr &expr);
 

@@ -99,6 +99,27 @@ static SmallVector<AxisPair> pairsOf(const Access &a, ParallelOp first, const Ac
   return pairs;
 }
 
+/// Whether some dim keeps the two apart: the largest subscript of one lies below the smallest of the
+/// other (two pieces of a tensor).
+static bool areApart(const Access &a, const Access &b, Prover &prover) {
+  auto rangeOf = [&](const Access &access, const ValueExpr &subscript) {
+    AxisScope scope(prover, access.op);
+    return scope.rangeOf(subscript);
+  };
+  for (auto [left, right] : llvm::zip_equal(a.subscripts, b.subscripts)) {
+    // Pieces differ by an offset; what is the same in both overlaps.
+    if (!left || !right || *left == *right)
+      continue;
+    Range x = rangeOf(a, *left), y = rangeOf(b, *right);
+    auto below = [&](const std::optional<IndexExpr> &max, const std::optional<IndexExpr> &min) {
+      return max && min && max->isSize() && min->isSize() && prover.proves(Condition::lessThan(*max, *min));
+    };
+    if (below(x.max, y.min) || below(y.max, x.min))
+      return true;
+  }
+  return false;
+}
+
 /// What is in both lists.
 static void intersect(std::optional<SmallVector<AxisPair>> &all, SmallVector<AxisPair> pairs) {
   if (!all) {
@@ -144,25 +165,32 @@ static SmallVector<AxisPair> consistent(ArrayRef<AxisPair> candidates, ParallelO
 
 SharedAxes tegula::sharedAxes(ParallelOp first, ParallelOp second, Prover &prover) {
   SmallVector<Access> left = accessesIn(first), right = accessesIn(second);
-  std::optional<SmallVector<AxisPair>> decided, suggested;
+  std::optional<SmallVector<AxisPair>> decided;
+  SmallVector<AxisPair> suggested;
   size_t suggestedRank = 0;
   for (const Access &a : left)
     for (const Access &b : right) {
       if (a.tensor != b.tensor)
         continue;
       if (a.writes || b.writes) {
-        intersect(decided, pairsOf(a, first, b, second, prover));
+        if (!areApart(a, b, prover))
+          intersect(decided, pairsOf(a, first, b, second, prover));
       } else if (!decided && a.subscripts.size() >= suggestedRank) {
         // What both read does not bind; tensors of the highest rank say most.
         if (a.subscripts.size() > suggestedRank)
-          suggested.reset();
+          suggested.clear();
         suggestedRank = a.subscripts.size();
-        intersect(suggested, pairsOf(a, first, b, second, prover));
+        llvm::append_range(suggested, pairsOf(a, first, b, second, prover));
       }
     }
   SharedAxes result;
   result.flow = decided.has_value();
-  if (decided || suggested)
-    result.pairs = consistent(decided ? *decided : *suggested, first);
+  // Without a common input the dims of the results pair the axes.
+  if (!decided && suggested.empty())
+    for (const Access &a : left)
+      for (const Access &b : right)
+        if (a.writes && b.writes && a.subscripts.size() == b.subscripts.size())
+          llvm::append_range(suggested, pairsOf(a, first, b, second, prover));
+  result.pairs = consistent(decided ? *decided : suggested, first);
   return result;
 }

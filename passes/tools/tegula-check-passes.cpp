@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tegula-check-passes FILE... [--runs=N] [--seed=S] [-d M=4,N=7] [--gpu]: for each kernel (.mlir, or the
-// last one of a .tgl file) runs the whole pipeline on N choices of sizes and inputs, and says which
-// pass first changed what it computes. Exit code 0: none did; 4: some did.
+// tegula-check-passes FILE... [--runs=N] [--seed=S] [-d M=4,N=7] [--rank=R] [--gpu]: for each kernel of
+// each file (.tgl or .mlir) runs the whole pipeline on N choices of sizes and inputs, and says which pass
+// first changed what it computes. Exit code 0: none did; 4: some did.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Check.h"
@@ -25,11 +25,13 @@
 using namespace llvm;
 using namespace tegula;
 using mlir::ModuleOp;
+using tegula::tgl::KernelOp;
 
 static cl::list<std::string> files(cl::Positional, cl::OneOrMore, cl::desc("FILE..."));
 static cl::opt<unsigned> runs("runs", cl::init(3), cl::desc("choices of sizes and inputs for each kernel"));
 static cl::opt<unsigned> firstSeed("seed", cl::init(1), cl::desc("of the first choice"));
 static cl::list<std::string> sizeTexts("d", cl::CommaSeparated, cl::desc("sizes to fix: M=4,N=7"));
+static cl::opt<unsigned> ellipsisRank("rank", cl::desc("of `...`"));
 static cl::opt<bool> gpu("gpu", cl::desc("schedule for a GPU"));
 static cl::list<std::string> disabled("disable-pass", cl::CommaSeparated, cl::desc("passes to leave out"));
 static cl::opt<bool> quiet("quiet", cl::desc("print failures only"));
@@ -39,26 +41,43 @@ namespace {
 enum class Fate { Same, Changed, NotRun };
 } // namespace
 
-static mlir::OwningOpRef<ModuleOp> loadModule(StringRef path, mlir::MLIRContext &context) {
-  if (path.ends_with(".mlir"))
-    return mlir::parseSourceFile<ModuleOp>(path, &context);
+/// Calls `visit` with the module of every kernel in a file, and the kernel's name; with null where one
+/// cannot be compiled.
+static void forEachKernel(StringRef path, mlir::MLIRContext &context,
+                          function_ref<void(ModuleOp, StringRef)> visit) {
+  if (path.ends_with(".mlir")) {
+    mlir::OwningOpRef<ModuleOp> module = mlir::parseSourceFile<ModuleOp>(path, &context);
+    KernelOp entry = module ? entryOf(*module) : KernelOp();
+    visit(entry ? *module : ModuleOp(), entry ? entry.getSymName() : "");
+    return;
+  }
   ErrorOr<std::unique_ptr<MemoryBuffer>> text = MemoryBuffer::getFile(path);
   if (!text) {
     errs() << path << ": " << text.getError().message() << "\n";
-    return nullptr;
+    visit(nullptr, "");
+    return;
   }
   SourceManager sources;
   Diagnostics diagnostics(sources);
   uint32_t file = sources.add(path.str(), (*text)->getBuffer().str());
-  Module module(sources, file, diagnostics);
-  std::unique_ptr<checked::Program> program;
-  if (!diagnostics.hasErrors())
-    program = check(module, InstanceOptions(), diagnostics);
-  if (!program) {
-    diagnostics.printText(errs(), false);
-    return nullptr;
+  tegula::Module module(sources, file, diagnostics);
+  for (const std::unique_ptr<ast::Kernel> &kernel : module.file().kernels) {
+    std::unique_ptr<checked::Program> program;
+    InstanceOptions options;
+    options.kernel = kernel->name.name;
+    if (ellipsisRank.getNumOccurrences())
+      options.ellipsisRank = ellipsisRank;
+    Diagnostics found(sources);
+    if (!diagnostics.hasErrors())
+      program = check(module, options, found);
+    if (!program) {
+      (diagnostics.hasErrors() ? diagnostics : found).printText(errs(), false);
+      visit(nullptr, options.kernel);
+      continue;
+    }
+    mlir::OwningOpRef<ModuleOp> emitted = emitIR(*program, sources, context);
+    visit(*emitted, options.kernel);
   }
-  return emitIR(*program, sources, context);
 }
 
 static Fate runOnce(ModuleOp original, StringRef path, uint64_t seed,
@@ -108,20 +127,22 @@ int main(int argc, char **argv) {
   for (const std::string &path : files) {
     mlir::MLIRContext context;
     context.loadDialect<tgl::TglDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
-    mlir::OwningOpRef<ModuleOp> module = loadModule(path, context);
-    if (!module || !entryOf(*module)) {
-      errs() << path << ": not a kernel that can be run\n";
-      ++notRun;
-      continue;
-    }
-    Fate fate = Fate::Same;
-    for (unsigned run = 0; run < runs && fate == Fate::Same; ++run)
-      fate = runOnce(*module, path, firstSeed + run, sizes);
-    same += fate == Fate::Same;
-    changed += fate == Fate::Changed;
-    notRun += fate == Fate::NotRun;
-    if (!quiet && fate == Fate::Same)
-      outs() << path << ": the same after every pass\n";
+    forEachKernel(path, context, [&](ModuleOp module, StringRef kernel) {
+      std::string name = path + ": " + kernel.str();
+      if (!module) {
+        errs() << name << ": not a kernel that can be run\n";
+        ++notRun;
+        return;
+      }
+      Fate fate = Fate::Same;
+      for (unsigned run = 0; run < runs && fate == Fate::Same; ++run)
+        fate = runOnce(module, name, firstSeed + run, sizes);
+      same += fate == Fate::Same;
+      changed += fate == Fate::Changed;
+      notRun += fate == Fate::NotRun;
+      if (!quiet && fate == Fate::Same)
+        outs() << name << ": the same after every pass\n";
+    });
   }
   outs() << same << " kernels the same, " << changed << " changed, " << notRun << " not run\n";
   return changed ? 4 : 0;

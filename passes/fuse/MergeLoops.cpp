@@ -1,0 +1,117 @@
+//===- MergeLoops.cpp - Reading a scan's results as they come -------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fuse/MergeLoops.h"
+#include "passes/fuse/Access.h"
+#include "passes/fuse/InlineProducers.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+/// More work than this is better left to a loop that runs in vectors.
+static constexpr unsigned maxOps = 12;
+
+/// Whether, where both touch an element and one writes it, loop and statement are at the same point.
+static bool meetPointByPoint(ForOp loop, ParallelOp statement) {
+  Value loopVar = loop.getLoopVar(), axis = statement.getAxes()[0];
+  for (const Access &a : accessesIn(loop))
+    for (const Access &b : accessesIn(statement)) {
+      if (a.tensor != b.tensor || (!a.writes && !b.writes))
+        continue;
+      bool same = llvm::any_of(llvm::zip_equal(a.subscripts, b.subscripts), [&](auto dim) {
+        auto &[left, right] = dim;
+        return left && right && left->uses(loopVar) && right->uses(axis) &&
+               left->substitute(loopVar, ValueExpr(axis)) == *right;
+      });
+      if (!same)
+        return false;
+    }
+  return true;
+}
+
+static bool isCheap(ParallelOp statement) {
+  unsigned count = 0;
+  bool plain = true;
+  statement.walk([&](Operation *op) {
+    ++count;
+    plain &= op == statement.getOperation() ||
+             (!op->getNumRegions() && !isa_and_nonnull<math::MathDialect>(op->getDialect()));
+  });
+  return plain && count <= maxOps;
+}
+
+static bool canMove(ForOp loop, ParallelOp statement) {
+  if (statement.getAxes().size() != 1 || !isCheap(statement))
+    return false;
+  Value axis = statement.getAxes()[0];
+  if (!(lowOf(axis) == loop.getLowExpr()) || !(highOf(axis) == loop.getHighExpr()) ||
+      !conflict(loop, statement) || !meetPointByPoint(loop, statement))
+    return false;
+  for (Value used : valuesUsedBy(statement))
+    if (Operation *def = used.getDefiningOp();
+        def && def->getBlock() == loop->getBlock() && !def->isBeforeInBlock(loop))
+      return false;
+  for (Operation *op = loop->getNextNode(); op != statement.getOperation(); op = op->getNextNode())
+    if (conflict(op, statement))
+      return false;
+  return true;
+}
+
+/// Reads of what the same iteration has written before become the value; so do those of a temporary
+/// that nothing else reads, which then goes.
+static void forwardInLoop(ForOp loop) {
+  Block &body = loop.getBody().front();
+  for (WriteOp write : SmallVector<WriteOp>(body.getOps<WriteOp>())) {
+    auto temp = write.getTensor().getDefiningOp<TempOp>();
+    if (!temp || write.getAdd() || write.getGuard() || write.getChecked() || loop->isAncestor(temp))
+      continue;
+    SmallVector<ReadOp> reads;
+    bool only = llvm::all_of(temp->getUsers(), [&](Operation *user) {
+      auto read = dyn_cast<ReadOp>(user);
+      if (!read)
+        return user == write.getOperation();
+      reads.push_back(read);
+      return read->getBlock() == &body && write->isBeforeInBlock(read) && !read.getGuard() &&
+             llvm::equal(read.getSubscriptExprs(), write.getSubscriptExprs());
+    });
+    bool moves = llvm::any_of(write.getSubscriptExprs(),
+                              [&](const ValueExpr &expr) { return expr.uses(loop.getLoopVar()); });
+    if (!only || !moves)
+      continue;
+    OpBuilder builder(write);
+    Value value =
+        roundToStorage(builder, write.getLoc(), write.getValue(), temp.getType().getElementType());
+    for (ReadOp read : reads) {
+      read.replaceAllUsesWith(value);
+      read.erase();
+    }
+    write.erase();
+    temp.erase();
+  }
+}
+
+unsigned tegula::mergeIntoLoops(Block &block) {
+  unsigned merged = 0;
+  for (ForOp loop : llvm::make_early_inc_range(block.getOps<ForOp>())) {
+    unsigned before = merged;
+    for (Operation *op = loop->getNextNode(); op;) {
+      auto statement = dyn_cast<ParallelOp>(op);
+      op = op->getNextNode();
+      if (!statement || !canMove(loop, statement))
+        continue;
+      Block &body = loop.getBody().front(), &from = statement.getBody().front();
+      statement.getAxes()[0].replaceAllUsesWith(loop.getLoopVar());
+      body.getOperations().splice(body.getTerminator()->getIterator(), from.getOperations());
+      statement.erase();
+      ++merged;
+    }
+    if (merged > before)
+      forwardInLoop(loop);
+  }
+  return merged;
+}
