@@ -168,7 +168,7 @@ struct Stmt {
   const Tensor *tensor = nullptr;
   std::vector<const Var *> vars;
   std::vector<IndexExpr> subscripts;
-  bool accumulate = false;
+  bool accumulate = false; // an output has been filled with 0 by an equation before
   bool dataDependent = false;    // a subscript holds data: checked while running, dropped if bad
   const Expr *guard = nullptr;   // boolean: nothing is written where false
   const Expr *value = nullptr;

@@ -90,7 +90,7 @@ void Emitter::emitEntry() {
   for (const ScalarParam *scalar : program.scalars)
     scalars[scalar] = {Place::Scalar, block.getArgument(next++), {}};
   Region region(*this, &block, {}, {});
-  emitKernelBody(program.body);
+  emitBody(program.body);
 }
 
 Attribute Emitter::sizeAttr(const Size &size) {
@@ -266,7 +266,7 @@ void Emitter::emitCallee(const Stmt &stmt, StringRef name, ArrayRef<tgl::KernelA
     binding(argument);
   {
     Region region(*this, &block, {}, {});
-    emitKernelBody(callee.body);
+    emitBody(callee.body);
   }
 
   std::swap(frames, outerFrames);

@@ -55,8 +55,6 @@ private:
   tgl::TglTensorType tensorType(llvm::ArrayRef<IndexExpr> dims, mlir::Type element);
 
   // --- statements (EmitIRStmt.cpp)
-  /// Outputs that are accumulated into start at 0.
-  void emitKernelBody(llvm::ArrayRef<Stmt *> body);
   void emitBody(llvm::ArrayRef<Stmt *> body);
   /// `following`: the statements after it in its body.
   void emitStmt(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
@@ -68,12 +66,12 @@ private:
   void emitThroughTemp(const Stmt &stmt, llvm::ArrayRef<const Var *> axes);
   void emitWithOldTarget(const Stmt &stmt, llvm::ArrayRef<const Var *> axes);
   void emitWrite(const Stmt &stmt, mlir::Value target, mlir::Value value);
+  /// A guard or a subscript of the left side reads the target.
+  bool addressReadsTarget(const Stmt &stmt);
+  llvm::SmallVector<const Var *> inTargetOrder(const Stmt &stmt);
   /// No point reads an element that another point of the equation writes.
   bool readsOwnPointsOnly(const Stmt &stmt);
-  void emitElements(mlir::Value tensor, mlir::Location loc,
-                    llvm::function_ref<mlir::Value(llvm::ArrayRef<tgl::ValueExpr>)> value);
   void emitCopy(mlir::Value from, mlir::Value to, mlir::Location loc);
-  void emitFill(mlir::Value tensor, double value, mlir::Location loc);
   void emitDefine(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
   bool isOnHost(const Expr *expr);
   mlir::Value roundedState(const StateDef &state, const Expr *value);

@@ -30,17 +30,6 @@ void Emitter::emitBody(ArrayRef<Stmt *> body) {
     emitStmt(*body[position], body.drop_front(position + 1));
 }
 
-void Emitter::emitKernelBody(ArrayRef<Stmt *> body) {
-  llvm::SmallSetVector<const Tensor *, 4> sums;
-  forEachStmt(body, [&](const Stmt &stmt) {
-    if (stmt.kind == Stmt::Equation && stmt.accumulate && stmt.tensor->kind == Tensor::Out)
-      sums.insert(stmt.tensor);
-  });
-  for (const Tensor *tensor : sums)
-    emitFill(tensors.lookup(tensor), 0, locate(tensor->span));
-  emitBody(body);
-}
-
 void Emitter::emitStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
   // What one statement computes is not kept for the next: tensors and states change in between.
   Region values(*this, nullptr, {}, {});
@@ -119,17 +108,14 @@ AxisSet Emitter::equationAxes(const Stmt &stmt) {
 }
 
 void Emitter::emitEquation(const Stmt &stmt) {
-  SmallVector<const Var *, 4> axes = unboundAxes(equationAxes(stmt), stmt.vars);
+  SmallVector<const Var *, 4> axes = unboundAxes(equationAxes(stmt), inTargetOrder(stmt));
   if (readsOwnPointsOnly(stmt)) {
     emitInvariants(stmt.value, axes);
     forPoints(axes, locate(stmt.span),
               [&] { emitWrite(stmt, tensors.lookup(stmt.tensor), eval(stmt.value)); });
     return;
   }
-  bool addressReadsTarget = stmt.guard && analysis.readsTensor(stmt.guard, stmt.tensor);
-  for (const IndexExpr &subscript : stmt.subscripts)
-    addressReadsTarget |= analysis.readsTensor(subscript, stmt.tensor);
-  if (addressReadsTarget || !haveSizes(axes))
+  if (addressReadsTarget(stmt) || !haveSizes(axes))
     emitWithOldTarget(stmt, axes);
   else
     emitThroughTemp(stmt, axes);
@@ -178,8 +164,39 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
   tgl::WriteOp::create(builder, loc, value, target, subscripts, guard, stmt.accumulate, checked);
 }
 
+bool Emitter::addressReadsTarget(const Stmt &stmt) {
+  return (stmt.guard && analysis.readsTensor(stmt.guard, stmt.tensor)) ||
+         llvm::any_of(stmt.subscripts, [&](const IndexExpr &subscript) {
+           return analysis.readsTensor(subscript, stmt.tensor);
+         });
+}
+
+/// The equation's own axes as its subscripts name them, so that the last one walks through memory;
+/// those that only the right side has stand last, and each after those that its bounds use.
+SmallVector<const Var *> Emitter::inTargetOrder(const Stmt &stmt) {
+  SmallVector<const Var *> wanted, ordered;
+  for (const IndexExpr &subscript : stmt.subscripts)
+    for (const Var *var : stmt.vars)
+      if (contains(analysis.axesOf(subscript), var->id) && !llvm::is_contained(wanted, var))
+        wanted.push_back(var);
+  for (const Var *var : stmt.vars)
+    if (!llvm::is_contained(wanted, var))
+      wanted.push_back(var);
+  while (!wanted.empty()) {
+    auto isReady = [&](const Var *var) {
+      AxisSet bounds = analysis.axesOfBounds(*var);
+      return llvm::none_of(wanted, [&](const Var *other) { return contains(bounds, other->id); });
+    };
+    auto *next = llvm::find_if(wanted, isReady);
+    assert(next != wanted.end() && "bounds of axes depend on each other");
+    ordered.push_back(*next);
+    wanted.erase(next);
+  }
+  return ordered;
+}
+
 bool Emitter::readsOwnPointsOnly(const Stmt &stmt) {
-  if (!stmt.readsTarget)
+  if (!stmt.readsTarget && !addressReadsTarget(stmt))
     return true;
   if (stmt.accumulate)
     return false;
@@ -210,10 +227,8 @@ bool Emitter::readsOwnPointsOnly(const Stmt &stmt) {
   return result;
 }
 
-/// Writes every element; `value` is called at each point.
-void Emitter::emitElements(Value tensor, Location loc,
-                           llvm::function_ref<Value(ArrayRef<tgl::ValueExpr>)> value) {
-  auto type = cast<tgl::TglTensorType>(tensor.getType());
+void Emitter::emitCopy(Value from, Value to, Location loc) {
+  auto type = cast<tgl::TglTensorType>(to.getType());
   SmallVector<tgl::AxisSpec> axes;
   for (auto [position, dim] : llvm::enumerate(type.getDims()))
     axes.push_back({"d" + std::to_string(position), 0, dim.getExpr()});
@@ -221,19 +236,8 @@ void Emitter::emitElements(Value tensor, Location loc,
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&op.getBody().front());
   SmallVector<tgl::ValueExpr> subscripts(op.getAxes().begin(), op.getAxes().end());
-  Value element = coerce(value(subscripts), type.getComputeType(), loc);
-  tgl::WriteOp::create(builder, loc, element, tensor, subscripts);
-}
-
-void Emitter::emitCopy(Value from, Value to, Location loc) {
-  emitElements(to, loc, [&](ArrayRef<tgl::ValueExpr> subscripts) -> Value {
-    return tgl::ReadOp::create(builder, loc, from, subscripts);
-  });
-}
-
-void Emitter::emitFill(Value tensor, double value, Location loc) {
-  Type type = cast<tgl::TglTensorType>(tensor.getType()).getComputeType();
-  emitElements(tensor, loc, [&](ArrayRef<tgl::ValueExpr>) { return constant(type, value, loc); });
+  Value element = tgl::ReadOp::create(builder, loc, from, subscripts);
+  tgl::WriteOp::create(builder, loc, coerce(element, type.getComputeType(), loc), to, subscripts);
 }
 
 //===----------------------------------------------------------------------===//
