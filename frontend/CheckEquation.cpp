@@ -229,7 +229,14 @@ bool Checker::bindLeftIndices(LeftSide &left) {
     if (pending.size() == before)
       break;
   }
+  bool onPoison = llvm::any_of(bodies, [&](const ast::Expr *body) { return body && readsPoison(*body); });
   for (const ast::Ident *name : pending) {
+    if (onPoison) {
+      // What is wrong there may be why; but say what the right side itself has to say.
+      poison(left.scope, *name);
+      failed = true;
+      continue;
+    }
     const LeftSide::Sub *group = nullptr;
     for (const LeftSide::Sub &sub : left.subs)
       for (const ast::Subscript &member : sub.ast->members)
@@ -739,8 +746,12 @@ void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   Trimmed trimmedVars(activeVars);
   Trimmed trimmedPath(path);
   dataVars.clear();
-  if (!expandLeft(left) || !bindLeftIndices(left)) {
-    // Still look at the right side where the indices are all known.
+  if (!expandLeft(left))
+    return failed();
+  if (!bindLeftIndices(left)) {
+    // The names of the right side can still be looked at.
+    Saved savedDry(dry, dry + 1);
+    evalValue();
     return failed();
   }
   if (!evalLeft(left))

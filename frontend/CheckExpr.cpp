@@ -255,6 +255,11 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
       break;
     case Binary::FloorDiv:
     case Binary::Mod:
+      // By zero where a divisor varies: 0, as with data [2.7]. By a size: refused.
+      if (!b.index->isSize() &&
+          (usesData(*b.index) ||
+           !prover->proves(Condition::nonZero(*b.index), domainOf({*b.index}, false, true))))
+        break;
       if (!requireNonZero(*b.index, span))
         return {};
       index = named(op == Binary::Mod ? IndexExpr::mod(*a.index, *b.index)

@@ -154,6 +154,37 @@ Checker::inferRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bod
   return std::pair(IndexExpr(0), first->size);
 }
 
+bool Checker::mentions(const ast::Expr &e, llvm::StringRef name) {
+  if (e.kind == ast::Expr::Name && e.name.name == name)
+    return true;
+  for (const ast::ForItem &item : e.items)
+    if (item.index.name == name)
+      return false;
+  auto inSubscript = [&](auto &&inSubscript, const ast::Subscript &subscript) -> bool {
+    return (subscript.expr && mentions(*subscript.expr, name)) ||
+           llvm::any_of(subscript.members, [&](const ast::Subscript &member) {
+             return inSubscript(inSubscript, member);
+           });
+  };
+  return llvm::any_of(e.operands, [&](const ast::ExprPtr &one) { return one && mentions(*one, name); }) ||
+         llvm::any_of(e.arguments, [&](const ast::Argument &one) { return mentions(*one.value, name); }) ||
+         llvm::any_of(e.subscripts, [&](const ast::Subscript &one) {
+           return inSubscript(inSubscript, one);
+         });
+}
+
+bool Checker::readsPoison(const ast::Expr &e) {
+  if (e.kind == ast::Expr::Index || e.kind == ast::Expr::Name) {
+    Entity *entity = lookup(e.name.name);
+    if (!entity && e.kind == ast::Expr::Index)
+      return true; // reported where it is read
+    if (entity && (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison)))
+      return true;
+  }
+  return llvm::any_of(e.operands, [&](const ast::ExprPtr &one) { return one && readsPoison(*one); }) ||
+         llvm::any_of(e.arguments, [&](const ast::Argument &one) { return readsPoison(*one.value); });
+}
+
 void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form) {
   report(Code::RangeUnknown, index.span,
          "the range of index '" + index.name + "' is unknown: it subscripts no dim bare")
@@ -300,8 +331,13 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
     if (pending.size() == before)
       break;
   }
+  bool onPoison = llvm::any_of(bodies, [&](const ast::Expr *body) { return body && readsPoison(*body); });
   for (size_t i : pending) {
     failed = true;
+    if (onPoison) {
+      poison(in, items[i].index);
+      continue;
+    }
     // A group with two unknown members says more than "unknown".
     bool inGroup = false;
     Span groupSpan;

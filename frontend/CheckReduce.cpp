@@ -436,9 +436,12 @@ Value Checker::evalScan(const ast::Expr &e) {
         return {};
       }
     }
+  // A value that has nothing to do with the index is a slip; one that happens not to is not.
   bool varies = llvm::any_of(operands, [&](const Value &operand) {
     return llvm::is_contained(operand.expr->axes, fresh[0]->id);
   });
+  for (const ast::Expr *value : values)
+    varies |= mentions(*value, names[0]->name.name);
   if (!varies && !isRecurrence && !dry) {
     report(Code::ScanOver, over->span,
            "the value does not vary along '" + names[0]->name.name + "'");

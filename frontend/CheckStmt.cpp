@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/CheckerLeft.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace tegula;
 using namespace tegula::checked;
@@ -389,34 +390,23 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
     }
     // The rank: the one index on the left that the elements do not have.
     const ast::Ident *rank = nullptr;
-    bool several = false;
+    bool several = false, rankHasRange = false;
     for (const ast::Subscript &subscript : target.subscripts) {
       if (subscript.kind != ast::Subscript::Single || subscript.expr->kind != ast::Expr::Name)
         continue;
       const ast::Ident &name = subscript.expr->name;
       if (lookup(name.name))
         continue;
-      bool occurs = false;
-      auto visit = [&](auto &&visit, const ast::Expr &e) -> void {
-        occurs |= e.kind == ast::Expr::Name && e.name.name == name.name;
-        for (const ast::ExprPtr &operand : e.operands)
-          if (operand)
-            visit(visit, *operand);
-        for (const ast::Subscript &inner : e.subscripts) {
-          if (inner.expr)
-            visit(visit, *inner.expr);
-          for (const ast::Subscript &member : inner.members)
-            if (member.expr)
-              visit(visit, *member.expr);
-        }
-        for (const ast::Argument &argument : e.arguments)
-          visit(visit, *argument.value);
-      };
-      visit(visit, *call.operands[0]);
-      if (occurs)
+      if (mentions(*call.operands[0], name.name))
         continue;
+      // An index with a written range is the rank only where no other can be.
+      if (rank && subscript.range && !rankHasRange)
+        continue;
+      if (rank && rankHasRange && !subscript.range)
+        rank = nullptr;
       several |= rank != nullptr;
       rank = &name;
+      rankHasRange = subscript.range.has_value();
     }
     if (!rank || several) {
       wrong(target.span, "topk needs one new index on the left, for the rank");
@@ -429,7 +419,12 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
       Saved savedScope(scope, &inner);
       Trimmed trimmedVars(activeVars);
       Trimmed trimmedPath(path);
+      // The elements know nothing of the rank.
       const Var *rankVar = lookup(rankName.name)->var;
+      Entity rankEntity = std::move(left.scope.names[rankName.name]);
+      left.scope.names.erase(rankName.name);
+      auto restore = llvm::scope_exit(
+          [&] { left.scope.names[rankName.name] = std::move(rankEntity); });
       llvm::SmallVector<const Var *> vars;
       llvm::SmallVector<const ast::Expr *> bodies{call.operands[0].get(), call.items[0].filter.get()};
       if (!bindItems(call.items, bodies, inner, vars, "topk(... for "))

@@ -416,6 +416,11 @@ private:
   bool checkKeywords(const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> known);
   const ast::Expr *keyword(const ast::Expr &e, llvm::StringRef name);
   const Expr *renamed(const Expr *expr);
+  /// Whether a name stands in the text of an expression, other than as an index of an inner
+  /// reduction.
+  static bool mentions(const ast::Expr &e, llvm::StringRef name);
+  /// Whether an expression reads something that was defined wrongly.
+  bool readsPoison(const ast::Expr &e);
   IndexExpr renamed(const IndexExpr &expr);
 
   //===-- CheckFunction.cpp -----------------------------------------------===//
