@@ -124,6 +124,7 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
   launch->tensors.resize(count);
   launch->working.resize(count);
   launch->unpacked.resize(count);
+  launch->unpackedAddresses.resize(count);
   launch->addresses.resize(count);
   for (auto [index, expected] : enumerate(kernel.arguments)) {
     LaunchArgument &argument = launch->arguments[index];
@@ -186,6 +187,16 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
       if (!launch->unpacked[index])
         return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name + "'");
       launch->unpacked[index]->store(host.doubles());
+      if (runner.isDevice()) {
+        Tensor &bytes = *launch->unpacked[index];
+        Expected<DeviceAddress> address = runner.cudaDevice()->allocate(bytes.bytes());
+        if (!address)
+          return address.takeError();
+        launch->unpackedAddresses[index] = *address;
+        if (Error error =
+                runner.cudaDevice()->copyToDevice(*address, bytes.data(), bytes.bytes()))
+          return std::move(error);
+      }
     }
   }
   if (Error error = checkArguments(kernel, launch->arguments, sizes))
@@ -197,7 +208,7 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
 
 Launch::~Launch() {
   if (runner.isDevice())
-    for (DeviceAddress address : addresses)
+    for (DeviceAddress address : llvm::concat<DeviceAddress>(addresses, unpackedAddresses))
       if (address)
         runner.cudaDevice()->free(address);
 }
@@ -290,7 +301,11 @@ RefValues Launch::refValues() const {
       values.insert_or_assign(expected.name, scalarValues.at(expected.name));
     if (expected.role != KernelArgument::In && expected.role != KernelArgument::Inout)
       continue;
-    if (unpacked[index])
+    if (unpacked[index] && runner.isDevice())
+      values.insert_or_assign(expected.name,
+                              RefTensor(reinterpret_cast<void *>(unpackedAddresses[index]),
+                                        unpacked[index]->dtype(), unpacked[index]->shape(), 0));
+    else if (unpacked[index])
       values.insert_or_assign(expected.name, RefTensor(*unpacked[index]));
     else
       values.insert_or_assign(expected.name,

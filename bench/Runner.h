@@ -101,7 +101,7 @@ private:
   std::vector<std::optional<Tensor>> working;
   /// 4-bit inputs as bytes, for references.
   std::vector<std::optional<Tensor>> unpacked;
-  std::vector<DeviceAddress> addresses;
+  std::vector<DeviceAddress> addresses, unpackedAddresses;
   std::map<std::string, double> scalarValues;
 };
 

@@ -4,8 +4,8 @@
 # bench: B=2, H=16, S=512, D=64
 def rope(x, base: float):
     R = x.size(3) // 2
-    r = torch.arange(R, dtype=x.dtype)
-    t = torch.arange(x.size(2), dtype=x.dtype)
+    r = torch.arange(R, dtype=x.dtype, device=x.device)
+    t = torch.arange(x.size(2), dtype=x.dtype, device=x.device)
     a = t[:, None] * torch.pow(base, -2.0 * r / x.size(3))[None, :]
     c, s = torch.cos(a), torch.sin(a)
     x1, x2 = x[:, :, :, :R], x[:, :, :, R:]
