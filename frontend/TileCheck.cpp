@@ -23,7 +23,7 @@ using namespace mlir;
 
 namespace {
 // Points of the largest nest at the sizes tried, and steps of one interpretation.
-constexpr double maxWork = 1000;
+constexpr double maxWork = 1000, maxBroadWork = 150;
 constexpr uint64_t maxSteps = 400000;
 constexpr unsigned dataTried = 2; // at the first sizes
 
@@ -289,7 +289,8 @@ std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, c
         best = {score, sizes};
     };
     offer(longest, 4 * extents - 3 * std::log2(work));
-    offer(broadest, 2 * extents + 6 * broad - std::log2(work));
+    if (work <= maxBroadWork)
+      offer(broadest, 2 * extents + 6 * broad - std::log2(work));
   }
   std::vector<Sizes> result;
   for (auto *best : {&longest, &broadest})
