@@ -63,7 +63,7 @@ struct VerifyPhasePass : tegula::impl::VerifyPhasePassBase<VerifyPhasePass> {
       return signalPassFailure();
     }
     // A phase also keeps what those before it guarantee.
-    WalkResult result = getOperation().walk([&](Operation *op) {
+    WalkResult result = getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (*ended >= Phase::Simplify && failed(afterSimplify(op)))
         return WalkResult::interrupt();
       if (*ended >= Phase::Fuse && failed(afterFuse(op)))

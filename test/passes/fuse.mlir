@@ -1,0 +1,192 @@
+// RUN: tegula-opt %s --tgl-fuse | FileCheck %s
+
+// Softmax: the maximum and the sum of a row become values of one nest over rows.
+// CHECK-LABEL: tgl.kernel @softmax
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.launch "y" {
+// CHECK-NEXT: tgl.parallel (%i = 0 to M) {
+// CHECK-NEXT: %[[M:.*]] = tgl.reduce max
+// CHECK: %[[S:.*]] = tgl.reduce sum
+// CHECK: arith.subf %{{.*}}, %[[M]]
+// CHECK: tgl.parallel (%j = 0 to N) {
+// CHECK: arith.subf %{{.*}}, %[[M]]
+// CHECK: arith.divf %{{.*}}, %[[S]]
+// CHECK: tgl.write %{{.*}}, %y[%i, %j]
+// CHECK-NOT: tgl.launch
+tgl.kernel @softmax(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"},
+                    %y: !tgl.tensor<[M, N], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, N = 0 : 1] {
+  %m = tgl.temp "m" : !tgl.tensor<[M], f32>
+  %s = tgl.temp "s" : !tgl.tensor<[M], f32>
+  tgl.parallel (%i = 0 to M) {
+    %r = tgl.reduce max (%k = 0 to N) -> f32 {
+      %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, N], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %r, %m[%i] : f32, !tgl.tensor<[M], f32>
+  }
+  tgl.parallel (%p = 0 to M) {
+    %t = tgl.read %m[%p] : !tgl.tensor<[M], f32>
+    %r = tgl.reduce sum (%k = 0 to N) -> f32 {
+      %v = tgl.read %x[%p, %k] : !tgl.tensor<[M, N], f32>
+      %d = arith.subf %v, %t : f32
+      %e = math.exp %d : f32
+      tgl.yield %e : f32
+    }
+    tgl.write %r, %s[%p] : f32, !tgl.tensor<[M], f32>
+  }
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %v = tgl.read %x[%i, %j] : !tgl.tensor<[M, N], f32>
+    %a = tgl.read %m[%i] : !tgl.tensor<[M], f32>
+    %b = tgl.read %s[%i] : !tgl.tensor<[M], f32>
+    %d = arith.subf %v, %a : f32
+    %e = math.exp %d : f32
+    %q = arith.divf %e, %b : f32
+    tgl.write %q, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+}
+
+// The epilogue of a contraction joins its nest, seeing the result rounded to f16; the row sum of its
+// result does not: it would run the product row by row.
+// CHECK-LABEL: tgl.kernel @linear
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.launch "h" {
+// CHECK-NEXT: tgl.parallel (%i = 0 to M, %j = 0 to N) {
+// CHECK: tgl.reduce sum (%k = 0 to K)
+// CHECK: %[[R:.*]] = tgl.convert %{{.*}} to f16
+// CHECK: arith.addf %[[R]]
+// CHECK: tgl.write %{{.*}}, %h[%i, %j]
+// CHECK: tgl.launch "y" {
+// CHECK: tgl.reduce sum (%j = 0 to N)
+tgl.kernel @linear(%x: !tgl.tensor<[M, K], f32> {tgl.name = "x", tgl.role = "in"},
+                   %w: !tgl.tensor<[N, K], f32> {tgl.name = "w", tgl.role = "in"},
+                   %b: !tgl.tensor<[N], f32> {tgl.name = "b", tgl.role = "in"},
+                   %h: !tgl.tensor<[M, N], f16> {tgl.name = "h", tgl.role = "out"},
+                   %y: !tgl.tensor<[M], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, K = 0 : 1, N = 1 : 0] {
+  %g = tgl.temp "g" : !tgl.tensor<[M, N], f16>
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %s = tgl.reduce sum (%k = 0 to K) -> f32 {
+      %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, K], f32>
+      %u = tgl.read %w[%j, %k] : !tgl.tensor<[N, K], f32>
+      %p = arith.mulf %v, %u : f32
+      tgl.yield %p : f32
+    }
+    tgl.write %s, %g[%i, %j] : f32, !tgl.tensor<[M, N], f16>
+  }
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %v = tgl.read %g[%i, %j] : !tgl.tensor<[M, N], f16>
+    %c = tgl.read %b[%j] : !tgl.tensor<[N], f32>
+    %s = arith.addf %v, %c : f32
+    %t = math.tanh %s : f32
+    tgl.write %t, %h[%i, %j] : f32, !tgl.tensor<[M, N], f16>
+  }
+  tgl.parallel (%i = 0 to M) {
+    %s = tgl.reduce sum (%j = 0 to N) -> f32 {
+      %v = tgl.read %h[%i, %j] : !tgl.tensor<[M, N], f16>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %y[%i] : f32, !tgl.tensor<[M], f32>
+  }
+}
+
+// A cheap producer is computed where it is read, here with the fill of the read.
+// CHECK-LABEL: tgl.kernel @shift
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.parallel (%i = 0 to N) {
+// CHECK: %[[IN:.*]] = arith.cmpi sge, %{{.*}}, %{{.*}} : index
+// CHECK: %[[V:.*]] = tgl.read %x[%i - 1] if %[[IN]]
+// CHECK: %[[W:.*]] = arith.addf %[[V]], %[[V]]
+// CHECK: arith.select %[[IN]], %[[W]], %{{.*}} : f32
+tgl.kernel @shift(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "in"},
+                  %y: !tgl.tensor<[N], f32> {tgl.name = "y", tgl.role = "out"}) sizes [N = 0 : 0] {
+  %h = tgl.temp "h" : !tgl.tensor<[N], f32>
+  tgl.parallel (%i = 0 to N) {
+    %v = tgl.read %x[%i] : !tgl.tensor<[N], f32>
+    %w = arith.addf %v, %v : f32
+    tgl.write %w, %h[%i] : f32, !tgl.tensor<[N], f32>
+  }
+  tgl.parallel (%i = 0 to N) {
+    %one = arith.constant 1.0 : f32
+    %v = tgl.read %h[%i - 1] fill %one : !tgl.tensor<[N], f32>
+    tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
+  }
+}
+
+// The input of the producer changes before the consumer runs: it stays.
+// CHECK-LABEL: tgl.kernel @changed
+// CHECK: tgl.temp "h"
+// CHECK-COUNT-3: tgl.launch
+tgl.kernel @changed(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "inout"},
+                    %y: !tgl.tensor<[N], f32> {tgl.name = "y", tgl.role = "out"}) sizes [N = 0 : 0] {
+  %h = tgl.temp "h" : !tgl.tensor<[N], f32>
+  tgl.parallel (%i = 0 to N) {
+    %v = tgl.read %x[%i] : !tgl.tensor<[N], f32>
+    tgl.write %v, %h[%i] : f32, !tgl.tensor<[N], f32>
+  }
+  tgl.parallel (%i = 0 to N) {
+    %v = tgl.read %h[N - 1 - %i] : !tgl.tensor<[N], f32>
+    tgl.write %v, %x[%i] : f32, !tgl.tensor<[N], f32>
+  }
+  tgl.parallel (%i = 0 to N) {
+    %v = tgl.read %x[N - 1 - %i] : !tgl.tensor<[N], f32>
+    %w = tgl.read %h[%i] : !tgl.tensor<[N], f32>
+    %s = arith.addf %v, %w : f32
+    tgl.write %s, %y[%i] : f32, !tgl.tensor<[N], f32>
+  }
+}
+
+// A scan's only reader joins the loop; the row that carried the values is gone.
+// CHECK-LABEL: tgl.kernel @cumsum
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.parallel (%i = 0 to M) {
+// CHECK: tgl.for %k = 0 to N
+// CHECK: %[[S:.*]] = arith.addf
+// CHECK: tgl.write %[[S]], %y[%i, %k]
+// CHECK: tgl.yield %[[S]]
+tgl.kernel @cumsum(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"},
+                   %y: !tgl.tensor<[M, N], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, N = 0 : 1] {
+  %c = tgl.temp "c" : !tgl.tensor<[M, N], f32>
+  tgl.parallel (%i = 0 to M) {
+    %zero = arith.constant 0.0 : f32
+    %r = tgl.for %k = 0 to N iter (%acc = %zero : f32) {
+      %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, N], f32>
+      %s = arith.addf %acc, %v : f32
+      tgl.write %s, %c[%i, %k] : f32, !tgl.tensor<[M, N], f32>
+      tgl.yield %s : f32
+    }
+  }
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %v = tgl.read %c[%i, %j] : !tgl.tensor<[M, N], f32>
+    tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+}
+
+// Groups: the axis g is the high digit of the channel in every access.
+// CHECK-LABEL: tgl.kernel @groups
+// CHECK: tgl.launch "y" {
+// CHECK-NEXT: tgl.parallel (%g = 0 to G) {
+// CHECK-NEXT: %[[S:.*]] = tgl.reduce sum (%e = 0 to E)
+// CHECK: tgl.parallel (%e = 0 to E) {
+// CHECK: tgl.read %x[{{.*}}] :
+// CHECK: arith.subf %{{.*}}, %[[S]]
+tgl.kernel @groups(%x: !tgl.tensor<[G*E], f32> {tgl.name = "x", tgl.role = "in"},
+                   %u: !tgl.tensor<[G, E], f32> {tgl.name = "u", tgl.role = "in"},
+                   %y: !tgl.tensor<[G*E], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [G = 1 : 0, E = 1 : 1] {
+  %s = tgl.temp "s" : !tgl.tensor<[G], f32>
+  tgl.parallel (%g = 0 to G) {
+    %r = tgl.reduce sum (%e = 0 to E) -> f32 {
+      %v = tgl.read %x[E*%g + %e] : !tgl.tensor<[G*E], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %r, %s[%g] : f32, !tgl.tensor<[G], f32>
+  }
+  tgl.parallel (%g = 0 to G, %e = 0 to E) {
+    %v = tgl.read %x[E*%g + %e] : !tgl.tensor<[G*E], f32>
+    %m = tgl.read %s[%g] : !tgl.tensor<[G], f32>
+    %d = arith.subf %v, %m : f32
+    tgl.write %d, %y[E*%g + %e] : f32, !tgl.tensor<[G*E], f32>
+  }
+}
