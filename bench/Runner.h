@@ -80,6 +80,7 @@ public:
   /// launch itself, so inouts must be prepared.
   RefValues refValues() const;
   const CompiledKernel &kernel() const { return runner.kernel(); }
+  CudaDevice *cudaDevice() const { return runner.cudaDevice(); }
   unsigned threads() const { return runner.pool().size(); }
   /// Operations of one run, and the most terms of one sum (codegen/Work.h).
   double operations() const;

@@ -55,17 +55,17 @@ void CacheFlush::run() {
 
 std::optional<TimedPair> timeInTurns(function_ref<std::optional<double>(unsigned)> first,
                                      function_ref<std::optional<double>(unsigned)> second,
-                                     const TimingLimits &limits, CacheFlush &flush) {
+                                     const TimingLimits &limits, function_ref<void()> flush) {
   std::vector<double> ours, theirs, ratios;
   double spent = 0;
   for (unsigned turn = 0; turn < limits.warmup + limits.mostCalls; ++turn) {
-    flush.run();
+    flush();
     std::optional<double> mine = first(turn);
     if (!mine)
       return std::nullopt;
     std::optional<double> other = 0;
     if (second) {
-      flush.run();
+      flush();
       other = second(turn);
       if (!other)
         return std::nullopt;

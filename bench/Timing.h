@@ -30,7 +30,7 @@ struct Timing {
 
 Timing summarize(llvm::ArrayRef<double> seconds);
 
-/// Takes what the caches hold out of them.
+/// Takes what the host's caches hold out of them.
 class CacheFlush {
 public:
   CacheFlush();
@@ -53,12 +53,12 @@ struct TimingLimits {
   double seconds = 1; // of measured calls, both together, unless leastCalls needs more
 };
 
-/// Each function makes its `turn`-th call and says how long it took; nothing on failure, which ends
+/// `flush` empties the caches before each call. Each function makes its `turn`-th call and says how long it took; nothing on failure, which ends
 /// the measurement. Without `second` only the first is timed.
 std::optional<TimedPair>
 timeInTurns(llvm::function_ref<std::optional<double>(unsigned turn)> first,
             llvm::function_ref<std::optional<double>(unsigned turn)> second,
-            const TimingLimits &limits, CacheFlush &flush);
+            const TimingLimits &limits, llvm::function_ref<void()> flush);
 
 } // namespace tegula::bench
 

@@ -334,10 +334,10 @@ TEST(BenchTiming, TakesMediansInTurns) {
   limits.seconds = 0;
   auto pair = timeInTurns(
       [&](unsigned turn) { order += 'a'; return std::optional<double>(turn < 2 ? 1e9 : 2); },
-      [&](unsigned turn) { order += 'b'; return std::optional<double>(5); }, limits, flush);
+      [&](unsigned turn) { order += 'b'; return std::optional<double>(5); }, limits, [&] { flush.run(); });
   ASSERT_TRUE(pair);
   EXPECT_EQ(order, "ababababababab");
   EXPECT_DOUBLE_EQ(pair->first.median, 2);
   EXPECT_DOUBLE_EQ(pair->ratio, 2.5);
-  EXPECT_FALSE(timeInTurns([](unsigned) { return std::optional<double>(); }, {}, limits, flush));
+  EXPECT_FALSE(timeInTurns([](unsigned) { return std::optional<double>(); }, {}, limits, [] {}));
 }
