@@ -8,10 +8,9 @@
 
 #include "frontend/TileCheck.h"
 #include "frontend/EmitIR.h"
-#include "frontend/EmitIRAnalysis.h"
+#include "frontend/TileSlice.h"
 #include "ir/Interpreter.h"
 #include "ir/ProveSample.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "mlir/IR/MLIRContext.h"
@@ -26,204 +25,6 @@ namespace {
 constexpr double maxWork = 1000, maxBroadWork = 150;
 constexpr uint64_t maxSteps = 400000;
 constexpr unsigned dataTried = 2; // at the first sizes
-
-//===----------------------------------------------------------------------===//
-// One statement as a program
-//===----------------------------------------------------------------------===//
-
-/// A part of a kernel that can be emitted alone: what it reads are inputs, what it writes outputs.
-struct Slice {
-  std::vector<Stmt *> body;
-  llvm::SetVector<const Tensor *> reads, writes;
-  llvm::SetVector<const ScalarParam *> scalars;
-  std::vector<const Stmt *> loops; // its tile loops
-  double tolerance = 0;            // relative, from the coarsest rounding in it
-};
-
-/// How far apart two orders of rounding to this type may lead.
-double toleranceOf(checked::DType type) {
-  switch (type) {
-  case checked::DType::F16: return 0x1p-7;
-  case checked::DType::BF16: return 0x1p-4;
-  case checked::DType::F8E4M3: return 0x1p-1;
-  case checked::DType::F8E5M2: return 1;
-  default: return 0x1p-13;
-  }
-}
-
-class Slicer {
-public:
-  explicit Slicer(const Program &program) : analysis(program) {}
-
-  Slice slice(std::vector<Stmt *> body) {
-    Slice result;
-    current = &result;
-    result.tolerance = toleranceOf(checked::DType::F32);
-    llvm::SmallPtrSet<const Tensor *, 4> own;
-    emit::forEachStmt(body, [&](const Stmt &stmt) {
-      if (stmt.kind == Stmt::TensorDef)
-        own.insert(stmt.tensor);
-      if (stmt.kind == Stmt::Tiles)
-        result.loops.push_back(&stmt);
-      see(stmt);
-    });
-    result.reads.remove_if([&](const Tensor *t) { return own.contains(t) || t->constantValue; });
-    result.writes.remove_if([&](const Tensor *t) { return own.contains(t); });
-    result.body = std::move(body);
-    return result;
-  }
-
-private:
-  void see(const Expr *root) {
-    if (!root)
-      return;
-    analysis.walk(root, [&](const Expr *expr) {
-      if (expr->kind == Expr::Read)
-        current->reads.insert(expr->tensor);
-      if (expr->kind == Expr::Scalar)
-        current->scalars.insert(expr->scalar);
-      if (expr->kind == Expr::Convert && isFloat(expr->target))
-        round(expr->target);
-      // A step of a quantised value may go either way.
-      if (expr->kind == Expr::Quantize || (expr->kind == Expr::Convert && !isFloat(expr->target)))
-        round(checked::DType::BF16);
-      return true;
-    });
-  }
-  void see(const IndexExpr &index) {
-    analysis.forEachData(index, [&](const Expr *data) { see(data); });
-  }
-  void see(const Stmt &stmt) {
-    for (const Var *var : stmt.vars) {
-      see(var->lo);
-      see(var->hi);
-    }
-    for (const IndexExpr &subscript : stmt.subscripts)
-      see(subscript);
-    see(stmt.guard);
-    see(stmt.value);
-    if (stmt.kind == Stmt::Define)
-      see(stmt.let->value);
-    if (stmt.kind == Stmt::StateInit) {
-      see(stmt.state->init);
-      if (stmt.state->storage)
-        round(*stmt.state->storage);
-    }
-    if (stmt.kind == Stmt::Equation) {
-      current->writes.insert(stmt.tensor);
-      round(stmt.tensor->type);
-      // What it does not write stays; what it adds to was there.
-      if (stmt.tensor->kind != Tensor::Out)
-        current->reads.insert(stmt.tensor);
-    }
-    if (stmt.kind == Stmt::Call) {
-      for (const auto &[parameter, argument] : stmt.callee->arguments)
-        current->reads.insert(argument);
-      for (const auto &[output, target] : stmt.callee->results)
-        if (target)
-          current->writes.insert(target);
-      for (const auto &[parameter, argument] : stmt.callee->scalars)
-        see(argument);
-    }
-  }
-  void round(checked::DType type) {
-    if (isFloat(type))
-      current->tolerance = std::max(current->tolerance, toleranceOf(type));
-  }
-
-  emit::Analysis analysis;
-  Slice *current = nullptr;
-};
-
-/// The statements with tile loops, each with what it needs before it.
-void findSlices(llvm::ArrayRef<Stmt *> body, Slicer &slicer, const SourceManager &sources,
-                std::vector<Slice> &slices) {
-  auto isBare = [](const Stmt *stmt) { return stmt->kind == Stmt::Tiles; };
-  std::vector<Stmt *> before; // lets and states, which any later statement may use
-  bool whole = llvm::any_of(body, isBare);
-  for (Stmt *stmt : body) {
-    if (stmt->kind == Stmt::Call)
-      findSlices(stmt->callee->body, slicer, sources, slices);
-    if (stmt->kind == Stmt::Define || stmt->kind == Stmt::StateInit)
-      before.push_back(stmt);
-    if (whole)
-      continue;
-    bool hasLoop = false;
-    emit::forEachStmt(ArrayRef(stmt), [&](const Stmt &nested) {
-      hasLoop |= nested.kind == Stmt::Tiles && !sources.isLibrary(nested.span.file);
-    });
-    if (!hasLoop)
-      continue;
-    std::vector<Stmt *> alone = before;
-    alone.push_back(stmt);
-    slices.push_back(slicer.slice(std::move(alone)));
-  }
-  // A loop outside of any block leaves its results in states that later statements read.
-  if (whole && llvm::any_of(body, [&](const Stmt *stmt) {
-        return isBare(stmt) && !sources.isLibrary(stmt->span.file);
-      }))
-    slices.push_back(slicer.slice(std::vector<Stmt *>(body.begin(), body.end())));
-}
-
-/// Makes the program that of a slice, and puts everything back.
-class Disguise {
-public:
-  Disguise(Program &program, const Slice &slice)
-      : program(program), body(program.body), inputs(program.inputs), outputs(program.outputs),
-        scalars(program.scalars), guards(program.guards), sizes(program.sizes),
-        schedule(program.schedule), precision(program.precision) {
-    program.body = slice.body;
-    program.inputs.clear();
-    program.outputs.clear();
-    for (const Tensor *tensor : slice.reads) {
-      bool both = slice.writes.contains(tensor);
-      setKind(tensor, both ? Tensor::Inout : Tensor::In);
-      program.inputs.push_back(tensor);
-    }
-    for (const Tensor *tensor : slice.writes)
-      if (!slice.reads.contains(tensor)) {
-        setKind(tensor, Tensor::Out);
-        program.outputs.push_back(tensor);
-      }
-    program.scalars.assign(slice.scalars.begin(), slice.scalars.end());
-    program.guards.clear();
-    program.schedule.clear();
-    program.precision.reset();
-    for (Size &size : program.sizes) {
-      size.boundBy.reset();
-      size.definition = IndexExpr(1); // replaced in the emitted kernel
-    }
-  }
-  ~Disguise() {
-    program.body = std::move(body);
-    program.inputs = std::move(inputs);
-    program.outputs = std::move(outputs);
-    program.scalars = std::move(scalars);
-    program.guards = std::move(guards);
-    program.sizes = std::move(sizes);
-    program.schedule = std::move(schedule);
-    program.precision = std::move(precision);
-    for (auto [tensor, kind] : kinds)
-      tensor->kind = kind;
-  }
-
-private:
-  void setKind(const Tensor *tensor, Tensor::Kind kind) {
-    auto *own = const_cast<Tensor *>(tensor); // the program is ours to change
-    kinds.push_back({own, own->kind});
-    own->kind = kind;
-  }
-
-  Program &program;
-  std::vector<Stmt *> body;
-  std::vector<const Tensor *> inputs, outputs;
-  std::vector<const ScalarParam *> scalars;
-  std::vector<Guard> guards;
-  std::vector<Size> sizes;
-  std::vector<ScheduleSetting> schedule;
-  std::optional<std::string> precision;
-  std::vector<std::pair<Tensor *, Tensor::Kind>> kinds;
-};
 
 //===----------------------------------------------------------------------===//
 // Sizes and data
@@ -256,7 +57,7 @@ SizeFacts factsOf(const Program &program) {
 
 /// Small sizes at which the tile loops have several tiles: once with long loops in few points, once
 /// with as many sizes as possible above 2, so that masks meet tiles in different ways.
-std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, const Slice &slice) {
+std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, const TileSlice &slice) {
   std::vector<IndexExpr> all;
   for (const Size &size : program.sizes)
     all.push_back(IndexExpr::symbol(size.name));
@@ -300,7 +101,7 @@ std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, c
 }
 
 /// A tile that holds every range at the sizes tried.
-int64_t wholeTile(const Program &program, const Slice &slice, llvm::ArrayRef<Sizes> tried) {
+int64_t wholeTile(const Program &program, const TileSlice &slice, llvm::ArrayRef<Sizes> tried) {
   int64_t whole = 8;
   auto see = [&](const IndexExpr &expr, const Sizes &sizes) {
     whole = std::max(whole, valueOf(expr, sizes).value_or(0));
@@ -394,7 +195,7 @@ public:
       : program(program), diagnostics(diagnostics), context(context), facts(factsOf(program)) {}
 
   /// False where the slice could not be run at any sizes.
-  bool check(const Slice &slice);
+  bool check(const TileSlice &slice);
 
 private:
   struct Run {
@@ -511,8 +312,8 @@ bool TileChecker::report(const Stmt &loop, int64_t size, const Sizes &sizes,
   return true;
 }
 
-bool TileChecker::check(const Slice &slice) {
-  Disguise disguise(program, slice);
+bool TileChecker::check(const TileSlice &slice) {
+  TileDisguise disguise(program, slice);
   std::vector<Sizes> tried = chooseSizes(facts, program, slice);
   if (tried.empty())
     return false;
@@ -554,16 +355,12 @@ bool TileChecker::check(const Slice &slice) {
 
 TileCheckResult tegula::checkTiles(Program &program, Diagnostics &diagnostics) {
   TileCheckResult result;
-  std::vector<Slice> slices;
-  {
-    Slicer slicer(program);
-    findSlices(program.body, slicer, diagnostics.sourceManager(), slices);
-  }
+  std::vector<TileSlice> slices = findTileSlices(program, diagnostics.sourceManager());
   if (slices.empty())
     return result;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   TileChecker checker(program, diagnostics, context);
-  for (const Slice &slice : slices) {
+  for (const TileSlice &slice : slices) {
     ++result.statements;
     result.compared += checker.check(slice);
   }

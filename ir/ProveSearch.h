@@ -28,6 +28,9 @@
 
 namespace tegula {
 
+/// An atom as an expression.
+IndexExpr rebuild(const IndexExpr::Atom &atom);
+
 class Search {
 public:
   /// `scale*v >= value` (a lower bound) or `scale*v <= value` (an upper one); scale > 0.

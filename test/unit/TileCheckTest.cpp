@@ -163,6 +163,35 @@ kernel outer(x: f32[M, N]) -> (y: f32[M]) {
             "");
 }
 
+TEST(TileCheck, InsideLoops) {
+  EXPECT_NE(dependentLoop(R"(kernel inner(x: f32[M, N]) -> (y: f32[M]) {
+  parallel i in M {
+    state s = 0.0
+    for j in tiles(N) { s = maximum(s, sum(x[i, j] for j)) }
+    y[i] = s
+  }
+}
+kernel outer(x: f32[T, M, N]) -> (y: f32[T, M]) {
+  for t in T {
+    a[i, j] = x[t, i, j]
+    h = inner(a)
+    y[t, i] = h[i]
+  }
+})"),
+            "");
+  expectIndependent(R"(kernel k(x: f32[T, M, N]) -> (y: f32[M]) {
+  state h[i in M] = 0.0
+  for t in T {
+    parallel i in M {
+      state s = h[i]
+      for j in tiles(N) { s = s + sum(x[t, i, j] for j) }
+      h[i] = s
+    }
+  }
+  y[i] = h[i]
+})");
+}
+
 TEST(TileCheck, LeavesTheProgramAsItWas) {
   Checked checked(R"(kernel k(x: f32[M, N]) -> (y: f32[M]) {
   parallel i in M {
