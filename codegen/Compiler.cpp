@@ -46,8 +46,12 @@ public:
     if (options.stopAfter <= Phase::Check)
       return std::move(kernel);
 
+    // On the CPU a tile is a matrix product of its own, and wants to be worth packing.
+    EmitOptions emit = options.emit;
+    if (!emit.tile)
+      emit.tile = isDeviceTarget(options.target) ? 32 : 128;
     time(Phase::Emit, [&] {
-      ir = emitIR(*program, source.sourceManager(), context, options.emit);
+      ir = emitIR(*program, source.sourceManager(), context, emit);
     });
     if (mlir::failed(mlir::verify(*ir)))
       return defect("emission made IR that does not verify");

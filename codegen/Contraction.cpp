@@ -114,7 +114,7 @@ ContractionEmitter::Sum ContractionEmitter::sumOf(const ContractionProduct &prod
   return sum;
 }
 
-ContractionShape ContractionEmitter::emitShape(Value *threads) {
+ContractionShape ContractionEmitter::emitShape(Value *threads, Value *unitsEach) {
   ContractionShape shape;
   auto total = [&](ArrayRef<unsigned> group) {
     Value *result = i64(1);
@@ -143,7 +143,7 @@ ContractionShape ContractionEmitter::emitShape(Value *threads) {
   // Units: as large as the cache allows, but several for each thread.
   Value *rowPanels = ceilDiv(shape.rows, i64(tileRows));
   Value *columnPanels = ceilDiv(shape.columns, i64(tileColumns()));
-  Value *wanted = b.CreateMul(threads, i64(4));
+  Value *wanted = b.CreateMul(threads, unitsEach);
   auto divide = [&](Value *panels, Value *others, int64_t least, int64_t most, Value *&blocks) {
     Value *pieces = ceilDiv(wanted, others);
     Value *each = ceilDiv(panels, pieces);

@@ -74,8 +74,8 @@ class ContractionEmitter {
 public:
   ContractionEmitter(Emitter &emitter, const ContractionPlan &plan);
 
-  /// Numbers for a run on so many threads.
-  ContractionShape emitShape(llvm::Value *threads);
+  /// Numbers for a run on so many threads, with at least so many units for each where possible.
+  ContractionShape emitShape(llvm::Value *threads, llvm::Value *unitsEach);
   /// A bit: large enough for packing to pay.
   llvm::Value *emitWorthwhile(const ContractionShape &shape);
   /// Operations of one unit, in vectors.

@@ -96,9 +96,11 @@ protected:
   }
 
   void emitParallel(tgl::ParallelOp op) override {
-    if (nested || op.getAxes().empty())
-      return Emitter::emitParallel(op);
-    emitOutlined(op);
+    if (!nested && !op.getAxes().empty())
+      return emitOutlined(op);
+    if (nested && !lanes && emitInnerProduct(op))
+      return;
+    Emitter::emitParallel(op);
   }
 
   void emitTemp(tgl::TempOp op) override {
@@ -205,11 +207,11 @@ private:
     if (!plan)
       return emitPoints(op);
     ContractionEmitter contraction(*this, *plan);
-    ContractionShape shape = contraction.emitShape(emitThreads());
+    ContractionShape shape = contraction.emitShape(emitThreads(), i64(4));
     auto asProduct = [&] {
       outline(op, shape.units, contraction.emitCost(shape), [&](Value *begin, Value *end) {
-        ContractionShape inside = contraction.emitShape(emitThreads());
-        Value *memory = emitScratch(contraction.emitScratchBytes(inside));
+        ContractionShape inside = contraction.emitShape(emitThreads(), i64(4));
+        Value *memory = emitMemory(offsetof(HostRun, panels), contraction.emitScratchBytes(inside));
         emitLoop(
             begin, end, i64(1), {},
             [&](Value *unit, ArrayRef<Value *>) {
@@ -224,6 +226,28 @@ private:
       return known->isOne() ? asProduct() : emitPoints(op);
     emitIf(worthwhile, asProduct);
     emitIf(b.CreateNot(worthwhile), [&] { emitPoints(op); });
+  }
+
+  /// A matrix product inside of a statement, on this thread.
+  bool emitInnerProduct(tgl::ParallelOp op) {
+    std::optional<ContractionPlan> plan;
+    if (options.vectorBytes)
+      plan = planContraction(op, module.getContext());
+    if (!plan)
+      return false;
+    ContractionEmitter contraction(*this, *plan);
+    Value *one = i64(1);
+    ContractionShape shape = contraction.emitShape(one, one);
+    Value *worthwhile = contraction.emitWorthwhile(shape);
+    emitIf(worthwhile, [&] {
+      Value *memory = emitMemory(offsetof(HostRun, panels), contraction.emitScratchBytes(shape));
+      emitLoop(i64(0), shape.units, one, {}, [&](Value *unit, ArrayRef<Value *>) {
+        contraction.emitUnit(shape, unit, memory);
+        return SmallVector<Value *>();
+      }, "unit");
+    });
+    emitIf(b.CreateNot(worthwhile), [&] { Emitter::emitParallel(op); });
+    return true;
   }
 
   /// Threads that parallel statements run on.
@@ -399,16 +423,16 @@ private:
     });
     if (!total)
       return;
-    Value *space = emitScratch(total);
+    Value *space = emitMemory(offsetof(HostRun, scratch), total);
     for (auto [temp, offset] : offsets)
       scratchAddress[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), space, offset);
   }
 
-  /// Memory of this thread; the function returns where there is none.
-  Value *emitScratch(Value *bytes) {
+  /// Memory of this thread from the member of HostRun; the function returns where there is none.
+  Value *emitMemory(unsigned member, Value *bytes) {
     Type *pointer = b.getPtrTy();
     Value *callee = b.CreateLoad(
-        pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, offsetof(HostRun, scratch)));
+        pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, member));
     Value *space = b.CreateCall(FunctionType::get(pointer, {pointer, b.getInt64Ty()}, false),
                                 callee, {hostRun, bytes});
     BasicBlock *giveUp = BasicBlock::Create(module.getContext(), "nomemory", function);

@@ -47,6 +47,13 @@ public:
   Emitter(llvm::Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites);
   virtual ~Emitter() = default;
 
+  /// An axis spread over vector lanes.
+  struct LaneChoice {
+    unsigned axis;   // of the op
+    unsigned width;  // lanes
+    unsigned unroll; // accumulators of a reduction
+  };
+
   /// Null after success, else why the IR cannot be lowered (our defect, not the user's).
   const std::string &error() const { return failure; }
 
@@ -181,13 +188,11 @@ protected:
 
   //===--- Vectors (Lanes.cpp) ---===//
 
-  struct LaneChoice {
-    unsigned axis;   // of the op
-    unsigned width;  // lanes
-    unsigned unroll; // accumulators of a reduction
-  };
-  /// The axis of `op` along which its body is vectorised; none where that is not possible.
+  /// The axis of `op` that becomes vector lanes; none where another axis around or inside does, or where
+  /// lanes are not possible.
   std::optional<LaneChoice> chooseLanes(tgl::AxesOp op);
+  llvm::DenseMap<mlir::Operation *, LaneChoice> laneChoices;
+  llvm::DenseSet<mlir::Operation *> laneRoots; // nests for which the choice has been made
   void emitLaneParallel(tgl::ParallelOp op, const LaneChoice &choice);
   void emitLaneRange(tgl::ParallelOp op, const LaneChoice &choice, llvm::Value *low,
                      llvm::Value *high);

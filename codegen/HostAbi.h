@@ -40,6 +40,8 @@ struct HostRun {
   void *(*scratch)(HostRun *run, int64_t bytes);
   void *runtime; // the runtime's own
   int64_t threads = 1; // that parallelFor may use
+  /// As `scratch`, of its own: panels of a matrix product, which may stand inside what uses scratch.
+  void *(*panels)(HostRun *run, int64_t bytes) = nullptr;
 };
 
 /// `buffers`: the kernel's tensor arguments in order, then its global temporaries. `sizes`: values of the

@@ -5,116 +5,231 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In every nest one axis at most, of a `parallel` or of a `reduce`, becomes vector lanes. The choice
+// minimises an estimate of the time: an access costs one vector access where the axis moves it by one
+// element or not at all, and one per lane otherwise; a loop multiplies, lanes divide.
+//
+//===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
+#include "ir/TglUtils.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
 namespace {
-/// Looks through one body for what forbids vectors along an axis and what they would cost.
-class LaneCost {
-public:
-  LaneCost(mlir::Block &body, mlir::Value axis) : axis(axis) {
-    varying.insert(axis);
-    visit(body, 1.0);
-  }
 
-  bool possible = true;
-  double cost = 0; // in vector memory operations
-  unsigned operations = 0;
-  unsigned widestBytes = 1;
+using Choices = DenseMap<mlir::Operation *, Emitter::LaneChoice>;
+
+class LaneChooser {
+public:
+  LaneChooser(Choices &choices, unsigned vectorBytes) : choices(choices), vectorBytes(vectorBytes) {}
+
+  /// Cost of one run of the op, axes inside of it chosen.
+  double cost(mlir::Operation *op) {
+    if (auto axes = dyn_cast<tgl::AxesOp>(op))
+      return nestCost(axes);
+    if (op->getNumRegions() == 0)
+      return ownCost(op);
+    double points = loopTrips(op), inside = 1;
+    for (mlir::Region &region : op->getRegions())
+      for (mlir::Operation &nested : region.getOps())
+        inside += cost(&nested);
+    return points * inside;
+  }
 
 private:
-  bool varies(const ValueExpr &expr) const {
-    return any_of(expr.operands(), [&](mlir::Value value) { return varying.contains(value); });
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  //===--- Sizes ---===//
+
+  static double trips(const ValueExpr &low, const ValueExpr &high) {
+    ValueExpr extent = high - low;
+    if (std::optional<int64_t> constant = extent.asConstant())
+      return std::max<double>(0, *constant);
+    // Sizes that are not known when compiling are taken to be middling, indices to be half of that.
+    auto value = extent.expr().evaluate([](const IndexVar &var) -> std::optional<int64_t> {
+      return var.isSymbol() ? 256 : 128;
+    });
+    return value && *value > 0 ? static_cast<double>(*value) : 128;
   }
 
-  void access(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts, double weight) {
-    if (type.getElementType().isInteger(4) && subscripts.size() && varies(subscripts.back())) {
-      cost += 16 * weight; // nibbles are gathered
-      return;
+  static double loopTrips(mlir::Operation *op) {
+    if (auto loop = dyn_cast<tgl::ForOp>(op))
+      return trips(loop.getLowExpr(), loop.getHighExpr());
+    if (auto tiles = dyn_cast<tgl::TilesOp>(op))
+      return std::ceil(trips(tiles.getLowExpr(), tiles.getHighExpr()) /
+                       static_cast<double>(tiles.getSize().value_or(1)));
+    return 1;
+  }
+
+  //===--- Operations ---===//
+
+  static double ownCost(mlir::Operation *op) {
+    if (isa<mlir::arith::ConstantOp, tgl::YieldOp, tgl::TempOp>(op))
+      return 0;
+    if (isa<mlir::math::PowFOp>(op))
+      return 60;
+    if (isa<mlir::math::SqrtOp, mlir::math::RsqrtOp, mlir::arith::DivFOp>(op))
+      return 6;
+    if (isa<mlir::math::MathDialect>(op->getDialect()) &&
+        !isa<mlir::math::AbsFOp, mlir::math::FloorOp, mlir::math::CeilOp, mlir::math::FmaOp,
+             mlir::math::CopySignOp>(op))
+      return 20;
+    return 1;
+  }
+
+  /// Vector operations for one result of the op with so many lanes.
+  double registers(mlir::Operation *op, unsigned lanes) const {
+    unsigned bytes = 4;
+    for (mlir::Type type : op->getResultTypes())
+      if (type.isIndex() || (type.isIntOrFloat() && type.getIntOrFloatBitWidth() == 64))
+        bytes = 8;
+    return std::max(1.0, double(lanes * bytes) / vectorBytes);
+  }
+
+  struct Lane {
+    mlir::Value axis;
+    unsigned width;
+    DenseSet<mlir::Value> varying; ///< the axis, and what is computed from it
+    bool varies(mlir::Value value) const { return varying.contains(value); }
+    bool varies(const ValueExpr &expr) const {
+      return any_of(expr.operands(), [&](mlir::Value value) { return varies(value); });
     }
+  };
+
+  double accessCost(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts, const Lane &lane,
+                    bool isWrite) const {
+    mlir::Type element = type.getElementType();
+    if (element.isInteger(4) && !subscripts.empty() && lane.varies(subscripts.back()))
+      return 2.0 * lane.width;
     ValueExpr offset = Emitter::elementOffset(type, subscripts);
-    switch (Emitter::strideAlong(offset, axis, [&](mlir::Value value) {
-      return value != axis && varying.contains(value);
+    switch (Emitter::strideAlong(offset, lane.axis, [&](mlir::Value value) {
+      return value != lane.axis && lane.varies(value);
     })) {
     case Emitter::Stride::Uniform:
-      cost += 0.25 * weight;
-      break;
+      return isWrite ? lane.width : 1; // lanes that write one element take turns
     case Emitter::Stride::Unit:
-      cost += weight;
-      break;
+      return std::max(1.0, double(lane.width * element.getIntOrFloatBitWidth()) / 8 / vectorBytes);
     case Emitter::Stride::Other:
-      cost += 12 * weight; // a gather of 16 lanes costs about as much as 12 loads
-      break;
+      return 1.2 * lane.width;
     }
+    llvm_unreachable("every stride");
   }
 
-  void visit(mlir::Block &block, double weight) {
-    for (mlir::Operation &op : block) {
-      ++operations;
-      bool depends = any_of(op.getOperands(), [&](mlir::Value v) { return varying.contains(v); });
-      if (auto read = dyn_cast<tgl::ReadOp>(op)) {
-        access(read.getTensorType(), read.getSubscriptExprs(), weight);
-      } else if (auto write = dyn_cast<tgl::WriteOp>(op)) {
-        access(write.getTensorType(), write.getSubscriptExprs(), weight);
-        if (write.getAdd())
-          cost += 16 * weight;
-      } else if (auto reduce = dyn_cast<tgl::ReduceOp>(op)) {
-        if (depends) // its bounds differ from lane to lane
-          possible = false;
-        visit(reduce.getBody().front(), weight * 8);
-      } else if (isa<tgl::ParallelOp, tgl::ForOp, tgl::TilesOp, tgl::TempOp, tgl::ScanOp,
-                     tgl::SortOp>(op)) {
-        possible = false;
+  /// Cost of the op for one vector of lanes; `never` where it cannot be emitted inside lanes.
+  double laneCost(mlir::Operation *op, Lane &lane) {
+    bool varies = any_of(op->getOperands(), [&](mlir::Value value) { return lane.varies(value); });
+    double result = 0;
+    if (auto read = dyn_cast<tgl::ReadOp>(op)) {
+      result = accessCost(read.getTensorType(), read.getSubscriptExprs(), lane, false);
+      // A fill or a division that must be exact compares subscripts.
+      if (read.getFill() || !read.getExactExprs().empty())
+        result += 2;
+    } else if (auto write = dyn_cast<tgl::WriteOp>(op)) {
+      result = accessCost(write.getTensorType(), write.getSubscriptExprs(), lane, true);
+      if (write.getAdd())
+        result += 4 * lane.width;
+    } else if (auto reduce = dyn_cast<tgl::ReduceOp>(op)) {
+      if (varies) // its bounds differ from lane to lane
+        return never;
+      double points = 1, inside = 1;
+      for (const tgl::AxisRange &range : getAxisRanges(cast<tgl::AxesOp>(op)))
+        points *= trips(range.lo, range.hi);
+      unsigned before = lane.varying.size();
+      for (mlir::Operation &nested : reduce.getBody().front()) {
+        inside += laneCost(&nested, lane);
+        varies |= any_of(nested.getOperands(), [&](mlir::Value value) { return lane.varies(value); });
       }
-      for (mlir::Type type : op.getResultTypes())
-        if (type.isIntOrFloat() && type.getIntOrFloatBitWidth() > 1)
-          widestBytes = std::max(widestBytes, type.getIntOrFloatBitWidth() / 8);
-      if (depends || readsVarying(op))
-        for (mlir::Value result : op.getResults())
-          varying.insert(result);
+      varies |= lane.varying.size() != before;
+      result = points * inside;
+    } else if (op->getNumRegions() || isa<tgl::TempOp, tgl::SortOp>(op)) {
+      return never;
+    } else {
+      result = ownCost(op) * (varies ? registers(op, lane.width) : 1);
     }
-  }
-
-  /// A reduction varies if anything inside it does.
-  bool readsVarying(mlir::Operation &op) {
-    bool result = false;
-    op.walk([&](mlir::Operation *inner) {
-      result |= any_of(inner->getOperands(), [&](mlir::Value v) { return varying.contains(v); });
-    });
+    if (varies)
+      for (mlir::Value value : op->getResults())
+        lane.varying.insert(value);
     return result;
   }
 
-  mlir::Value axis;
-  DenseSet<mlir::Value> varying;
+  //===--- Nests ---===//
+
+  /// Later axes whose bounds use this one would have bounds that differ from lane to lane.
+  static bool canBeInnermost(tgl::AxesOp op, unsigned axis) {
+    for (unsigned later = axis + 1; later < op.getAxes().size(); ++later) {
+      tgl::AxisRange range = getAxisRange(op, later);
+      if (range.lo.uses(op.getAxes()[axis]) || range.hi.uses(op.getAxes()[axis]))
+        return false;
+    }
+    return true;
+  }
+
+  double nestCost(tgl::AxesOp op) {
+    bool isReduce = isa<tgl::ReduceOp>(op.getOperation());
+    bool isParallel = isa<tgl::ParallelOp>(op.getOperation());
+    double points = 1;
+    SmallVector<double> extents;
+    for (const tgl::AxisRange &range : getAxisRanges(op)) {
+      extents.push_back(trips(range.lo, range.hi));
+      points *= extents.back();
+    }
+    // Point by point, whatever is best inside.
+    double inside = isReduce ? 4 : 1; // a sum of single values waits for each addition
+    unsigned operations = 0;
+    for (mlir::Operation &nested : *op.getAxesBlock()) {
+      inside += cost(&nested);
+      ++operations;
+    }
+    double best = points * inside;
+    std::optional<Emitter::LaneChoice> choice;
+    for (unsigned axis = 0; (isReduce || isParallel) && axis < extents.size(); ++axis) {
+      if (!canBeInnermost(op, axis))
+        continue;
+      unsigned width = std::max(1u, vectorBytes / 4);
+      // A short axis does not fill a vector.
+      while (width > 2 && width / 2 >= extents[axis])
+        width /= 2;
+      Lane lane{op.getAxes()[axis], width, {}};
+      lane.varying.insert(lane.axis);
+      double each = 1;
+      for (mlir::Operation &nested : *op.getAxesBlock())
+        each += laneCost(&nested, lane);
+      double total = points / std::max(1.0, extents[axis]) * std::ceil(extents[axis] / width) * each;
+      if (isReduce) // the lanes are combined at the end, once for each point around
+        total += 12;
+      if (total > best || total == never)
+        continue; // among equals the last axis wins: its points are neighbours in most tensors
+      best = total;
+      unsigned unroll = operations <= 24 ? 4 : operations <= 64 ? 2 : 1;
+      while (unroll > 1 && width * unroll > extents[axis])
+        unroll /= 2;
+      choice = Emitter::LaneChoice{axis, width, unroll};
+    }
+    if (choice) {
+      // What was chosen further inside does not hold any more.
+      op->walk([&](mlir::Operation *nested) { choices.erase(nested); });
+      choices[op] = *choice;
+    }
+    return best;
+  }
+
+  Choices &choices;
+  unsigned vectorBytes;
 };
 } // namespace
 
 std::optional<Emitter::LaneChoice> Emitter::chooseLanes(tgl::AxesOp op) {
   if (options.vectorBytes == 0 || lanes || op.getAxes().empty())
     return std::nullopt;
-  std::optional<LaneChoice> best;
-  double bestCost = 0;
-  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
-    // Later axes whose bounds use this one would have bounds that differ from lane to lane.
-    bool bounds = false;
-    for (unsigned later = axis + 1; later < op.getAxes().size(); ++later)
-      bounds |= lowOf(op, later).uses(op.getAxes()[axis]) || highOf(op, later).uses(op.getAxes()[axis]);
-    if (bounds)
-      continue;
-    LaneCost cost(*op.getAxesBlock(), op.getAxes()[axis]);
-    if (!cost.possible)
-      continue;
-    // Among equals the last axis wins: its points are next to each other in most tensors.
-    if (best && cost.cost > bestCost)
-      continue;
-    // As many lanes as fit in one register for f32; f64 and i64 values take several registers then.
-    unsigned width = std::max(1u, options.vectorBytes / 4);
-    unsigned unroll = cost.operations <= 24 ? 4 : cost.operations <= 64 ? 2 : 1;
-    best = LaneChoice{axis, width, unroll};
-    bestCost = cost.cost;
+  // One choice for a whole statement, made when its outermost nest is met.
+  if (!laneRoots.contains(op)) {
+    LaneChooser(laneChoices, options.vectorBytes).cost(op);
+    op->walk([&](mlir::Operation *nested) { laneRoots.insert(nested); });
   }
-  return best;
+  auto found = laneChoices.find(op);
+  return found == laneChoices.end() ? std::nullopt : std::optional(found->second);
 }

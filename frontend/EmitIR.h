@@ -67,8 +67,9 @@
 namespace tegula {
 
 struct EmitOptions {
-  /// Elements of a tile where the kernel's schedule names none. Any positive number is right.
-  int64_t tile = 32;
+  /// Elements of a tile where the kernel's schedule names none. Any positive number is right; 0 takes
+  /// one that suits the target: compileKernel replaces it, emitIR itself takes 32.
+  int64_t tile = 0;
 };
 
 /// Cannot fail on a program that the checker has passed; the module verifies.

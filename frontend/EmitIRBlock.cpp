@@ -130,7 +130,7 @@ int64_t Emitter::tileSize(const Var &var) {
   for (const ScheduleSetting &setting : program.schedule)
     if (!callSite && setting.keyword == "tile" && setting.axis == var.name && setting.value)
       return std::max<int64_t>(*setting.value, 1);
-  return options.tile;
+  return options.tile ? options.tile : 32;
 }
 
 AxisSet Emitter::withBounds(AxisSet set) {

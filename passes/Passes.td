@@ -172,6 +172,24 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
 // Schedule
 //===----------------------------------------------------------------------===//
 
+def BlockRowsPass : Pass<"tgl-block-rows", "::tegula::tgl::KernelOp"> {
+  let summary = "runs blocks of points of a nest together where their sums of products share a factor";
+  let description = [{
+    In the nest of attention, `parallel (b, h, i) { ...; tiles j { parallel (j) { sum_e q[i,e]*k[j,e] };
+    ...; parallel (d) { sum_j p[j]*v[j,d] } } }`, every row i reads all of k and v. The pass moves the
+    axis inside: a point is a block of rows, each statement runs for all rows of the block before the
+    next one does, values and private temporaries get the row as their first dim:
+    `parallel (b, h, block) { tiles j { parallel (i, j) { ... }; parallel (i) { ... }; parallel (i, d) { ... } } }`.
+    Inner statements are matrix products then.
+
+    *Why here*: the last change of nests before axes are given to the machine; for the CPU alone, since
+    on a GPU the threads of a block share what they read.
+    *Rounding*: none.
+    *Stops*: at loops whose bounds differ from row to row, and at sorts.
+  }];
+  let options = [Option<"rows", "rows", "int64_t", /*default=*/"128", "rows of a block">];
+}
+
 def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
   let summary = "gives each launch a strategy and maps its axes to the machine";
   let description = [{

@@ -97,6 +97,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   if (stopAfter < Phase::Schedule)
     return;
 
+  // Matrix products hidden in the nests of online algorithms come out.
+  if (options.machine == Machine::CPU)
+    pipeline.add(createBlockRowsPass());
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
   scheduleOptions.gpu = options.machine == Machine::GPU;
@@ -164,6 +167,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createExpandScansPass(); }, counters);
   registerCounted([] { return createDistributePass(); }, counters);
   registerCounted([] { return createFusePass(); }, counters);
+  registerCounted([] { return createBlockRowsPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);
   PassPipelineRegistration<TextOptions>(

@@ -153,13 +153,16 @@ static void parallelFor(HostRun *run, ParallelBody body, void *frame, int64_t co
   static_cast<ThreadPool *>(run->runtime)->run(run, body, frame, count, cost);
 }
 
-static void *scratch(HostRun *run, int64_t bytes) {
-  struct Space {
-    void *data = nullptr;
-    int64_t bytes = 0;
-    ~Space() { std::free(data); }
-  };
-  static thread_local Space space;
+namespace {
+/// Memory of one thread that grows and is given back when the thread ends.
+struct Space {
+  void *data = nullptr;
+  int64_t bytes = 0;
+  ~Space() { std::free(data); }
+};
+} // namespace
+
+static void *atLeast(Space &space, HostRun *run, int64_t bytes) {
   if (bytes > space.bytes) {
     std::free(space.data);
     space.bytes = bytes <= INT64_MAX - 4095 ? (bytes + 4095) / 4096 * 4096 : 0;
@@ -172,6 +175,16 @@ static void *scratch(HostRun *run, int64_t bytes) {
   return space.data;
 }
 
+static void *scratch(HostRun *run, int64_t bytes) {
+  static thread_local Space space;
+  return atLeast(space, run, bytes);
+}
+
+static void *panels(HostRun *run, int64_t bytes) {
+  static thread_local Space space;
+  return atLeast(space, run, bytes);
+}
+
 HostRun tegula::makeHostRun(ThreadPool &pool) {
-  return HostRun{{}, parallelFor, scratch, &pool, int64_t(pool.size())};
+  return HostRun{{}, parallelFor, scratch, &pool, int64_t(pool.size()), panels};
 }

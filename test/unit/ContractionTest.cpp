@@ -44,13 +44,14 @@ void runThreads(HostRun *run, ParallelBody body, void *frame, int64_t count, int
     worker.join();
 }
 
-void *scratch(HostRun *, int64_t bytes) {
+/// Memory in which what is read before it is written shows.
+template <int Kind> void *memory(HostRun *, int64_t bytes) {
   static thread_local std::unique_ptr<void, decltype(&std::free)> space(nullptr, &std::free);
   space.reset(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
-  // What is read before it is written shows.
   std::memset(space.get(), 0xff, bytes);
   return space.get();
 }
+constexpr auto scratch = memory<0>, panels = memory<1>;
 
 class Kernel {
 public:
@@ -80,7 +81,7 @@ public:
     entry = reinterpret_cast<KernelFunction>(cantFail(loaded->lookup(host.function)));
   }
   void run(ArrayRef<void *> buffers, ArrayRef<int64_t> sizes, int64_t threads) const {
-    HostRun run{{}, runThreads, scratch, nullptr, threads};
+    HostRun run{{}, runThreads, scratch, nullptr, threads, panels};
     entry(buffers.data(), sizes.data(), nullptr, &run);
   }
   bool isContraction = false;
