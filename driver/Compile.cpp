@@ -140,7 +140,7 @@ static ExitCode run() {
   if (!stage || !parseSizes(sizeTexts, instance.sizes) ||
       !parseConstants(constantTexts, instance.constants) || !parseTypes(typeTexts, instance.types))
     return ExitWrongCall;
-  if (tile < 1) {
+  if (tile.getNumOccurrences() && tile < 1) {
     errs() << "tegula: --tile takes a positive number\n";
     return ExitWrongCall;
   }
