@@ -12,6 +12,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <csignal>
 
 using namespace llvm;
 using namespace tegula;
@@ -81,6 +82,7 @@ static ExitCode dispatch(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   installCrashHandler(argc, argv);
+  signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of its write
   int code = dispatch(argc, argv);
   outs().flush();
   if (outs().has_error()) {

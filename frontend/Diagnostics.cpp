@@ -12,6 +12,7 @@
 #include "llvm/Support/JSON.h"
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 using namespace llvm;
 
@@ -218,19 +219,37 @@ std::string applySafeFixes(const Diagnostics &diagnostics, uint32_t file) {
   return applyEdits(diagnostics.sourceManager().text(file), std::move(accepted));
 }
 
+/// Insertions, deletions, replacements and swaps of neighbours that make one name the other.
+static unsigned editDistance(StringRef a, StringRef b) {
+  std::vector<unsigned> before, last(b.size() + 1), row(b.size() + 1);
+  for (unsigned j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (unsigned i = 1; i <= a.size(); ++i) {
+    before = std::exchange(last, row);
+    row[0] = i;
+    for (unsigned j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
 StringRef nearestName(StringRef name, ArrayRef<StringRef> names) {
+  constexpr size_t longest = 64; // longer ones are no typos
   StringRef best;
-  unsigned limit = static_cast<unsigned>(std::max<size_t>(1, name.size() / 3));
-  unsigned bestDistance = limit + 1;
+  unsigned bestDistance = static_cast<unsigned>(std::max<size_t>(1, name.size() / 3)) + 1;
   for (StringRef candidate : names) {
     if (candidate == name)
       continue;
     if (candidate.equals_insensitive(name))
       return candidate;
     // One edit turns any short name into any other: that says nothing.
-    if (name.size() < 3 || candidate.size() < 2)
+    if (name.size() < 3 || candidate.size() < 2 || name.size() > longest ||
+        candidate.size() > longest)
       continue;
-    unsigned distance = name.edit_distance(candidate, /*AllowReplacements=*/true, bestDistance);
+    unsigned distance = editDistance(name, candidate);
     if (distance < bestDistance) {
       best = candidate;
       bestDistance = distance;

@@ -8,6 +8,7 @@
 #include "frontend/Inventions.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
 
 using namespace llvm;
 

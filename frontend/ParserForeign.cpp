@@ -233,6 +233,8 @@ bool ForeignTokens::character() {
     if (found.size() == 1 && !isPrint(found[0]))
       message = "expected no control character 0x" + utohexstr(static_cast<uint8_t>(found[0]));
     auto error = reporter.report(Code::UnexpectedCharacter, span, message);
+    // What is left of the line without it is guesswork.
+    reporter.spoil(static_cast<uint32_t>(text.rfind('\n', begin) + 1), lineEnd(begin));
     if (error && inName)
       error->note("names consist of the letters a-z and A-Z, digits and '_'");
     if (inName && at < tokens.size() && tokens[at].begin == span.end && isWord(tokens[at]) &&
@@ -313,6 +315,7 @@ public:
   bool report();
 
 private:
+  bool lambda();
   bool statementWord();
   bool declarationWord();
   bool conditional();
@@ -348,14 +351,18 @@ private:
 };
 } // namespace
 
+/// `lambda v: v`, of which `v: v` looks like a statement.
+bool ForeignForm::lambda() {
+  if (place.context != SyntaxPlace::Statement || place.start == 0 ||
+      text(place.start - 1) != "lambda")
+    return false;
+  error(Code::ForeignStatement, place.start - 1,
+        "there is no 'lambda': " + findInvention(Invention::Statement, "lambda")->advice());
+  return true;
+}
+
 /// `if c: ...`, `def f(x): ...`, `return y`.
 bool ForeignForm::statementWord() {
-  if (place.context == SyntaxPlace::Statement && place.start > 0 &&
-      text(place.start - 1) == "lambda") {
-    error(Code::ForeignStatement, place.start - 1,
-          "there is no 'lambda': " + findInvention(Invention::Statement, "lambda")->advice());
-    return true;
-  }
   for (size_t i : {place.at, place.start}) {
     const Invention *entry = findInvention(Invention::Statement, text(i));
     // A word that is a name here (`val[i] = ...`) is no statement word.
@@ -634,7 +641,7 @@ bool ForeignForm::report() {
     return true;
   if (place.at >= tokens.size())
     return false;
-  return chainedSubscript() || slice() || member() || conditional() || equality() ||
+  return lambda() || chainedSubscript() || slice() || member() || conditional() || equality() ||
          updateOperator() || matrixProduct() || tupleTarget() || scheduleSeparator() || loopHead() || unnamedOutput() || parameterOrder() ||
          declarationWord() || statementWord();
 }

@@ -92,6 +92,11 @@ static StringRef spelling(size_t bracket) {
   }
 }
 
+static void reportTooDeep(const Token &token, SyntaxReporter &reporter) {
+  reporter.report(Code::NestingTooDeep, reporter.span(token),
+                  "expected at most 256 levels of brackets, unary operators and '**'");
+}
+
 static std::string quoted(StringRef text) { return ("'" + text + "'").str(); }
 
 //===----------------------------------------------------------------------===//
@@ -132,7 +137,8 @@ class BracketRepair {
 public:
   BracketRepair(ArrayRef<Token> tokens, SyntaxReporter &reporter)
       : tokens(tokens), reporter(reporter) {}
-  std::vector<Token> run();
+  /// Nothing where brackets nest too deep.
+  std::optional<std::vector<Token>> run();
 
 private:
   struct Open {
@@ -275,7 +281,7 @@ void BracketRepair::close(size_t at) {
   }
 }
 
-std::vector<Token> BracketRepair::run() {
+std::optional<std::vector<Token>> BracketRepair::run() {
   out.reserve(tokens.size());
   for (size_t at = 0; at != tokens.size(); ++at) {
     const Token &token = tokens[at];
@@ -306,6 +312,10 @@ std::vector<Token> BracketRepair::run() {
     }
     if (isOpener(token.type))
       stack.push_back({token.type, out.size(), statement});
+    if (stack.size() > limits::nesting) {
+      reportTooDeep(token, reporter);
+      return std::nullopt;
+    }
     out.push_back(token);
   }
   if (!stack.empty())
@@ -357,8 +367,7 @@ static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter &reporter) {
       operators.back() = 0;
     }
     if (depth > limits::nesting) {
-      reporter.report(Code::NestingTooDeep, reporter.span(token),
-                      "expected at most 256 levels of brackets, unary operators and '**'");
+      reportTooDeep(token, reporter);
       return false;
     }
     boundary |= token.type == Lexer::SEMICOLON;
@@ -377,7 +386,10 @@ static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter &reporter) {
 bool checkTokens(std::vector<Token> &tokens, SyntaxReporter &reporter) {
   replaceForeignTokens(tokens, reporter);
   checkLiterals(tokens, reporter);
-  tokens = BracketRepair(tokens, reporter).run();
+  std::optional<std::vector<Token>> repaired = BracketRepair(tokens, reporter).run();
+  if (!repaired)
+    return false;
+  tokens = std::move(*repaired);
   return checkLimits(tokens, reporter);
 }
 
