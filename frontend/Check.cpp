@@ -63,7 +63,7 @@ std::unique_ptr<Program> Checker::run() {
     finishKernel(entry, outputs);
   }
   program->precision = entry.precision;
-  if (diagnostics->numErrors() != errorsBefore)
+  if (hasErrors())
     return nullptr;
   return std::move(program);
 }
@@ -93,6 +93,16 @@ Report Checker::report(Code code, Span span, const llvm::Twine &message) {
       span = atCall ? expansion.call : span;
     }
   }
+  // The called kernel of the same file was, or will be, checked by itself.
+  if (atCall && codeInfo(code).severity == Severity::Error && !dry)
+    for (const Diagnostic &one : diagnostics->all())
+      if (one.code == code && !notes.empty() && one.span.file == notes.back().second.file &&
+          one.span.begin == notes.back().second.begin && one.span.end == notes.back().second.end) {
+        ++repeatedErrors;
+        if (!repeated)
+          repeated = std::make_unique<Diagnostics>(module.sourceManager());
+        return Report(repeated->report(code, span, main), atCall);
+      }
   Report result(diagnostics->report(code, span, main), atCall);
   for (auto &[text, where] : notes)
     result.note(text, where);

@@ -102,8 +102,11 @@ bool Checker::mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
         std::vector<llvm::StringRef> names;
         for (const ast::Param &param : kernel.params)
           names.push_back(param.name.name);
-        llvm::StringRef near = nearestName(argument.keyword->name, names);
+        llvm::StringRef near = nearestKeyword(argument.keyword->name, names);
         record.note("it is " + signature(kernel));
+        if (near.empty())
+          if (const Invention *known = findInvention(Invention::Keyword, argument.keyword->name))
+            record.note(known->advice());
         if (!near.empty())
           record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
         fine = false;
@@ -135,6 +138,18 @@ bool Checker::mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
       fine = false;
     }
   return fine;
+}
+
+llvm::StringRef Checker::nearestKeyword(llvm::StringRef name,
+                                        llvm::ArrayRef<llvm::StringRef> names) {
+  llvm::StringRef near = nearestName(name, names);
+  if (!near.empty())
+    return near;
+  // `pad` for `padding`, `eps_value` for `eps`.
+  for (llvm::StringRef one : names)
+    if (name.size() >= 3 && one.size() >= 3 && (one.starts_with(name) || name.starts_with(one)))
+      return one;
+  return {};
 }
 
 TensorInfo *Checker::tensorArgument(const ast::Expr &argument, llvm::StringRef parameter,
@@ -265,7 +280,7 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
   inner.caller = frame;
   inner.body = &callee->body;
   llvm::SmallVector<TensorInfo *> outputs;
-  unsigned errors = diagnostics->numErrors();
+  unsigned errors = numErrors();
   {
     Saved savedFrame(frame, &inner);
     Saved savedScope(scope, &inner.scope);
@@ -282,7 +297,7 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
     expansions.pop_back();
   }
   callee->precision = inner.precision;
-  if (diagnostics->numErrors() != errors)
+  if (numErrors() != errors)
     return std::nullopt;
   for (auto [param, one] : llvm::zip(kernel->params, given))
     if (param.isInout && one.tensor && one.tensor->tensor->kind == Tensor::Out)
@@ -508,14 +523,14 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
                showDims(to) + ", the result has " + llvm::Twine(result->tensor->dims.size()) + ", " +
                showDims(*result))
         .note("'" + name.name + "' is declared here", to.tensor->span);
-    to.isComplete = true;
+    to.isSuspect = true;
     return;
   }
   for (auto [d, dim] : llvm::enumerate(to.tensor->dims))
     if (!requireEqual(dim, result->tensor->dims[d], span,
                       "dim " + llvm::Twine(d + 1) + " of '" + name.name + "' and of the result",
                       Code::SizeMismatch)) {
-      to.isComplete = true;
+      to.isSuspect = true;
       return;
     }
   // Straight into the output, where nothing of the call reads it.
@@ -545,8 +560,8 @@ void Checker::checkCallAssign(const ast::Stmt &stmt) {
       poison(*scope, target.name);
     for (const ast::Target &target : stmt.targets)
       if (Entity *entity = lookup(target.name.name);
-          entity && entity->kind == Entity::Tensor && entity->tensor->tensor->kind == Tensor::Out)
-        entity->tensor->isComplete = true;
+          entity && entity->kind == Entity::Tensor)
+        entity->tensor->isSuspect = true;
   };
   if (stmt.accumulate) {
     report(Code::BadAccumulation, stmt.span, "'+=' adds to elements; the result of a kernel is a whole tensor")

@@ -590,7 +590,7 @@ bool Checker::addPiece(LeftSide &left, const Stmt &out) {
   for (const IndexExpr &expr : exprs)
     piece.isPartial |= usesData(expr);
 
-  if (loops.empty()) {
+  if (loops.empty() && !info.isSuspect) {
     if (info.isComplete && (info.pieces.empty() || isWhole)) {
       Report record = report(Code::Overlap, left.target->span,
                              "'" + info.tensor->name + "' is already defined");
@@ -634,7 +634,7 @@ bool Checker::addPiece(LeftSide &left, const Stmt &out) {
 }
 
 void Checker::requireCovered(TensorInfo &info, Span readSpan, bool atEnd) {
-  if (info.isComplete || info.isPoison || isSilent())
+  if (info.isComplete || info.isPoison || info.isSuspect || isSilent())
     return;
   std::string name = "'" + info.tensor->name + "'";
   std::vector<Image> images;
@@ -733,8 +733,8 @@ void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   auto failed = [&] {
     if (!left.info)
       poison(*outside, name);
-    else if (!left.isDeclared())
-      left.info->isComplete = true;
+    else
+      left.info->isSuspect = true;
   };
   std::optional<DType> declared;
   if (left.target->type) {
@@ -792,6 +792,7 @@ void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   }
   auto failedNew = [&] {
     left.info->isPoison = isNew;
+    left.info->isSuspect = true;
     if (isNew)
       poison(*outside, name);
   };

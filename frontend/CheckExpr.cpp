@@ -103,10 +103,21 @@ Value Checker::evalName(const ast::Ident &name) {
     std::string form = name.name + "[";
     for (size_t i = 0; i != info.tensor->dims.size(); ++i)
       form += std::string(i ? ", " : "") + (i < 4 ? std::string(1, "ijkl"[i]) : "i" + std::to_string(i));
-    report(Code::WholeTensor, name.span,
-           "'" + name.name + "' is " + describe(*entity) + " and needs its subscripts here")
-        .note("write " + form + "]: arithmetic is on elements; whole tensors are arguments of "
-              "kernels alone");
+    Report record =
+        report(Code::WholeTensor, name.span,
+               "'" + name.name + "' is " + describe(*entity) + " and needs its subscripts here");
+    record.note("write " + form + "]: arithmetic is on elements; whole tensors are arguments of "
+                "kernels alone");
+    // `y = relu(x)`: the left side needs them as well.
+    const ast::Stmt *stmt = currentStmt;
+    if (stmt && stmt->kind == ast::Stmt::Assign && stmt->targets.size() == 1 &&
+        !stmt->targets[0].hasSubscripts && !stmt->targets[0].hasColon && expansions.empty()) {
+      uint32_t end = stmt->targets[0].span.end;
+      std::string subscripts = form.substr(name.name.size()) + "]";
+      record.fix("define each element",
+                 {{{name.span.file, end, end}, subscripts},
+                  {{name.span.file, name.span.end, name.span.end}, subscripts}});
+    }
     return {};
   }
   }

@@ -257,9 +257,11 @@ Value Checker::evalBuiltin(const ast::Expr &e) {
         Report record = report(Code::UnknownKeyword, argument.keyword->span,
                                "'" + name + "' has no argument '" + argument.keyword->name +
                                    "'; it is " + builtinSignature(name));
-        llvm::StringRef near = nearestName(argument.keyword->name, params);
+        llvm::StringRef near = nearestKeyword(argument.keyword->name, params);
         if (!near.empty())
           record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
+        else if (const Invention *known = findInvention(Invention::Keyword, argument.keyword->name))
+          record.note(known->advice());
         failed = true;
         continue;
       }
@@ -360,9 +362,11 @@ Value Checker::expandFn(const ast::Expr &e, const ast::Fn &fn) {
         std::vector<llvm::StringRef> names;
         for (const ast::Ident &param : fn.params)
           names.push_back(param.name);
-        llvm::StringRef near = nearestName(argument.keyword->name, names);
+        llvm::StringRef near = nearestKeyword(argument.keyword->name, names);
         if (!near.empty())
           record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
+        else if (const Invention *known = findInvention(Invention::Keyword, argument.keyword->name))
+          record.note(known->advice());
         failed = true;
         continue;
       }

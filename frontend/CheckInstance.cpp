@@ -908,7 +908,7 @@ bool Checker::declareOutputs(Frame &of, llvm::SmallVectorImpl<TensorInfo *> &out
 
 void Checker::finishKernel(Frame &of, llvm::ArrayRef<TensorInfo *> outputs) {
   for (TensorInfo *info : outputs) {
-    if (info->isComplete || info->isPoison)
+    if (info->isComplete || info->isPoison || info->isSuspect)
       continue;
     if (info->pieces.empty()) {
       // Where its equation was wrong, that was said.

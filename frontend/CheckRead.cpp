@@ -24,7 +24,40 @@ void Checker::rankMismatch(const TensorInfo &info, size_t given, Span span) {
          "'" + info.tensor->name + "' has " + llvm::Twine(rank) + (rank == 1 ? " dim, " : " dims, ") +
              showDims(info) + ", got " + llvm::Twine(given) +
              (given == 1 ? " subscript" : " subscripts"))
-      .note("'" + info.tensor->name + "' is declared here", info.tensor->span);
+      .note("'" + info.tensor->name + "' is declared here", info.tensor->span)
+      .note(given > rank && !info.pieces.empty()
+                ? "values broadcast by name: write " + info.pieces.front().text
+                : "every dim takes a subscript: x[i, j]");
+}
+
+std::string Checker::permutation(const TensorInfo &info, llvm::ArrayRef<Subscript> subscripts) {
+  size_t rank = subscripts.size();
+  if (rank < 2 || rank > 4 || isSilent())
+    return {};
+  for (const Subscript &subscript : subscripts)
+    if (!subscript.bare)
+      return {};
+  auto fits = [&](llvm::ArrayRef<size_t> order) {
+    for (size_t i = 0; i != rank; ++i) {
+      const Var &var = *subscripts[order[i]].bare;
+      if (var.lo != IndexExpr(0) || var.hi != info.tensor->dims[i])
+        return false;
+    }
+    return true;
+  };
+  llvm::SmallVector<size_t> order;
+  for (size_t i = 0; i != rank; ++i)
+    order.push_back(i);
+  if (fits(order))
+    return {};
+  while (std::next_permutation(order.begin(), order.end()))
+    if (fits(order)) {
+      std::string result = info.tensor->name + "[";
+      for (size_t i = 0; i != rank; ++i)
+        result += (i ? ", " : "") + subscripts[order[i]].bare->name;
+      return result + "]";
+    }
+  return {};
 }
 
 std::optional<Subscript> Checker::evalGroup(const ast::Subscript &group, const IndexExpr &dim,
@@ -278,6 +311,7 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
   read->tensor = &tensor;
   read->fill = fill;
   Bound worst = Bound::Proved;
+  std::string permuted = fill ? "" : permutation(info, subscripts);
   for (size_t i = 0; i != subscripts.size(); ++i) {
     const Subscript &subscript = subscripts[i];
     read->subscripts.push_back(subscript.index);
@@ -298,6 +332,7 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
     what.what = text(span).str();
     what.tensor = &info;
     what.dim = i;
+    what.permuted = permuted;
     Bound bound = requireInBounds(subscript.index, tensor.dims[i], what);
     if (bound == Bound::Wrong)
       return nullptr;
@@ -312,7 +347,7 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
 }
 
 void Checker::requireReadable(TensorInfo &info, Span span, llvm::ArrayRef<Subscript> subscripts) {
-  if (info.isPoison || dead || dry)
+  if (info.isPoison || info.isSuspect || dead || dry)
     return;
   std::string name = "'" + info.tensor->name + "'";
   if (!info.blockWrites.empty()) {

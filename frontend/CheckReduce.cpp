@@ -37,9 +37,11 @@ bool Checker::checkKeywords(const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> 
       Report record = report(Code::UnknownKeyword, argument.keyword->span,
                              "'" + e.name.name + "' has no option '" + name + "'" +
                                  (takes.empty() ? "" : "; it takes " + takes));
-      llvm::StringRef near = nearestName(name, known);
+      llvm::StringRef near = nearestKeyword(name, known);
       if (!near.empty())
         record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
+      else if (const Invention *invention = findInvention(Invention::Keyword, name))
+        record.note(invention->advice());
       fine = false;
     }
   }
@@ -114,6 +116,19 @@ Value Checker::evalReduction(const ast::Expr &e) {
     size_t values = llvm::count_if(e.arguments, [](const ast::Argument &a) { return !a.keyword; });
     Report record = report(Code::ReductionWithoutFor, e.span,
                            "'" + name + "' needs what it reduces over: " + name + "(x[i, k] for k)");
+    // `max(x[i, j], dim=1)`: the dim names the index.
+    if (argument && argument->kind == ast::Expr::Index)
+      for (const ast::Argument &given : e.arguments)
+        if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
+            given.value->kind == ast::Expr::Integer) {
+          uint64_t dim = given.value->intValue;
+          if (dim >= argument->subscripts.size() || !argument->subscripts[dim].expr ||
+              argument->subscripts[dim].expr->kind != ast::Expr::Name)
+            continue;
+          std::string rewrite = name.str() + "(" + text(argument->span).str() + " for " +
+                                argument->subscripts[dim].expr->name.name + ")";
+          record.fix("write " + rewrite, {{e.span, rewrite}});
+        }
     if ((name == "max" || name == "min") && values == 2)
       record.note("the " + std::string(name == "max" ? "greater" : "lesser") + " of two values is " +
                   name.str() + "imum(a, b)")

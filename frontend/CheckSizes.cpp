@@ -448,6 +448,8 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
                                ", the dim has " + show(size));
     if (!example.empty())
       record.note(example);
+    if (!what.permuted.empty())
+      record.fix(what.permuted + " stays inside", {{what.access, what.permuted}});
     if (!what.isWrite && text(what.access).ends_with("]"))
       record.fix("read 0 outside",
                  {{{what.access.file, what.access.end - 1, what.access.end - 1}, ", fill=0"}});
@@ -472,7 +474,9 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
     record->note(suggestion.needs.empty()
                      ? "every launch checks it"
                      : "inside where " + suggestion.needs + "; every launch checks it");
-    if (!suggestion.edits.empty())
+    if (!what.permuted.empty())
+      record->fix(what.permuted + " stays inside", {{what.access, what.permuted}});
+    else if (!suggestion.edits.empty())
       record->fix(suggestion.advice, suggestion.edits);
   }
   return path.empty() ? Bound::Guarded : Bound::OnPath;

@@ -27,6 +27,7 @@ void Checker::checkBody(llvm::ArrayRef<ast::StmtPtr> body) {
 
 void Checker::checkStmt(const ast::Stmt &stmt) {
   dataVars.clear();
+  Saved savedStmt(currentStmt, &stmt);
   switch (stmt.kind) {
   case ast::Stmt::Assign:
     return checkAssign(stmt);
@@ -65,7 +66,9 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
   if (stmt.targets.size() > 1) {
     report(Code::ResultCount, stmt.span,
            llvm::Twine(stmt.targets.size()) + " names on the left, one value on the right")
-        .note("several results come from a kernel with several outputs, or from topk");
+        .note(value.kind == ast::Expr::Call && value.name.name == "sort"
+                  ? "sort gives the values; their places are argsort(v, over=j)"
+                  : "several results come from a kernel with several outputs, or from topk");
     for (const ast::Target &one : stmt.targets)
       poison(*scope, one.name);
     return;
@@ -92,9 +95,9 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
   // `y = softmax(x, dim=1)`: what is wrong is the call.
   if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison &&
       !entity->tensor->tensor->dims.empty() && value.kind == ast::Expr::Call) {
-    unsigned before = diagnostics->numErrors();
-    if (eval(value).isPoison() && diagnostics->numErrors() != before) {
-      entity->tensor->isComplete = true;
+    unsigned before = numErrors();
+    if (eval(value).isPoison() && numErrors() != before) {
+      entity->tensor->isSuspect = true;
       return;
     }
   }

@@ -72,6 +72,7 @@ struct Piece {
 struct TensorInfo {
   checked::Tensor *tensor = nullptr;
   bool isPoison = false;
+  bool isSuspect = false;  // one of its equations was wrong: what follows from that is not said
   bool isComplete = false; // every element has a value
   bool isZeroed = false;   // starts as zeros: an accumulation, or pieces that may not cover it
   bool isRead = false;
@@ -164,6 +165,8 @@ private:
 
   //===-- Check.cpp: reports, scopes, names -------------------------------===//
   Report report(Code code, Span span, const llvm::Twine &message);
+  /// Errors found by this check; those that repeat one found before are not printed again.
+  unsigned numErrors() const { return diagnostics->numErrors() + repeatedErrors; }
   llvm::StringRef text(Span span) const { return module.sourceManager().text(span); }
   /// Whether names mean those of the library alone, here.
   bool inLibrary() const {
@@ -240,7 +243,10 @@ private:
     const TensorInfo *tensor = nullptr;
     unsigned dim = 0;
     bool isWrite = false;
+    std::string permuted; // the same read with its subscripts in an order that stays inside
   };
+  /// `x[j, i]` where x[i, j] does not fit its tensor and that does; else empty.
+  std::string permutation(const TensorInfo &info, llvm::ArrayRef<Subscript> subscripts);
   enum class Bound {
     Proved,  // without the path
     OnPath,  // proved, or guarded, where the path conditions hold
@@ -345,6 +351,7 @@ private:
   TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims, Span span);
   bool isKernelCall(const ast::Expr &e);
   std::string signature(const ast::Kernel &kernel);
+  static llvm::StringRef nearestKeyword(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names);
 
   //===-- CheckExpr.cpp ---------------------------------------------------===//
   Value eval(const ast::Expr &e);
@@ -473,8 +480,10 @@ private:
     const void *definition = nullptr; // the kernel or fn
   };
   std::vector<Expansion> expansions;
-  unsigned errorsBefore = 0;
-  bool hasErrors() const { return diagnostics->numErrors() != errorsBefore; }
+  unsigned errorsBefore = 0, repeatedErrors = 0;
+  std::unique_ptr<Diagnostics> repeated; // takes those
+  bool hasErrors() const { return numErrors() != errorsBefore; }
+  const ast::Stmt *currentStmt = nullptr;
   Frame *frame = nullptr;
   Scope *scope = nullptr;
   std::vector<Stmt *> *sink = nullptr;
