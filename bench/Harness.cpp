@@ -194,7 +194,7 @@ private:
     const Reference &reference = *references.at(kernel.function);
     Instance instance;
     std::string error;
-    if (!signature.sort(one.values, instance, error)) {
+    if (!signature.sort(one.values, instance, error, evaluateConstant)) {
       about["reason"] = error;
       send(std::move(about));
       return true;

@@ -20,9 +20,9 @@
 #define TEGULA_BENCH_HARNESS_H
 
 #include "bench/RefFile.h"
-#include "bench/Signature.h"
 #include "bench/Timing.h"
 #include "frontend/Module.h"
+#include "frontend/Signature.h"
 #include "llvm/Support/JSON.h"
 #include <string>
 

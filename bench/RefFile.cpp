@@ -265,6 +265,20 @@ std::optional<double> evaluate(StringRef expression,
   return Evaluator(expression, valueOf, error).all();
 }
 
+std::optional<double> evaluateConstant(StringRef expression) {
+  std::string error;
+  return evaluate(
+      expression,
+      [](StringRef name) -> std::optional<double> {
+        if (name == "inf")
+          return INFINITY;
+        if (name == "pi")
+          return M_PI;
+        return std::nullopt;
+      },
+      error);
+}
+
 bool fill(Tensor &tensor, StringRef name, const InputSpec *spec, uint64_t seed,
           const std::function<std::optional<double>(StringRef)> &valueOf, std::string &error) {
   bool floating = isFloat(tensor.dtype()), boolean = tensor.dtype() == DType::Bool;

@@ -77,6 +77,9 @@ std::optional<double> evaluate(llvm::StringRef expression,
                                const std::function<std::optional<double>(llvm::StringRef)> &valueOf,
                                std::string &error);
 
+/// As above, of numbers, inf and pi alone.
+std::optional<double> evaluateConstant(llvm::StringRef expression);
+
 /// Fills `tensor` with numbers that depend on the seed, the input's name and the position alone.
 /// False, with `error` set, where the spec is not one for this tensor.
 bool fill(Tensor &tensor, llvm::StringRef name, const InputSpec *spec, uint64_t seed,

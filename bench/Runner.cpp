@@ -102,8 +102,11 @@ std::optional<int64_t> Runner::sizeNamed(StringRef name, ArrayRef<int64_t> sizes
 
 Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t> sizes,
                                                Inputs inputs) {
-  std::unique_ptr<Launch> launch(new Launch(runner, sizes));
   const CompiledKernel &kernel = runner.kernel();
+  Expected<Binding> binding = bind(kernel, sizes);
+  if (!binding)
+    return binding.takeError();
+  std::unique_ptr<Launch> launch(new Launch(runner, std::move(*binding)));
   auto valueOf = [&](StringRef name) -> std::optional<double> {
     if (std::optional<int64_t> size = runner.sizeNamed(name, sizes))
       return *size;
@@ -137,19 +140,17 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
       launch->scalarValues[expected.name] = value;
       continue;
     }
-    Expected<SmallVector<int64_t>> shape = shapeOf(kernel, index, sizes);
-    if (!shape)
-      return shape.takeError();
-    argument.shape = *shape;
+    ArrayRef<int64_t> shape = launch->binding.arguments[index].shape;
+    argument.shape = shape;
     auto given = inputs.given.find(expected.name);
     std::optional<Tensor> tensor;
     if (given != inputs.given.end()) {
       tensor = std::move(given->second);
     } else {
-      tensor = Tensor::make(expected.dtype, *shape);
+      tensor = Tensor::make(expected.dtype, shape);
       if (!tensor)
         return refuse(LaunchError::OutOfMemory,
-                      "there is no memory for '" + expected.name + "' of shape " + shapeText(*shape));
+                      "there is no memory for '" + expected.name + "' of shape " + shapeText(shape));
       if (expected.role != KernelArgument::Out) {
         const InputSpec *spec = nullptr;
         if (inputs.specs)
@@ -173,7 +174,7 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
         if (Error error = launch->upload(index, host))
           return std::move(error);
     } else if (expected.role == KernelArgument::Inout) {
-      launch->working[index] = Tensor::make(expected.dtype, *shape);
+      launch->working[index] = Tensor::make(expected.dtype, shape);
       if (!launch->working[index])
         return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name + "'");
       argument.data = launch->working[index]->data();
@@ -183,7 +184,7 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
     if ((expected.dtype == DType::I4 || expected.dtype == DType::U4) &&
         expected.role != KernelArgument::Out) {
       launch->unpacked[index] =
-          Tensor::make(expected.dtype == DType::I4 ? DType::I8 : DType::U8, *shape);
+          Tensor::make(expected.dtype == DType::I4 ? DType::I8 : DType::U8, shape);
       if (!launch->unpacked[index])
         return refuse(LaunchError::OutOfMemory, "there is no memory for '" + expected.name + "'");
       launch->unpacked[index]->store(host.doubles());
@@ -199,7 +200,7 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
       }
     }
   }
-  if (Error error = checkArguments(kernel, launch->arguments, sizes))
+  if (Error error = checkArguments(kernel, launch->arguments, launch->binding))
     return std::move(error);
   if (Error error = launch->prepare())
     return std::move(error);
@@ -244,7 +245,7 @@ Error Launch::prepare() {
 Expected<double> Launch::run() {
   if (runner.isDevice()) {
     Expected<double> microseconds = runner.cudaDevice()->time(
-        [&] { return runner.device->run(arguments, sizes); });
+        [&] { return runner.device->run(arguments, binding.sizes); });
     if (!microseconds)
       return microseconds.takeError();
     if (Error error = runner.device->synchronize())
@@ -252,7 +253,7 @@ Expected<double> Launch::run() {
     return *microseconds * 1e-6;
   }
   auto start = std::chrono::steady_clock::now();
-  Error error = runOnHost(runner.kernel(), arguments, sizes, runner.pool());
+  Error error = runOnHost(runner.kernel(), arguments, binding, runner.pool());
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (error)
     return std::move(error);
@@ -291,7 +292,7 @@ Expected<std::vector<Tensor>> Launch::read(ArrayRef<unsigned> wanted) {
 RefValues Launch::refValues() const {
   RefValues values;
   const CompiledKernel &kernel = runner.kernel();
-  for (auto [size, value] : zip(kernel.checks->sizes(), sizes))
+  for (auto [size, value] : zip(kernel.checks->sizes(), binding.sizes))
     values.emplace(size.name, value);
   for (const checked::Constant &constant : kernel.constants)
     std::visit([&](const auto &value) { values.insert_or_assign(constant.name, RefValue(value)); },
@@ -316,7 +317,7 @@ RefValues Launch::refValues() const {
 }
 
 KernelWork::SizeOf Launch::sizeOf() const {
-  return [this](StringRef name) { return runner.sizeNamed(name, sizes); };
+  return [this](StringRef name) { return runner.sizeNamed(name, binding.sizes); };
 }
 
 double Launch::operations() const { return kernel().work.operations(sizeOf()); }

@@ -15,8 +15,8 @@
 
 #include "bench/RefFile.h"
 #include "bench/Reference.h"
-#include "bench/Signature.h"
 #include "bench/Tensor.h"
+#include "frontend/Signature.h"
 #include "runtime/Launch.h"
 #include <map>
 #include <memory>
@@ -89,12 +89,12 @@ public:
   int64_t bytes() const;
 
 private:
-  Launch(Runner &runner, llvm::ArrayRef<int64_t> sizes) : runner(runner), sizes(sizes) {}
+  Launch(Runner &runner, Binding binding) : runner(runner), binding(std::move(binding)) {}
   KernelWork::SizeOf sizeOf() const;
   llvm::Error upload(unsigned argument, const Tensor &from);
 
   Runner &runner;
-  SizeValues sizes;
+  Binding binding;
   std::vector<LaunchArgument> arguments;
   /// Host copies; inputs and inouts hold what they were at first, outputs are scratch.
   std::vector<std::optional<Tensor>> tensors;

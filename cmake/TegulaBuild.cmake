@@ -38,7 +38,10 @@ include(AddMLIR)
 separate_arguments(llvm_definitions NATIVE_COMMAND ${LLVM_DEFINITIONS})
 
 # The exported MLIR targets name the shared LLVM and MLIR libraries; linking those beside the
-# static ones would duplicate type ids, so they are taken out of every link interface.
+# static ones would duplicate type ids, so they are taken out of every link interface. Compression
+# becomes part of the file as well.
+find_library(TEGULA_ZLIB NAMES libz.a REQUIRED)
+find_library(TEGULA_ZSTD NAMES libzstd.a REQUIRED)
 function(tegula_make_static target)
   if(NOT TARGET ${target})
     return()
@@ -54,6 +57,10 @@ function(tegula_make_static target)
     foreach(link IN LISTS links)
       if(link STREQUAL "LLVM" OR link STREQUAL "MLIR")
         continue()
+      elseif(link STREQUAL "ZLIB::ZLIB")
+        set(link ${TEGULA_ZLIB})
+      elseif(link STREQUAL "zstd::libzstd_shared")
+        set(link ${TEGULA_ZSTD})
       endif()
       list(APPEND kept ${link})
       tegula_make_static(${link})

@@ -13,6 +13,8 @@
 #include "codegen/HostTarget.h"
 #include "codegen/Ptx.h"
 #include "ir/Tgl.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Target/TargetMachine.h"
@@ -25,14 +27,13 @@ using namespace tegula;
 
 namespace {
 
-Error defect(const Twine &what) { return createStringError(inconvertibleErrorCode(), what); }
-
 /// One compilation: each phase is a function that leaves its result in a member.
 class Compilation {
 public:
   Compilation(const tegula::Module &module, const CompileOptions &options, Diagnostics &diagnostics)
       : source(module), options(options), diagnostics(diagnostics),
         context(mlir::MLIRContext::Threading::DISABLED),
+        messages(&context, [this](mlir::Diagnostic &said) { return note(said); }),
         kernel(std::make_unique<CompiledKernel>()) {}
 
   Expected<std::unique_ptr<CompiledKernel>> run() {
@@ -75,6 +76,31 @@ public:
   }
 
 private:
+  /// Keeps what MLIR says of errors: it belongs to the defect, not on standard error.
+  mlir::LogicalResult note(mlir::Diagnostic &said) {
+    if (said.getSeverity() == mlir::DiagnosticSeverity::Error)
+      heard += "\n" + said.str();
+    return mlir::success();
+  }
+
+  /// The same for LLVM, which would print, and end the process on an error.
+  void listenTo(LLVMContext &llvmContext) {
+    llvmContext.setDiagnosticHandlerCallBack(
+        [](const DiagnosticInfo *said, void *self) {
+          if (said->getSeverity() != DS_Error)
+            return;
+          raw_string_ostream stream(static_cast<Compilation *>(self)->heard);
+          stream << '\n';
+          DiagnosticPrinterRawOStream printer(stream);
+          said->print(printer);
+        },
+        this);
+  }
+
+  Error defect(const Twine &what) {
+    return createStringError(inconvertibleErrorCode(), what + heard);
+  }
+
   void time(Phase phase, function_ref<void()> work) {
     auto start = std::chrono::steady_clock::now();
     work();
@@ -194,6 +220,7 @@ private:
     const HostTarget &host = HostTarget::get();
     std::unique_ptr<TargetMachine> machine = host.createMachine();
     LLVMContext llvmContext;
+    listenTo(llvmContext);
     llvm::Module code(kernel->name, llvmContext);
     applyTarget(code, host, *machine);
     EmitterOptions emitter;
@@ -231,6 +258,8 @@ private:
     });
     if (!loaded)
       return loaded.takeError();
+    if (!heard.empty())
+      return defect("LLVM reports");
     if (options.stopAfter < Phase::Assemble)
       return Error::success();
     kernel->code = std::move(*loaded);
@@ -246,6 +275,7 @@ private:
     if (!machine)
       return machine.takeError();
     LLVMContext llvmContext;
+    listenTo(llvmContext);
     llvm::Module code(kernel->name, llvmContext);
     applyDeviceTarget(code, **machine);
     EmitterOptions emitter;
@@ -275,6 +305,8 @@ private:
       keepLlvm(code);
       kernel->ptx = emitPtx(code, **machine);
     });
+    if (!heard.empty())
+      return defect("LLVM reports");
     if (options.stopAfter < Phase::Assemble)
       return Error::success();
     Error error = Error::success();
@@ -295,6 +327,8 @@ private:
   const CompileOptions &options;
   Diagnostics &diagnostics;
   mlir::MLIRContext context;
+  std::string heard; // errors of MLIR and LLVM, a line each
+  mlir::ScopedDiagnosticHandler messages;
   std::unique_ptr<CompiledKernel> kernel;
   std::unique_ptr<checked::Program> program;
   mlir::OwningOpRef<mlir::ModuleOp> ir;

@@ -40,7 +40,7 @@ static constexpr StringRef tripleText = "nvptx64-nvidia-cuda";
 
 /// Code generation finds some of its passes by name in the registry; without this they would silently
 /// not run.
-static void initializeOnce() {
+void tegula::initializeDeviceTarget() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -87,7 +87,7 @@ static StringRef ptxFeature(unsigned capability) {
 }
 
 Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef target) {
-  initializeOnce();
+  initializeDeviceTarget();
   Triple triple(tripleText);
   std::string message;
   const Target *nvptx = TargetRegistry::lookupTarget(triple, message);

@@ -25,6 +25,9 @@ bool isDeviceTarget(llvm::StringRef target);
 /// The target for a device of this compute capability: `sm_90a` for 9.0, whose own instructions need it.
 std::string deviceTarget(int major, int minor);
 
+/// Enters the target in LLVM's registry, which has no lock of its own: once in a process, before two threads
+/// compile for different targets. createDeviceMachine does it too.
+void initializeDeviceTarget();
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createDeviceMachine(llvm::StringRef target);
 /// Sets triple and data layout.
 void applyDeviceTarget(llvm::Module &module, llvm::TargetMachine &machine);

@@ -248,7 +248,7 @@ ExitCode run() {
   Signature signature(*kernel);
   Given given;
   std::string error;
-  if (!signature.sort(settings, given.instance, error))
+  if (!signature.sort(settings, given.instance, error, evaluateConstant))
     return wrongCall(error);
   std::map<std::string, int64_t> demanded = given.instance.sizes;
   if (!readInputs(*kernel, signature, inFiles, given))

@@ -11,10 +11,12 @@
 #include "TegulaLexer.h"
 #include "TegulaParser.h"
 #include "frontend/AstBuilder.h"
+#include "frontend/CharacterStream.h"
 #include "frontend/ParserErrors.h"
 #include "frontend/ParserTokens.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
+#include <mutex>
 
 using namespace llvm;
 
@@ -58,24 +60,9 @@ static bool checkEncoding(SourceManager &sources, Span slice, Diagnostics &diagn
 // Tokens
 //===----------------------------------------------------------------------===//
 
-/// ANTLR counts characters, everything else here counts bytes.
-static std::vector<uint32_t> characterOffsets(StringRef text) {
-  std::vector<uint32_t> offsets;
-  offsets.reserve(text.size() + 1);
-  for (uint32_t i = 0; i != text.size(); ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80)
-      offsets.push_back(i);
-  offsets.push_back(static_cast<uint32_t>(text.size()));
-  return offsets;
-}
-
 static std::vector<Token> lex(SourceManager &sources, Span slice,
                               std::vector<ast::Comment> &comments) {
-  StringRef text = sources.text(slice);
-  std::vector<uint32_t> offsets = characterOffsets(text);
-  antlr4::ANTLRInputStream input(text.str());
-  // ANTLR drops a byte order mark.
-  bool hasMark = text.starts_with("\xEF\xBB\xBF");
+  CharacterStream input(sources.text(slice));
   TegulaLexer lexer(&input);
   lexer.removeErrorListeners();
   std::vector<Token> tokens;
@@ -85,8 +72,8 @@ static std::vector<Token> lex(SourceManager &sources, Span slice,
     std::unique_ptr<antlr4::Token> next = lexer.nextToken();
     if (next->getType() == antlr4::Token::EOF)
       return tokens;
-    Token token{next->getType(), slice.begin + offsets[next->getStartIndex() + hasMark],
-                slice.begin + offsets[next->getStopIndex() + 1 + hasMark]};
+    Token token{next->getType(), slice.begin + input.byteOf(next->getStartIndex()),
+                slice.begin + input.byteOf(next->getStopIndex() + 1)};
     firstOnLine |= sources.text(slice.file).slice(lastEnd, token.begin).contains('\n');
     lastEnd = token.end;
     if (token.type == TegulaLexer::COMMENT) {
@@ -149,6 +136,9 @@ std::unique_ptr<ast::File> parseSlice(SourceManager &sources, Span slice,
   if (!checkEncoding(sources, slice, diagnostics))
     return file;
   size_t reportedBefore = diagnostics.all().size();
+  // ANTLR's automata grow while they run, and all parsers share them.
+  static std::mutex antlr;
+  std::lock_guard<std::mutex> lock(antlr);
   std::vector<Token> tokens = lex(sources, slice, file->comments);
   SyntaxReporter reporter(sources, slice.file, diagnostics);
   if (checkTokens(tokens, reporter))

@@ -34,6 +34,8 @@ struct Driver {
   int (*primaryCtxRetain)(void **context, int device);
   int (*primaryCtxRelease)(int device);
   int (*ctxSetCurrent)(void *);
+  int (*ctxPushCurrent)(void *);
+  int (*ctxPopCurrent)(void **);
   int (*getErrorName)(int, const char **);
   int (*getErrorString)(int, const char **);
   int (*memAlloc)(DeviceAddress *, size_t bytes);
@@ -81,6 +83,8 @@ private:
     bind(library, primaryCtxRetain, "cuDevicePrimaryCtxRetain");
     bind(library, primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
     bind(library, ctxSetCurrent, "cuCtxSetCurrent");
+    bind(library, ctxPushCurrent, "cuCtxPushCurrent_v2");
+    bind(library, ctxPopCurrent, "cuCtxPopCurrent_v2");
     bind(library, getErrorName, "cuGetErrorName");
     bind(library, getErrorString, "cuGetErrorString");
     bind(library, memAlloc, "cuMemAlloc_v2");
@@ -188,6 +192,15 @@ Error CudaDevice::enter() const {
   return check(Driver::get().ctxSetCurrent(context), "cuCtxSetCurrent");
 }
 
+CudaDevice::Scope::Scope(const CudaDevice &device)
+    : entered(!Driver::get().ctxPushCurrent(device.context)) {}
+
+CudaDevice::Scope::~Scope() {
+  void *popped = nullptr;
+  if (entered)
+    Driver::get().ctxPopCurrent(&popped);
+}
+
 Expected<DeviceAddress> CudaDevice::allocate(uint64_t bytes) {
   if (bytes == 0)
     return DeviceAddress(0);
@@ -287,6 +300,7 @@ CudaModule::~CudaModule() {
 }
 
 Expected<void *> CudaModule::find(const std::string &function) {
+  std::lock_guard<std::mutex> lock(mutex);
   auto found = functions.find(function);
   if (found != functions.end())
     return found->second;
@@ -299,12 +313,13 @@ Expected<void *> CudaModule::find(const std::string &function) {
 }
 
 Expected<unsigned> CudaModule::residentBlocks(const std::string &function, unsigned threads) {
-  auto found = resident.find({function, threads});
-  if (found != resident.end())
-    return found->second;
   Expected<void *> code = find(function);
   if (!code)
     return code.takeError();
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = resident.find({function, threads});
+  if (found != resident.end())
+    return found->second;
   int perMultiprocessor = 0;
   if (Error error =
           check(Driver::get().occupancyMaxActiveBlocks(&perMultiprocessor, *code, threads, 0),
@@ -335,28 +350,46 @@ Error CudaModule::launch(const std::string &function, uint64_t blocks, unsigned 
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Walks a plan once. Temporaries live from the first to the last step; the stream orders their
-/// release after the launches.
+/// Walks a plan once, to run it or to measure its workspace: first the temporaries, which live from the
+/// first step to the last, then one area that the launches use after each other.
 class PlanRun {
 public:
   PlanRun(CudaDevice &device, CudaModule &module, const Plan &plan, const PlanInputs &inputs)
       : device(device), module(module), plan(plan), inputs(inputs) {}
 
+  /// The stream orders the release after the launches.
   ~PlanRun() {
     for (DeviceAddress address : allocated)
       Driver::get().memFreeAsync(address, inputs.stream);
   }
 
-  Error run() {
+  Expected<int64_t> measure() {
+    isMeasuring = true;
+    if (Error error = walk())
+      return std::move(error);
+    int64_t total;
+    if (AddOverflow(temporaryBytes, areaBytes, total))
+      return overflow();
+    return total;
+  }
+
+  Error run() { return walk(); }
+
+private:
+  static Error overflow() {
+    return createStringError(inconvertibleErrorCode(), "the temporaries overflow 64 bits");
+  }
+
+  Error walk() {
     for (const PlanBuffer &buffer : plan.buffers) {
       if (buffer.argument >= 0) {
-        addresses.push_back(inputs.arguments[buffer.argument]);
+        addresses.push_back(isMeasuring ? 0 : inputs.arguments[buffer.argument]);
         continue;
       }
       Expected<int64_t> bytes = evaluate(buffer.bytes, "the bytes of '" + buffer.name + "'");
       if (!bytes)
         return bytes.takeError();
-      Expected<DeviceAddress> address = allocate(*bytes);
+      Expected<DeviceAddress> address = temporary(*bytes);
       if (!address)
         return address.takeError();
       addresses.push_back(*address);
@@ -364,7 +397,6 @@ public:
     return runSteps(plan.steps);
   }
 
-private:
   Expected<int64_t> evaluate(const IndexExpr &expr, const Twine &what) {
     std::optional<int64_t> value = expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
       if (var.isSymbol())
@@ -379,15 +411,38 @@ private:
     return *value;
   }
 
-  Expected<DeviceAddress> allocate(uint64_t bytes) {
+  static constexpr int64_t alignment = 256; // what the driver's own allocations have
+
+  Expected<DeviceAddress> allocate(int64_t bytes) {
     DeviceAddress address = 0;
-    if (bytes == 0)
-      return address;
     if (Error error =
             check(Driver::get().memAllocAsync(&address, bytes, inputs.stream), "cuMemAllocAsync"))
       return std::move(error);
     allocated.push_back(address);
     return address;
+  }
+
+  Expected<DeviceAddress> temporary(int64_t bytes) {
+    if (bytes == 0)
+      return DeviceAddress(0);
+    DeviceAddress address = inputs.workspace + temporaryBytes;
+    if (bytes > INT64_MAX - alignment || AddOverflow<int64_t>(temporaryBytes, alignTo(bytes, alignment),
+                                                              temporaryBytes))
+      return overflow();
+    if (isMeasuring || inputs.workspace)
+      return address;
+    return allocate(bytes);
+  }
+
+  Expected<DeviceAddress> area(int64_t bytes) {
+    if (!isMeasuring && !inputs.workspace && bytes > areaBytes) {
+      Expected<DeviceAddress> address = allocate(bytes);
+      if (!address)
+        return address.takeError();
+      areaAddress = *address;
+    }
+    areaBytes = std::max(areaBytes, bytes);
+    return inputs.workspace ? inputs.workspace + temporaryBytes : areaAddress;
   }
 
   Error runSteps(ArrayRef<PlanStep> steps) {
@@ -414,7 +469,8 @@ private:
         evaluate(plan.buffers[step.buffer].bytes, "the bytes of a buffer");
     if (!bytes)
       return bytes.takeError();
-    return device.fill(addresses[step.buffer], 0, *bytes, inputs.stream);
+    return isMeasuring ? Error::success()
+                       : device.fill(addresses[step.buffer], 0, *bytes, inputs.stream);
   }
 
   Error loop(const PlanStep &step) {
@@ -477,7 +533,8 @@ private:
         break;
       }
       case PlanArgument::Scalar:
-        pointers.push_back(const_cast<void *>(inputs.scalars[argument.index]));
+        if (!isMeasuring)
+          pointers.push_back(const_cast<void *>(inputs.scalars[argument.index]));
         continue;
       case PlanArgument::Errors:
         value = inputs.errors;
@@ -489,7 +546,7 @@ private:
         int64_t total;
         if (MulOverflow<int64_t>(*bytes, blocks, total))
           return createStringError(inconvertibleErrorCode(), "the workspace overflows 64 bits");
-        Expected<DeviceAddress> address = allocate(total);
+        Expected<DeviceAddress> address = area(total);
         if (!address)
           return address.takeError();
         value = *address;
@@ -498,7 +555,8 @@ private:
       }
       pointers.push_back(&value);
     }
-    return module.launch(function, blocks, step.threads, pointers, inputs.stream);
+    return isMeasuring ? Error::success()
+                       : module.launch(function, blocks, step.threads, pointers, inputs.stream);
   }
 
   /// Blocks beyond what is resident cost a little each; four waves even out unequal points.
@@ -510,8 +568,16 @@ private:
   SmallVector<DeviceAddress> addresses;
   SmallVector<DeviceAddress> allocated;
   SmallVector<int64_t> loopValues;
+  bool isMeasuring = false;
+  int64_t temporaryBytes = 0, areaBytes = 0;
+  DeviceAddress areaAddress = 0;
 };
 } // namespace
+
+Expected<int64_t> tegula::planWorkspace(CudaDevice &device, CudaModule &module, const Plan &plan,
+                                        const PlanInputs &inputs) {
+  return PlanRun(device, module, plan, inputs).measure();
+}
 
 Error tegula::runPlan(CudaDevice &device, CudaModule &module, const Plan &plan,
                       const PlanInputs &inputs) {

@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -56,10 +57,21 @@ struct CudaDeviceInfo {
 
 class CudaModule;
 
-/// One device with its primary context (the one PyTorch uses too). Not thread-safe by itself; calls
-/// make the context current on the calling thread.
+/// One device with its primary context (the one PyTorch uses too). Calls make the context current on the
+/// calling thread, where it stays; Scope puts back what was there.
 class CudaDevice {
 public:
+  class Scope {
+  public:
+    explicit Scope(const CudaDevice &device);
+    ~Scope();
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+  private:
+    bool entered;
+  };
+
   static llvm::Expected<std::shared_ptr<CudaDevice>> open(int ordinal = 0);
   ~CudaDevice();
   const CudaDeviceInfo &info() const { return deviceInfo; }
@@ -85,7 +97,7 @@ private:
   CudaDeviceInfo deviceInfo;
 };
 
-/// Code on a device: a cubin, or PTX that the driver assembles.
+/// Code on a device: a cubin, or PTX that the driver assembles. Several threads may use it at once.
 class CudaModule {
 public:
   ~CudaModule();
@@ -103,6 +115,7 @@ private:
   llvm::Expected<void *> find(const std::string &function);
   std::shared_ptr<CudaDevice> owner;
   void *handle;
+  std::mutex mutex; // of what follows
   std::map<std::string, void *> functions;
   std::map<std::pair<std::string, unsigned>, unsigned> resident;
 };
@@ -114,9 +127,16 @@ struct PlanInputs {
   std::function<std::optional<int64_t>(llvm::StringRef)> size;
   DeviceAddress errors = 0;
   void *stream = nullptr;
+  /// Memory for temporaries, 256-byte aligned, as large as planWorkspace says; 0: none.
+  DeviceAddress workspace = 0;
 };
 
-/// Runs a plan: allocates its temporaries and workspaces, launches, frees when the stream is done.
+/// Bytes that runPlan allocates for temporaries and the workspaces of blocks at these sizes. Of `inputs`
+/// only `size` is read.
+llvm::Expected<int64_t> planWorkspace(CudaDevice &device, CudaModule &module, const Plan &plan,
+                                      const PlanInputs &inputs);
+
+/// Runs a plan in its workspace. Without one it allocates, and frees when the stream is done.
 llvm::Error runPlan(CudaDevice &device, CudaModule &module, const Plan &plan,
                     const PlanInputs &inputs);
 

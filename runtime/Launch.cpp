@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include <cstdlib>
 
 using namespace llvm;
@@ -85,40 +86,72 @@ Expected<SmallVector<int64_t>> tegula::shapeOf(const CompiledKernel &kernel, uns
   return shape;
 }
 
+Expected<Binding> tegula::bind(const CompiledKernel &kernel, ArrayRef<int64_t> sizes) {
+  Binding binding;
+  binding.sizes.assign(sizes.begin(), sizes.end());
+  for (auto [index, argument] : enumerate(kernel.arguments)) {
+    Binding::Tensor &tensor = binding.arguments.emplace_back();
+    if (argument.role == KernelArgument::Scalar)
+      continue;
+    Expected<SmallVector<int64_t>> shape = shapeOf(kernel, index, sizes);
+    if (!shape)
+      return shape.takeError();
+    tensor.shape = std::move(*shape);
+    std::optional<int64_t> bytes = storageBytes(argument.dtype, tensor.shape);
+    if (!bytes)
+      return refuse("'" + argument.name + "' has more bytes than 64 bits count");
+    tensor.bytes = *bytes;
+  }
+  for (const KernelTemporary &temporary : kernel.temporaries) {
+    std::optional<int64_t> bytes = evaluate(kernel, temporary.bytes, sizes);
+    constexpr int64_t most = INT64_MAX - 64;
+    if (!bytes || *bytes < 0 || *bytes > most - binding.workspaceBytes)
+      return refuse("temporary '" + temporary.name + "' has more bytes than 64 bits count");
+    binding.temporaryOffsets.push_back(binding.workspaceBytes);
+    binding.workspaceBytes += alignTo(*bytes, 64);
+  }
+  return binding;
+}
+
+Error tegula::checkShape(const CompiledKernel &kernel, unsigned index, const LaunchArgument &given,
+                         const Binding &binding) {
+  const KernelArgument &expected = kernel.arguments[index];
+  if (given.dtype != expected.dtype)
+    return refuse("'" + expected.name + "' is " + toString(expected.dtype) + ", the argument is " +
+                  toString(given.dtype));
+  ArrayRef<int64_t> shape = binding.arguments[index].shape;
+  if (given.shape != shape && expected.role != KernelArgument::Scalar)
+    return refuse("'" + expected.name + "' has dims " + dimsText(expected) + " = " +
+                  shapeText(shape) + ", the argument has shape " + shapeText(given.shape));
+  return Error::success();
+}
+
 Error tegula::checkArguments(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
-                             ArrayRef<int64_t> sizes) {
+                             const Binding &binding) {
   struct Extent {
     uintptr_t begin, end;
     unsigned argument;
     bool written;
   };
-  SmallVector<Extent> extents;
+  SmallVector<Extent, 16> extents;
   for (auto [index, expected] : enumerate(kernel.arguments)) {
     const LaunchArgument &given = arguments[index];
-    if (given.dtype != expected.dtype)
-      return refuse("'" + expected.name + "' is " + toString(expected.dtype) + ", the argument is " +
-                    toString(given.dtype));
+    if (Error error = checkShape(kernel, index, given, binding))
+      return error;
     if (expected.role == KernelArgument::Scalar)
       continue;
-    Expected<SmallVector<int64_t>> shape = shapeOf(kernel, index, sizes);
-    if (!shape)
-      return shape.takeError();
-    if (given.shape != *shape)
-      return refuse("'" + expected.name + "' has dims " + dimsText(expected) + " = " +
-                    shapeText(*shape) + ", the argument has shape " + shapeText(given.shape));
-    std::optional<int64_t> bytes = storageBytes(expected.dtype, *shape);
-    if (!bytes)
-      return refuse("'" + expected.name + "' has more bytes than 64 bits count");
-    if (*bytes && !given.data)
+    int64_t bytes = binding.arguments[index].bytes;
+    if (bytes == 0)
+      continue;
+    if (!given.data)
       return refuse("'" + expected.name + "' has no memory");
     uintptr_t begin = reinterpret_cast<uintptr_t>(given.data);
     unsigned alignment = std::max(1u, bitWidth(expected.dtype) / 8);
-    if (*bytes && begin % alignment)
+    if (begin % alignment)
       return refuse("'" + expected.name + "' is not aligned to its elements");
-    if (*bytes)
-      extents.push_back({begin, begin + *bytes, unsigned(index),
-                         expected.role == KernelArgument::Out ||
-                             expected.role == KernelArgument::Inout});
+    extents.push_back({begin, begin + bytes, unsigned(index),
+                       expected.role == KernelArgument::Out ||
+                           expected.role == KernelArgument::Inout});
   }
   // What is written overlaps nothing.
   llvm::sort(extents, [](const Extent &lhs, const Extent &rhs) { return lhs.begin < rhs.begin; });
@@ -135,7 +168,6 @@ namespace {
 class ScalarStorage {
 public:
   ScalarStorage(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments) {
-    values.reserve(arguments.size());
     for (auto [expected, given] : zip_equal(kernel.arguments, arguments)) {
       if (expected.role != KernelArgument::Scalar)
         continue;
@@ -145,14 +177,15 @@ public:
       else
         storeInteger(expected.dtype, &bits, 0, given.integer);
       values.push_back(bits);
-      pointers.push_back(&values.back());
     }
+    for (const uint64_t &value : values)
+      pointers.push_back(&value);
   }
   ArrayRef<const void *> addresses() const { return pointers; }
 
 private:
-  std::vector<uint64_t> values;
-  SmallVector<const void *> pointers;
+  SmallVector<uint64_t, 8> values;
+  SmallVector<const void *, 8> pointers;
 };
 } // namespace
 
@@ -173,29 +206,28 @@ static Error reportOf(const CompiledKernel &kernel, const ErrorRecord &record) {
 }
 
 Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
-                        ArrayRef<int64_t> sizes, ThreadPool &pool) {
-  SmallVector<void *> buffers;
+                        const Binding &binding, ThreadPool &pool, void *workspace) {
+  SmallVector<void *, 16> buffers;
   for (auto [expected, given] : zip_equal(kernel.arguments, arguments))
     if (expected.role != KernelArgument::Scalar)
       buffers.push_back(given.data);
   struct Free {
     void operator()(void *memory) const { std::free(memory); }
   };
-  SmallVector<std::unique_ptr<void, Free>> temporaries;
-  for (const KernelTemporary &temporary : kernel.temporaries) {
-    std::optional<int64_t> bytes = evaluate(kernel, temporary.bytes, sizes);
-    if (!bytes || *bytes < 0)
-      return refuse("temporary '" + temporary.name + "' has more bytes than 64 bits count");
-    temporaries.emplace_back(std::aligned_alloc(64, std::max<int64_t>(*bytes, 64)));
-    if (!temporaries.back())
+  std::unique_ptr<void, Free> owned;
+  if (binding.workspaceBytes && !workspace) {
+    owned.reset(std::aligned_alloc(64, binding.workspaceBytes));
+    if (!owned)
       return make_error<LaunchError>(LaunchError::OutOfMemory,
-                                     "no memory for temporary '" + temporary.name + "' of " +
-                                         std::to_string(*bytes) + " bytes");
-    buffers.push_back(temporaries.back().get());
+                                     "no memory for temporaries of " +
+                                         std::to_string(binding.workspaceBytes) + " bytes");
+    workspace = owned.get();
   }
+  for (int64_t offset : binding.temporaryOffsets)
+    buffers.push_back(static_cast<char *>(workspace) + offset);
   ScalarStorage scalars(kernel, arguments);
   HostRun run = makeHostRun(pool);
-  kernel.entry(buffers.data(), sizes.data(), scalars.addresses().data(), &run);
+  kernel.entry(buffers.data(), binding.sizes.data(), scalars.addresses().data(), &run);
   return reportOf(kernel, run.errors);
 }
 
@@ -223,23 +255,34 @@ Expected<std::unique_ptr<DeviceKernel>> DeviceKernel::load(const CompiledKernel 
 
 DeviceKernel::~DeviceKernel() { owner->free(errors); }
 
-Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, ArrayRef<int64_t> sizes, void *stream) {
-  SmallVector<DeviceAddress> addresses;
-  for (auto [expected, given] : zip_equal(kernel.arguments, arguments))
-    if (expected.role != KernelArgument::Scalar)
-      addresses.push_back(reinterpret_cast<DeviceAddress>(given.data));
-  ScalarStorage scalars(kernel, arguments);
+PlanInputs DeviceKernel::inputs(ArrayRef<int64_t> sizes) const {
   PlanInputs inputs;
-  inputs.arguments = addresses;
-  inputs.scalars = scalars.addresses();
-  inputs.size = [&](StringRef name) -> std::optional<int64_t> {
+  inputs.size = [this, sizes](StringRef name) -> std::optional<int64_t> {
     for (auto [spec, value] : zip_equal(kernel.checks->sizes(), sizes))
       if (spec.name == name)
         return value;
     return std::nullopt;
   };
+  return inputs;
+}
+
+Expected<int64_t> DeviceKernel::workspaceBytes(ArrayRef<int64_t> sizes) {
+  return planWorkspace(*owner, *module, kernel.plan, inputs(sizes));
+}
+
+Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, ArrayRef<int64_t> sizes, void *stream,
+                        DeviceAddress workspace) {
+  SmallVector<DeviceAddress, 16> addresses;
+  for (auto [expected, given] : zip_equal(kernel.arguments, arguments))
+    if (expected.role != KernelArgument::Scalar)
+      addresses.push_back(reinterpret_cast<DeviceAddress>(given.data));
+  ScalarStorage scalars(kernel, arguments);
+  PlanInputs inputs = this->inputs(sizes);
+  inputs.arguments = addresses;
+  inputs.scalars = scalars.addresses();
   inputs.errors = errors;
   inputs.stream = stream;
+  inputs.workspace = workspace;
   return runPlan(*owner, *module, kernel.plan, inputs);
 }
 

@@ -34,7 +34,7 @@ public:
 struct LaunchArgument {
   void *data = nullptr;
   DType dtype = DType::F32;
-  llvm::SmallVector<int64_t> shape;
+  llvm::ArrayRef<int64_t> shape;
   double number = 0;    // scalars of a float type
   int64_t integer = 0;  // other scalars
 };
@@ -51,28 +51,52 @@ llvm::Expected<SizeValues> bindSizes(const CompiledKernel &kernel,
 llvm::Expected<llvm::SmallVector<int64_t>> shapeOf(const CompiledKernel &kernel, unsigned index,
                                                    llvm::ArrayRef<int64_t> sizes);
 
-/// Checks shapes, dtypes and aliasing of all arguments against `sizes`.
+/// Everything that follows from the sizes of a launch: computed once, good for many launches.
+struct Binding {
+  struct Tensor {
+    llvm::SmallVector<int64_t> shape;
+    int64_t bytes = 0;
+  };
+  SizeValues sizes;
+  std::vector<Tensor> arguments; // scalars: rank 0, 0 bytes
+  /// Host kernels: where temporaries begin in the workspace (multiples of 64), and its bytes.
+  llvm::SmallVector<int64_t> temporaryOffsets;
+  int64_t workspaceBytes = 0;
+};
+llvm::Expected<Binding> bind(const CompiledKernel &kernel, llvm::ArrayRef<int64_t> sizes);
+
+/// Checks dtype and shape of one argument.
+llvm::Error checkShape(const CompiledKernel &kernel, unsigned index, const LaunchArgument &argument,
+                       const Binding &binding);
+/// Checks dtypes, shapes, memory and aliasing of all arguments.
 llvm::Error checkArguments(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
-                           llvm::ArrayRef<int64_t> sizes);
+                           const Binding &binding);
 
-/// Runs on the CPU; returns when done. Arguments have been checked.
+/// Runs on the CPU; returns when done. Arguments have been checked. Without a workspace (64-byte aligned,
+/// binding.workspaceBytes long) one is allocated where temporaries need it.
 llvm::Error runOnHost(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
-                      llvm::ArrayRef<int64_t> sizes, ThreadPool &pool = ThreadPool::shared());
+                      const Binding &binding, ThreadPool &pool = ThreadPool::shared(),
+                      void *workspace = nullptr);
 
-/// A device kernel loaded on a device. Arguments' data are device addresses.
+/// A device kernel loaded on a device. Arguments' data are device addresses. Several threads may launch it
+/// at once; data-dependent subscripts of launches on different streams are reported together.
 class DeviceKernel {
 public:
   static llvm::Expected<std::unique_ptr<DeviceKernel>> load(const CompiledKernel &kernel,
                                                             std::shared_ptr<CudaDevice> device);
   ~DeviceKernel();
   CudaDevice &device() { return *owner; }
-  /// Queues the launches on `stream`. Arguments have been checked.
+  /// Bytes of device memory that a launch at these sizes needs for temporaries.
+  llvm::Expected<int64_t> workspaceBytes(llvm::ArrayRef<int64_t> sizes);
+  /// Queues the launches on `stream`. Arguments have been checked. The workspace is 256-byte aligned and
+  /// workspaceBytes() long, or 0: memory then comes from the device's pool, in the order of the stream.
   llvm::Error run(llvm::ArrayRef<LaunchArgument> arguments, llvm::ArrayRef<int64_t> sizes,
-                  void *stream = nullptr);
+                  void *stream = nullptr, DeviceAddress workspace = 0);
   /// Waits, and reports what data-dependent subscripts did since the last call.
   llvm::Error synchronize(void *stream = nullptr);
 
 private:
+  PlanInputs inputs(llvm::ArrayRef<int64_t> sizes) const;
   DeviceKernel(const CompiledKernel &kernel, std::shared_ptr<CudaDevice> device,
                std::shared_ptr<CudaModule> module, DeviceAddress errors)
       : kernel(kernel), owner(std::move(device)), module(std::move(module)), errors(errors) {}

@@ -190,7 +190,10 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
   auto sizes = bindSizes(**kernel, arguments);
   if (!sizes)
     return "binding sizes: " + llvm::toString(sizes.takeError());
-  if (llvm::Error error = runOnHost(**kernel, arguments, *sizes))
+  auto binding = bind(**kernel, *sizes);
+  if (!binding)
+    return "binding shapes: " + llvm::toString(binding.takeError());
+  if (llvm::Error error = runOnHost(**kernel, arguments, *binding))
     return "running: " + llvm::toString(std::move(error));
   return agree(std::move(outputs));
 }

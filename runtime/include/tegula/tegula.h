@@ -6,15 +6,38 @@
 |*                                                                                *|
 |*===----------------------------------------------------------------------------===*|
 |*                                                                                *|
-|* Compiles Tegula programs in process and runs them on buffers of the caller.    *|
+|* Compiles Tegula programs in process and runs them on buffers of the caller:    *|
 |*                                                                                *|
-|* - All functions may be called from any thread; one kernel may be launched from *|
-|*   many threads at once.                                                        *|
-|* - Functions return a tegula_status; what went wrong beyond that is a           *|
-|*   tegula_message: JSON Lines, one diagnostic an object, the schema of          *|
-|*   docs/diagnostics.md. Pass NULL where it is not wanted.                       *|
-|* - Strings are UTF-8, sizes count elements unless a name says bytes.            *|
-|* - Nothing is printed, no signal handler is installed, no global is written.    *|
+|*   context   threads and a device, made once                                    *|
+|*   program   a parsed file: its kernels and what they are called with           *|
+|*   kernel    one kernel compiled for one target, types and constants            *|
+|*   launch    one run of a kernel on given buffers                               *|
+|*                                                                                *|
+|* Errors. Functions that can fail return a tegula_status. What went wrong beyond *|
+|* that is a tegula_message: JSON Lines, one diagnostic a line, in the schema of  *|
+|* docs/diagnostics.md. Every `message` parameter may be NULL; otherwise it       *|
+|* receives NULL, or a message that the caller frees with tegula_message_free.    *|
+|* A null handle, an index out of range or a NULL where it is not allowed is      *|
+|* TEGULA_WRONG_CALL (functions that return a value then give NULL or zeros).     *|
+|*                                                                                *|
+|* Threads. Every function may be called from any thread. Contexts, programs and  *|
+|* kernels never change once made, as far as a caller can see, and may be used by *|
+|* many threads at once; only freeing a handle must not overlap another use of    *|
+|* that very handle. Launches of one kernel may overlap where their written       *|
+|* buffers do not.                                                                *|
+|*                                                                                *|
+|* Ownership. Freeing with NULL does nothing. A program outlives its context and  *|
+|* a kernel outlives both where they are freed first. Strings that functions      *|
+|* return belong to the handle that was asked and live as long as it does; what   *|
+|* the caller passes is needed during the call only.                              *|
+|*                                                                                *|
+|* Units. Strings are UTF-8. Shapes and strides count elements; names that say    *|
+|* `bytes` count bytes.                                                           *|
+|*                                                                                *|
+|* Nothing is printed, no signal handler is installed and the process's locale,   *|
+|* environment and current CUDA context are left as they were. Structures that    *|
+|* begin with `struct_bytes` may grow: set it to sizeof the structure and all     *|
+|* that you do not need to zero.                                                  *|
 |*                                                                                *|
 \*===----------------------------------------------------------------------------===*/
 #ifndef TEGULA_H
@@ -27,122 +50,233 @@
 extern "C" {
 #endif
 
-#if defined(_WIN32)
-#define TEGULA_API
-#else
 #define TEGULA_API __attribute__((visibility("default")))
-#endif
 
 /* The same numbers as the exit codes of the command. */
 typedef enum tegula_status {
   TEGULA_OK = 0,
-  TEGULA_WRONG_PROGRAM = 1, /* the program is wrong: the message says where and how to repair it */
-  TEGULA_WRONG_CALL = 2,    /* an argument is wrong: shapes, dtypes, a guard of the program */
+  TEGULA_WRONG_PROGRAM = 1, /* the program is wrong: the message says where, and how to repair it */
+  TEGULA_WRONG_CALL = 2,    /* an argument is wrong: a name, shape, dtype, or a guard of the program */
   TEGULA_MISSING = 3,       /* memory, a device, a driver or an assembler is missing */
-  TEGULA_WRONG_RESULT = 4,  /* a data-dependent subscript left its tensor while running */
+  TEGULA_WRONG_RESULT = 4,  /* a data-dependent subscript left its tensor while running; results
+                               hold 0 there, or were not written */
   TEGULA_INTERNAL = 70      /* a defect of Tegula */
 } tegula_status;
 
+/* Element types. f8e4m3 is the format without infinities; booleans are bytes of 0 or 1; two 4-bit
+ * integers share a byte, low nibble first, and each row (last dim) is padded to whole bytes. */
 typedef enum tegula_dtype {
   TEGULA_F64, TEGULA_F32, TEGULA_F16, TEGULA_BF16, TEGULA_F8E4M3, TEGULA_F8E5M2,
   TEGULA_I64, TEGULA_I32, TEGULA_I16, TEGULA_I8, TEGULA_U8, TEGULA_I4, TEGULA_U4, TEGULA_BOOL
 } tegula_dtype;
 
-typedef enum tegula_role { TEGULA_IN, TEGULA_INOUT, TEGULA_OUT, TEGULA_SCALAR } tegula_role;
+/* What a parameter or an argument is for. */
+typedef enum tegula_role {
+  TEGULA_IN,      /* a tensor that is read */
+  TEGULA_INOUT,   /* a tensor that is updated in place */
+  TEGULA_OUT,     /* a tensor that is written, every element */
+  TEGULA_SCALAR,  /* one number, given at each launch */
+  TEGULA_CONSTANT /* a number or tuple, given when compiling; no argument of a launch */
+} tegula_role;
 
-typedef struct tegula_kernel tegula_kernel;
 typedef struct tegula_message tegula_message;
+typedef struct tegula_context tegula_context;
+typedef struct tegula_program tegula_program;
+typedef struct tegula_kernel tegula_kernel;
 
-/* `0.1.0`, and what the compiler was built with: `LLVM 22.1.8`. */
+/* `0.1.0`, and what the compiler was built with: `22.1.8`. Static strings. */
 TEGULA_API const char *tegula_version(void);
 TEGULA_API const char *tegula_llvm_version(void);
+/* The name in the language, `bf16`, a static string; NULL for no dtype. */
+TEGULA_API const char *tegula_dtype_name(tegula_dtype dtype);
+/* Bits of an element in memory; 0 for no dtype. */
+TEGULA_API unsigned tegula_dtype_bits(tegula_dtype dtype);
 
-TEGULA_API const char *tegula_message_json(const tegula_message *message); /* "" for NULL */
-TEGULA_API void tegula_message_free(tegula_message *message);              /* NULL is fine */
+/* JSON Lines; "" for NULL. */
+TEGULA_API const char *tegula_message_json(const tegula_message *message);
+TEGULA_API void tegula_message_free(tegula_message *message);
 
-/* A name with a value as text: `{"eps", "1e-3"}`, `{"stride", "(2, 1)"}`, `{"M", "64"}`. */
+/*===----------------------------------------------------------------------------===*\
+|* Context                                                                        *|
+\*===----------------------------------------------------------------------------===*/
+
+typedef struct tegula_context_options {
+  size_t struct_bytes;
+  /* Threads that a launch on the CPU may use, the caller's among them. 0: $TEGULA_NUM_THREADS, else
+   * as many as the process may run on. They start with the first launch that is worth it. Of
+   * launches that overlap one has them, the others run on their callers' threads. */
+  unsigned num_threads;
+  /* The CUDA device of target "cuda", as the driver numbers them. It is opened when first needed. */
+  int device;
+} tegula_context_options;
+
+/* `options` may be NULL: all defaults. Costs microseconds. Fails with TEGULA_WRONG_CALL alone. */
+TEGULA_API tegula_status tegula_context_create(const tegula_context_options *options,
+                                               tegula_context **context, tegula_message **message);
+TEGULA_API void tegula_context_free(tegula_context *context);
+
+/*===----------------------------------------------------------------------------===*\
+|* Program                                                                        *|
+\*===----------------------------------------------------------------------------===*/
+
+/* Parses `text`, `bytes` long (at most 1 MiB, no NUL needed). `file_name` is for messages; NULL:
+ * "<input>". On TEGULA_OK `*program` is set, to be freed by tegula_program_free. TEGULA_WRONG_PROGRAM:
+ * syntax errors. What else may be wrong is found by tegula_check and tegula_compile. */
+TEGULA_API tegula_status tegula_parse(const char *text, size_t bytes, const char *file_name,
+                                      tegula_program **program, tegula_message **message);
+TEGULA_API void tegula_program_free(tegula_program *program);
+
+/* The diagnostics of `tegula check` for one kernel, or all of them (NULL): TEGULA_OK, perhaps with
+ * warnings, or TEGULA_WRONG_PROGRAM. What a launch would check of the sizes comes as warnings and
+ * remarks. */
+TEGULA_API tegula_status tegula_check(const tegula_program *program, const char *kernel,
+                                      tegula_message **message);
+
+/* Kernels in the order of the text. */
+TEGULA_API size_t tegula_num_kernels(const tegula_program *program);
+TEGULA_API const char *tegula_kernel_name(const tegula_program *program, size_t kernel);
+
+/* A parameter as declared: inputs, scalars and constants in order, then outputs. */
+typedef struct tegula_parameter_info {
+  const char *name;
+  tegula_role role;
+  const char *type;          /* as written: "f32", "T" (generic), "int", "float", "bool" */
+  size_t rank;               /* dims as written, "..." being one; of a tuple constant 1 */
+  const char *default_value; /* as written, NULL: none. A tensor with one may be left out */
+} tegula_parameter_info;
+TEGULA_API size_t tegula_num_parameters(const tegula_program *program, size_t kernel);
+TEGULA_API tegula_parameter_info tegula_parameter(const tegula_program *program, size_t kernel,
+                                                  size_t parameter);
+/* A dim as written: "M", "3*C", "...". */
+TEGULA_API const char *tegula_parameter_dim(const tegula_program *program, size_t kernel,
+                                            size_t parameter, size_t dim);
+
+/*===----------------------------------------------------------------------------===*\
+|* Kernel                                                                         *|
+\*===----------------------------------------------------------------------------===*/
+
+/* A name with a value as text: a constant {"eps", "1e-3"}, {"stride", "(2, 1)"}, {"causal", "true"},
+ * a generic type {"T", "f16"}, or a size to specialise for {"N", "1024"}. */
 typedef struct tegula_setting {
   const char *name;
   const char *value;
 } tegula_setting;
 
-/* What a kernel is compiled for. Zero-initialise it, then set what is needed. */
-typedef struct tegula_options {
-  size_t struct_bytes;        /* sizeof(tegula_options): lets the structure grow */
-  const char *kernel;         /* NULL: the file's last kernel */
-  const char *target;         /* "cpu" (NULL), "cuda" (the present device), "sm_90a", ... */
-  const char *file_name;      /* for messages; NULL: "<input>" */
-  const tegula_setting *constants; /* compile-time constants */
-  size_t num_constants;
-  const tegula_setting *sizes;     /* sizes to specialise for */
-  size_t num_sizes;
-  const tegula_setting *types;     /* generic types: {"T", "f16"} */
-  size_t num_types;
-  int ellipsis_rank;               /* rank of `...`; read where the kernel has one */
-  const char *const *optionals;    /* names of the optional tensors that will be passed */
+typedef struct tegula_compile_options {
+  size_t struct_bytes;
+  const char *kernel; /* NULL: the program's last one */
+  /* "cpu" (NULL): this machine's processor. "cuda": the context's device, ready to launch. "sm_80",
+   * "sm_90a", ...: PTX for that target, on any machine; such a kernel cannot be launched. */
+  const char *target;
+  const tegula_setting *settings;
+  size_t num_settings;
+  unsigned ellipsis_rank;       /* dims that `...` stands for, where the kernel has it */
+  const char *const *optionals; /* names of the optional tensors that launches will pass */
   size_t num_optionals;
-  int checked;                     /* verify every access while running (CPU) */
-} tegula_options;
+  int checked;                  /* verify every access while running (CPU) */
+  /* Stages whose text tegula_stage shall give: "tgl", "scheduled", "llvm", "asm" (CPU). "ptx" of a
+   * device's kernel is always kept. */
+  const char *const *stages;
+  size_t num_stages;
+} tegula_compile_options;
 
-/* Compiles `text` (`bytes` long). On TEGULA_OK `*kernel` is set, to be freed by tegula_free; warnings
- * (launch guards among them) may still be in `*message`. */
-TEGULA_API tegula_status tegula_compile(const char *text, size_t bytes,
-                                        const tegula_options *options, tegula_kernel **kernel,
-                                        tegula_message **message);
-TEGULA_API void tegula_free(tegula_kernel *kernel); /* NULL is fine */
+/* Compiles one kernel; `options` may be NULL. On TEGULA_OK `*kernel` is set, to be freed by
+ * tegula_free, and `*message` may hold warnings and remarks. TEGULA_WRONG_PROGRAM: diagnostics.
+ * TEGULA_WRONG_CALL: an unknown kernel, target or setting. TEGULA_MISSING, target "cuda": no driver,
+ * device or assembler (ptxas, libnvJitLink). Takes some 10 to 150 ms and the stack of a thread of 8 MiB. */
+TEGULA_API tegula_status tegula_compile(const tegula_context *context,
+                                        const tegula_program *program,
+                                        const tegula_compile_options *options,
+                                        tegula_kernel **kernel, tegula_message **message);
+/* On a device, launches must have finished. */
+TEGULA_API void tegula_free(tegula_kernel *kernel);
 
-/* The arguments of a launch, in order: inputs and inouts as declared, scalars, outputs. */
+/* The arguments of a launch, in order: inputs and inouts as declared, scalars, outputs. Optional
+ * tensors that were not named when compiling are not among them. */
 typedef struct tegula_argument_info {
   const char *name;
   tegula_role role;
   tegula_dtype dtype;
-  size_t rank;
+  size_t rank; /* 0: a scalar, or a tensor of one element */
 } tegula_argument_info;
 TEGULA_API size_t tegula_num_arguments(const tegula_kernel *kernel);
-TEGULA_API tegula_argument_info tegula_argument(const tegula_kernel *kernel, size_t index);
-/* The dim's size expression as text: `3*C`, `(H + 2*pad - KH)//2 + 1`. */
-TEGULA_API const char *tegula_argument_dim(const tegula_kernel *kernel, size_t index, size_t dim);
+TEGULA_API tegula_argument_info tegula_argument(const tegula_kernel *kernel, size_t argument);
+/* The dim's size as an expression of sizes: "M", "3*C", "(H + 2 - KH)//2 + 1". */
+TEGULA_API const char *tegula_argument_dim(const tegula_kernel *kernel, size_t argument, size_t dim);
 
-/* Everything known about the kernel as one JSON object: arguments, sizes, guards, temporaries,
- * launches, bytes and operations, phase times. Owned by the kernel. */
+/* What the sizes of every launch must satisfy, decided by tegula_infer and tegula_launch. */
+typedef struct tegula_guard_info {
+  const char *condition; /* "nonneg N - 3": spelled as in IR (ir/Guards.h) */
+  const char *message;   /* what is wrong where it does not hold */
+} tegula_guard_info;
+TEGULA_API size_t tegula_num_guards(const tegula_kernel *kernel);
+TEGULA_API tegula_guard_info tegula_guard(const tegula_kernel *kernel, size_t guard);
+
+/* Everything known about the kernel as one JSON object, schema `tegula.kernel` (docs/c-api.md):
+ * target, arguments, sizes, constants, guards, temporaries, phase times. */
 TEGULA_API const char *tegula_describe(const tegula_kernel *kernel);
-/* A stage of the compilation as text ("tgl", "scheduled", "llvm", "ptx", "asm"); NULL where there
- * is none. Owned by the kernel. */
-TEGULA_API const char *tegula_stage(tegula_kernel *kernel, const char *stage);
+/* The text of a stage of the compilation; NULL where it was not kept or there is none. */
+TEGULA_API const char *tegula_stage(const tegula_kernel *kernel, const char *stage);
 
-/* A tensor in memory of the target: row-major and contiguous where `strides` is NULL. Strides count
- * elements. */
-typedef struct tegula_tensor {
-  void *data;
-  tegula_dtype dtype;
-  size_t rank;
-  const int64_t *shape;
-  const int64_t *strides;
-} tegula_tensor;
+/*===----------------------------------------------------------------------------===*\
+|* Launch                                                                         *|
+\*===----------------------------------------------------------------------------===*/
 
+/* One argument of a launch. */
 typedef struct tegula_value {
-  const tegula_tensor *tensor; /* tensors */
-  double number;               /* scalars of a float type */
-  int64_t integer;             /* scalars of an integer or bool type */
+  /* Tensors: the first element, aligned to its own size, in memory of the target; may be NULL where
+   * the tensor has no elements. tegula_infer does not look at it. */
+  void *data;
+  /* Tensors: `rank` sizes. Outputs may leave it NULL: the buffer then is as large as the sizes of
+   * the inputs demand. */
+  const int64_t *shape;
+  /* NULL, or `rank` strides, which must be those of a row-major contiguous tensor (those of dims of
+   * size 1 are not looked at). */
+  const int64_t *strides;
+  size_t rank;
+  tegula_dtype dtype; /* tensors: must be the argument's */
+  double number;      /* scalars of a float type */
+  int64_t integer;    /* scalars of any other type */
 } tegula_value;
 
-/* Shapes of the outputs for these inputs: `shapes[k]` receives rank-of-output-k values. Evaluates
- * sizes and guards; does not run. */
+/* What follows from the shapes of inputs and inouts, all guards being checked; runs nothing.
+ * `arguments`: one for each argument, in order; of outputs nothing is read. `output_shapes`, where it
+ * is not NULL, receives the shapes of the outputs one after another: as many values as their ranks
+ * add up to. `*workspace_bytes`, where it is not NULL, receives what a launch needs beside its
+ * arguments. TEGULA_WRONG_CALL: a shape, dtype or guard is violated; the message names it. */
 TEGULA_API tegula_status tegula_infer(const tegula_kernel *kernel, const tegula_value *arguments,
-                                      size_t num_arguments, int64_t *const *shapes,
-                                      tegula_message **message);
+                                      size_t num_arguments, int64_t *output_shapes,
+                                      size_t *workspace_bytes, tegula_message **message);
 
-/* Checks shapes, dtypes, aliasing and guards, then runs. CPU: returns when done. CUDA: queued on
- * `stream` (a CUstream; NULL: the default one), errors of running come from tegula_synchronize. */
-TEGULA_API tegula_status tegula_launch(tegula_kernel *kernel, const tegula_value *arguments,
-                                       size_t num_arguments, void *stream,
+typedef struct tegula_launch_options {
+  size_t struct_bytes;
+  /* CUDA: the CUstream (cudaStream_t) to queue on; NULL: the legacy default stream. */
+  void *stream;
+  /* Memory of the target for temporaries, `workspace_bytes` long, 256-byte aligned, that nothing else
+   * uses until the launch has finished. NULL, or less than tegula_infer asks for: the launch
+   * allocates what it needs. */
+  void *workspace;
+  size_t workspace_bytes;
+} tegula_launch_options;
+
+/* Runs the kernel. Shapes, dtypes, alignment, overlap of what is written with anything else, and the
+ * guards are checked first. `options` may be NULL.
+ *
+ * CPU: returns when done. TEGULA_WRONG_RESULT: a data-dependent subscript was outside.
+ * CUDA: returns when queued on the stream; errors of running come from tegula_synchronize.
+ *
+ * Cost of a call on the CPU, beside the kernel's own work: under 0.3 us for sizes that were used
+ * before (the last 16 sets are remembered), some microseconds for new ones (docs/performance.md).
+ * Nothing is allocated for remembered sizes, but for a kernel with temporaries that was given no
+ * workspace. */
+TEGULA_API tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *arguments,
+                                       size_t num_arguments, const tegula_launch_options *options,
                                        tegula_message **message);
-TEGULA_API tegula_status tegula_synchronize(tegula_kernel *kernel, void *stream,
-                                            tegula_message **message);
 
-/* Diagnostics of a program without compiling it, as `tegula check` gives them. */
-TEGULA_API tegula_status tegula_check(const char *text, size_t bytes, const char *file_name,
-                                      tegula_message **message);
+/* CUDA: waits for all work of `stream`, then reports what this kernel's data-dependent subscripts did
+ * since the last call: TEGULA_OK or TEGULA_WRONG_RESULT. CPU: TEGULA_OK. */
+TEGULA_API tegula_status tegula_synchronize(const tegula_kernel *kernel, void *stream,
+                                            tegula_message **message);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-//===- Signature.h - What a kernel's parameters are called -------*- C++ -*-===//
+//===- Signature.h - What a kernel's parameters are called ------------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,20 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A case of a reference, and the command line, give values by name: `M=64, eps=1e-3, T=f16, step=7`.
-// The declaration of the kernel says which of them is a size, a constant, a type or a scalar.
+// A case of a reference, the command line and the C interface give values by name: `M=64, eps=1e-3,
+// T=f16, step=7`. The declaration of the kernel says which of them is a size, a constant, a type or a
+// scalar.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TEGULA_BENCH_SIGNATURE_H
-#define TEGULA_BENCH_SIGNATURE_H
+#ifndef TEGULA_FRONTEND_SIGNATURE_H
+#define TEGULA_FRONTEND_SIGNATURE_H
 
 #include "frontend/AST.h"
 #include "frontend/Check.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <map>
 #include <string>
 #include <vector>
 
-namespace tegula::bench {
+namespace tegula {
 
 /// Values by name, as text.
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -49,11 +51,17 @@ struct Signature {
   explicit Signature(const ast::Kernel &kernel);
   const Parameter *find(llvm::StringRef name) const;
 
+  /// The value of a number as written; nothing where it is none.
+  using NumberOf = llvm::function_ref<std::optional<double>(llvm::StringRef text)>;
+  /// `12`, `1e-3`, `inf`, `-inf`, `pi`.
+  static std::optional<double> parseLiteral(llvm::StringRef text);
+
   /// False, with an error, where a value is not one of its kind. A name that is no parameter or type is
   /// taken for a size.
-  bool sort(const Settings &settings, Instance &instance, std::string &error) const;
+  bool sort(const Settings &settings, Instance &instance, std::string &error,
+            NumberOf numberOf = parseLiteral) const;
 };
 
-} // namespace tegula::bench
+} // namespace tegula
 
-#endif // TEGULA_BENCH_SIGNATURE_H
+#endif // TEGULA_FRONTEND_SIGNATURE_H

@@ -1,46 +1,30 @@
-//===- Signature.cpp - What a kernel's parameters are called -----------------===//
+//===- Signature.cpp - What a kernel's parameters are called ----------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "bench/Signature.h"
+#include "frontend/Signature.h"
 
-#include "bench/RefFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace llvm;
 
-namespace tegula::bench {
+namespace tegula {
 namespace {
 
-/// A whole number, perhaps written as an expression of numbers.
-std::optional<int64_t> parseInteger(StringRef text) {
-  std::string error;
-  std::optional<double> value =
-      evaluate(text, [](StringRef) { return std::optional<double>(); }, error);
-  if (!value || *value != std::floor(*value) || std::fabs(*value) > 0x1p53) {
-    int64_t exact; // beyond 2^53
-    return text.getAsInteger(10, exact) ? std::nullopt : std::optional(exact);
-  }
+/// A whole number, perhaps the value of an expression.
+std::optional<int64_t> parseInteger(StringRef text, Signature::NumberOf numberOf) {
+  if (int64_t exact; !text.trim().getAsInteger(10, exact))
+    return exact;
+  std::optional<double> value = numberOf(text);
+  if (!value || *value != std::floor(*value) || std::fabs(*value) > 0x1p53)
+    return std::nullopt;
   return static_cast<int64_t>(*value);
-}
-
-std::optional<double> parseNumber(StringRef text) {
-  std::string error;
-  return evaluate(
-      text,
-      [](StringRef name) -> std::optional<double> {
-        if (name == "inf")
-          return INFINITY;
-        if (name == "pi")
-          return M_PI;
-        return std::nullopt;
-      },
-      error);
 }
 
 std::optional<bool> parseBool(StringRef text) {
@@ -52,7 +36,8 @@ std::optional<bool> parseBool(StringRef text) {
 }
 
 /// `(2, 3)`, `[2, 3]`, `2` or `()`.
-std::optional<std::vector<int64_t>> parseTuple(StringRef text) {
+std::optional<std::vector<int64_t>> parseTuple(StringRef text,
+                                               Signature::NumberOf numberOf) {
   text = text.trim();
   if (text.starts_with("(") || text.starts_with("["))
     text = text.drop_front().drop_back();
@@ -62,7 +47,7 @@ std::optional<std::vector<int64_t>> parseTuple(StringRef text) {
   for (StringRef part : parts) {
     if (part.trim().empty())
       continue;
-    std::optional<int64_t> value = parseInteger(part.trim());
+    std::optional<int64_t> value = parseInteger(part.trim(), numberOf);
     if (!value)
       return std::nullopt;
     values.push_back(*value);
@@ -132,14 +117,29 @@ const Signature::Parameter *Signature::find(StringRef name) const {
   return found == parameters.end() ? nullptr : &*found;
 }
 
-bool Signature::sort(const Settings &settings, Instance &instance, std::string &error) const {
+std::optional<double> Signature::parseLiteral(StringRef text) {
+  text = text.trim();
+  bool isNegative = text.consume_front("-");
+  double value;
+  if (text == "inf")
+    value = INFINITY;
+  else if (text == "pi")
+    value = M_PI;
+  else if (text.empty() || !(isDigit(text.front()) || text.front() == '.') ||
+           text.getAsDouble(value))
+    return std::nullopt;
+  return isNegative ? -value : value;
+}
+
+bool Signature::sort(const Settings &settings, Instance &instance, std::string &error,
+                     NumberOf numberOf) const {
   for (const auto &[name, text] : settings) {
     auto fail = [&, &name = name, &text = text](const char *expected) {
       error = name + " takes " + expected + ", got '" + text + "'";
       return false;
     };
     if (name == "...") {
-      std::optional<std::vector<int64_t>> dims = parseTuple(text);
+      std::optional<std::vector<int64_t>> dims = parseTuple(text, numberOf);
       if (!dims || any_of(*dims, [](int64_t dim) { return dim < 0; }))
         return fail("a tuple of sizes");
       instance.ellipsis = *dims;
@@ -155,7 +155,7 @@ bool Signature::sort(const Settings &settings, Instance &instance, std::string &
     }
     const Parameter *parameter = find(name);
     if (!parameter) {
-      std::optional<int64_t> size = parseInteger(text);
+      std::optional<int64_t> size = parseInteger(text, numberOf);
       if (!size || *size < 0)
         return fail("a size of 0 or more");
       instance.sizes[name] = *size;
@@ -167,14 +167,14 @@ bool Signature::sort(const Settings &settings, Instance &instance, std::string &
       return false;
     case Parameter::Scalar: {
       std::optional<bool> truth = parseBool(text);
-      std::optional<double> value = truth ? std::optional<double>(*truth) : parseNumber(text);
+      std::optional<double> value = truth ? std::optional<double>(*truth) : numberOf(text);
       if (!value)
         return fail("a number");
       instance.scalars[name] = *value;
       break;
     }
     case Parameter::Tuple: {
-      std::optional<std::vector<int64_t>> values = parseTuple(text);
+      std::optional<std::vector<int64_t>> values = parseTuple(text, numberOf);
       if (!values || values->empty())
         return fail("an integer or a tuple of them");
       if (values->size() == 1)
@@ -190,12 +190,12 @@ bool Signature::sort(const Settings &settings, Instance &instance, std::string &
           return fail("true or false");
         instance.options.constants[name] = *truth;
       } else if (parameter->type == "int") {
-        std::optional<int64_t> value = parseInteger(text);
+        std::optional<int64_t> value = parseInteger(text, numberOf);
         if (!value)
           return fail("an integer");
         instance.options.constants[name] = *value;
       } else {
-        std::optional<double> value = parseNumber(text);
+        std::optional<double> value = numberOf(text);
         if (!value)
           return fail("a number");
         instance.options.constants[name] = *value;
@@ -205,4 +205,4 @@ bool Signature::sort(const Settings &settings, Instance &instance, std::string &
   return true;
 }
 
-} // namespace tegula::bench
+} // namespace tegula
