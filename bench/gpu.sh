@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # Runs the kernel library on this machine's CUDA device and compares it with libtorch there.
 #
-#   bench/gpu.sh [--tegula=PATH] [--out=FOLDER] [--time] [FILE.tgl...]
+#   bench/gpu.sh [--tegula=PATH] [--library=PATH] [--out=FOLDER] [--time] [FILE.tgl...]
 #
 # Builds libtegula_torch against the torch of this machine's python3 (one file, about half a minute), then
 # runs `tegula bench --target=cuda` on every file (default: all of dsl/kernels): correctness alone, with
 # --time also speed. Writes FOLDER/gpu.jsonl (one object a case), FOLDER/gpu.json (all, with versions) and
 # FOLDER/gpu.md (one page), and prints the page. The `tegula` binary needs nothing but a driver; it may be
-# built elsewhere and carried here.
+# built elsewhere and carried here. Where there is a libtegula.so beside it (or --library names one), launches
+# through the C interface on torch's tensors are tested too.
 # Exit code: 0 if every case passed, 4 if one did not, 3 if something is missing.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-tegula=$here/build/release/bin/tegula out=$here/build/gpu mode=--check files=()
+tegula=$here/build/release/bin/tegula out=$here/build/gpu mode=--check library= files=()
 for argument in "$@"; do
   case $argument in
   --tegula=*) tegula=${argument#*=} ;;
+  --library=*) library=${argument#*=} ;;
   --out=*) out=${argument#*=} ;;
   --time) mode= ;;
   -*) echo "gpu.sh: unknown option $argument" >&2; exit 2 ;;
@@ -49,5 +51,11 @@ for file in "${files[@]}"; do
     status=4
   fi
 done
+library=${library:-$(dirname "$tegula")/../lib/libtegula.so}
+if [ -e "$library" ]; then
+  python3 "$here/test/capi/torch_process.py" --library="$library" --target=cuda || status=4
+else
+  echo "gpu.sh: no $library: the C interface is not tested"
+fi
 python3 "$here/bench/gpu_report.py" "$out" "$tegula" "$mode" || exit 3
 exit $status

@@ -75,7 +75,7 @@ struct PhaseTime {
 class CompiledKernel {
 public:
   std::string name, target;
-  std::vector<KernelArgument> arguments; // inputs and inouts, scalars, outputs, as IR has them
+  std::vector<KernelArgument> arguments; // inputs and inouts, outputs, scalars, as IR has them
   std::vector<checked::Constant> constants; // compile-time constants and what they are
   std::unique_ptr<LaunchChecks> checks;  // sizes and guards; null before phase Lower
   KernelWork work;

@@ -191,7 +191,7 @@ TEGULA_API tegula_status tegula_compile(const tegula_context *context,
 /* On a device, launches must have finished. */
 TEGULA_API void tegula_free(tegula_kernel *kernel);
 
-/* The arguments of a launch, in order: inputs and inouts as declared, scalars, outputs. Optional
+/* The arguments of a launch, in order: inputs and inouts as declared, outputs, scalars. Optional
  * tensors that were not named when compiling are not among them. */
 typedef struct tegula_argument_info {
   const char *name;
@@ -266,7 +266,7 @@ typedef struct tegula_launch_options {
  * CUDA: returns when queued on the stream; errors of running come from tegula_synchronize.
  *
  * Cost of a call on the CPU, beside the kernel's own work: under 0.3 us for sizes that were used
- * before (the last 16 sets are remembered), some microseconds for new ones (docs/performance.md).
+ * before (the last 16 sets are remembered), a microsecond or more for new ones (docs/c-api.md).
  * Nothing is allocated for remembered sizes, but for a kernel with temporaries that was given no
  * workspace. */
 TEGULA_API tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *arguments,
