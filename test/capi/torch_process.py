@@ -14,7 +14,7 @@ import threading
 
 try:
     import torch
-except ImportError as error:
+except (ImportError, OSError) as error:
     print("skipped: no torch:", error)
     sys.exit(77)
 
