@@ -28,12 +28,8 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
     if (!opened)
       return opened.takeError();
     device = *opened;
-    if (options.target == "cuda") {
-      const CudaDeviceInfo &info = device->info();
-      // The features of compute capability 9.0 beyond its portable ones have a name of their own.
-      options.target = ("sm_" + Twine(info.major * 10 + info.minor) +
-                        (info.major == 9 && info.minor == 0 ? "a" : "")).str();
-    }
+    if (options.target == "cuda")
+      options.target = device->info().target();
   }
   Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, diagnostics);
   if (!compiled)

@@ -67,23 +67,26 @@ int64_t Tensor::position(int64_t n) const {
   return columns == paddedColumns ? n : n / columns * paddedColumns + n % columns;
 }
 
+double Tensor::real(int64_t n) const {
+  return isFloat(type) ? loadFloat(type, data(), n) : double(integer(n));
+}
+
+int64_t Tensor::integer(int64_t n) const {
+  assert(!isFloat(type) && "floats are not integers");
+  return loadInteger(type, data(), position(n));
+}
+
 std::vector<double> Tensor::doubles() const {
   std::vector<double> values(elements());
-  if (isFloat(type)) {
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = loadFloat(type, data(), i);
-  } else {
-    std::vector<int64_t> whole = integers();
-    values.assign(whole.begin(), whole.end());
-  }
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = real(i);
   return values;
 }
 
 std::vector<int64_t> Tensor::integers() const {
-  assert(!isFloat(type) && "floats are not integers");
   std::vector<int64_t> values(elements());
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = loadInteger(type, data(), position(i));
+    values[i] = integer(i);
   return values;
 }
 

@@ -42,6 +42,9 @@ public:
   /// The elements as doubles; i64 beyond 2^53 lose bits (integers() keeps them).
   std::vector<double> doubles() const;
   std::vector<int64_t> integers() const; // of integer and bool tensors
+  /// Element n; `real` of any type, `integer` of integer and bool tensors.
+  double real(int64_t n) const;
+  int64_t integer(int64_t n) const;
   /// Stores rounded to nearest even, as a program stores; integers wrap.
   void store(llvm::ArrayRef<double> values);
 

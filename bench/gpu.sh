@@ -1,24 +1,29 @@
 #!/usr/bin/env bash
 # Runs the kernel library on this machine's CUDA device and compares it with libtorch there.
 #
-#   bench/gpu.sh [--tegula=PATH] [--library=PATH] [--out=FOLDER] [--time] [FILE.tgl...]
+#   bench/gpu.sh [--tegula=PATH] [--library=PATH] [--out=FOLDER] [--time] [--random=N] [FILE.tgl...]
 #
-# Builds libtegula_torch against the torch of this machine's python3 (one file, about half a minute), then
-# runs `tegula bench --target=cuda` on every file (default: all of dsl/kernels): correctness alone, with
-# --time also speed. Writes FOLDER/gpu.jsonl (one object a case), FOLDER/gpu.json (all, with versions) and
-# FOLDER/gpu.md (one page), and prints the page. The `tegula` binary needs nothing but a driver; it may be
-# built elsewhere and carried here. Where there is a libtegula.so beside it (or --library names one), launches
-# through the C interface on torch's tensors are tested too.
-# Exit code: 0 if every case passed, 4 if one did not, 3 if something is missing.
+# Four parts:
+# 1. builds libtegula_torch against the torch of this machine's python3 (one file, about half a minute) and
+#    runs `tegula bench --target=cuda` on every file (default: all of dsl/kernels): correctness alone, with
+#    --time also speed;
+# 2. the tests marked REQUIRES: gpu, with the `lit` of python3;
+# 3. N random programs (default 500), with the `tegula-differential` beside the binary;
+# 4. launches through the C interface on torch's tensors, with the libtegula.so beside the binary or --library.
+# Writes FOLDER/gpu.jsonl (one object a case), FOLDER/gpu.json (all, with versions) and FOLDER/gpu.md (one
+# page), and prints the page. `tegula` and `tegula-differential` need nothing but a driver; they may be built
+# elsewhere and carried here.
+# Exit code: 0 if all passed, 4 if something did not, 3 if something is missing.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-tegula=$here/build/release/bin/tegula out=$here/build/gpu mode=--check library= files=()
+tegula=$here/build/release/bin/tegula out=$here/build/gpu mode=--check random=500 library= files=()
 for argument in "$@"; do
   case $argument in
   --tegula=*) tegula=${argument#*=} ;;
   --library=*) library=${argument#*=} ;;
   --out=*) out=${argument#*=} ;;
   --time) mode= ;;
+  --random=*) random=${argument#*=} ;;
   -*) echo "gpu.sh: unknown option $argument" >&2; exit 2 ;;
   *) files+=("$argument") ;;
   esac
@@ -51,11 +56,34 @@ for file in "${files[@]}"; do
     status=4
   fi
 done
+
+# lit's site file is what CMake would have configured.
+mkdir -p "$out/lit"
+cat > "$out/lit/lit.site.cfg.py" <<END
+config.build_root = r"$out"
+config.source_root = r"$here"
+config.tools_dir = r"$(dirname "$tegula")"
+config.filecheck = "FileCheck"
+config.llvm_tools_dir = ""
+lit_config.load_config(config, r"$here/test/lit.cfg.py")
+END
+if python3 -c 'import lit' 2> /dev/null; then
+  python3 -m lit.main -v --filter='gpu/' "$out/lit" > "$out/lit.log" 2>&1 || status=4
+else
+  echo "gpu.sh: python3 has no lit: the tests marked REQUIRES: gpu were not run" | tee "$out/lit.log" >&2
+  status=3
+fi
+"$(dirname "$tegula")/tegula-differential" --device --count="$random" > "$out/random.log" 2>&1 || status=4
+tail -n 4 "$out/lit.log"
+tail -n 4 "$out/random.log"
 library=${library:-$(dirname "$tegula")/../lib/libtegula.so}
 if [ -e "$library" ]; then
-  python3 "$here/test/capi/torch_process.py" --library="$library" --target=cuda || status=4
+  python3 "$here/test/capi/torch_process.py" --library="$library" --target=cuda > "$out/capi.log" 2>&1 || status=4
 else
-  echo "gpu.sh: no $library: the C interface is not tested"
+  echo "no $library: not tested" > "$out/capi.log"
+  status=3
 fi
+tail -n 4 "$out/capi.log"
+
 python3 "$here/bench/gpu_report.py" "$out" "$tegula" "$mode" || exit 3
 exit $status

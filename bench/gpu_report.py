@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Turns the cases that bench/gpu.sh recorded into one JSON file and one page.
 
-Usage: gpu_report.py FOLDER TEGULA MODE. Reads FOLDER/gpu.jsonl (docs/bench.md has the schema of a
-case), writes FOLDER/gpu.json and FOLDER/gpu.md, prints the page.
+Usage: gpu_report.py FOLDER TEGULA MODE. Reads FOLDER/gpu.jsonl (docs/bench.md has the schema of a case),
+FOLDER/lit.log, FOLDER/random.log
+and FOLDER/capi.log, writes FOLDER/gpu.json and FOLDER/gpu.md, prints the page.
 """
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -26,17 +28,25 @@ def versions(tegula):
         "device": output_of(["nvidia-smi", query, "--format=csv,noheader"]),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
-        "commit": output_of(["git", "rev-parse", "--short", "HEAD"]),
+        "commit": os.environ.get("TEGULA_COMMIT") or output_of(["git", "rev-parse", "--short", "HEAD"]),
     }
 
 
-def page(info, cases, mode):
+def last_lines(path, count):
+    """What a runner says at its end."""
+    lines = [line.strip() for line in path.read_text().splitlines() if line.strip()]
+    return lines[-count:]
+
+
+def page(info, cases, tests, mode):
     failed = [case for case in cases if not case.get("passed")]
     lines = [
         "# The kernel library on a GPU",
         "",
         f"`bench/gpu.sh{'' if mode else ' --time'}` on {info['device']}; {info['tegula']}, "
-        f"torch {info['torch']}, CUDA {info['cuda']}.",
+        f"torch {info['torch']}, CUDA {info['cuda']}, commit {info['commit']}.",
+        "",
+        *(f"- {name}: {'; '.join(lines)}" for name, lines in tests.items()),
         "",
         f"{len(cases)} cases, {len(cases) - len(failed)} right, {len(failed)} wrong. Errors are "
         "normwise, relative, against float64; beside them libtorch's own.",
@@ -67,8 +77,12 @@ def main():
     events = [json.loads(line) for line in (folder / "gpu.jsonl").read_text().splitlines()]
     cases = [event for event in events if event.get("event") == "case"]
     info = versions(tegula)
-    (folder / "gpu.json").write_text(json.dumps({"versions": info, "cases": cases}, indent=1) + "\n")
-    text = page(info, cases, mode)
+    tests = {"tests marked `REQUIRES: gpu`": last_lines(folder / "lit.log", 2),
+             "C interface beside torch": last_lines(folder / "capi.log", 1),
+             "random programs against the interpreter": last_lines(folder / "random.log", 1)}
+    (folder / "gpu.json").write_text(
+        json.dumps({"versions": info, "tests": tests, "cases": cases}, indent=1) + "\n")
+    text = page(info, cases, tests, mode)
     (folder / "gpu.md").write_text(text)
     print(text)
 

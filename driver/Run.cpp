@@ -132,15 +132,17 @@ bool parsePaths(ArrayRef<std::string> texts, std::map<std::string, std::string> 
 void show(StringRef name, const Tensor &tensor) {
   constexpr int64_t head = 6, tail = 3;
   outs() << name << ": " << toString(tensor.dtype()) << shapeText(tensor.shape());
-  std::vector<double> values = tensor.doubles();
-  int64_t count = values.size();
+  int64_t count = tensor.elements();
   outs() << (count ? " =" : "");
   for (int64_t i = 0; i < count; ++i) {
     if (count > head + tail && i == head) {
       outs() << " ...";
       i = count - tail;
     }
-    outs() << ' ' << format("%.6g", values[i]);
+    if (isFloat(tensor.dtype()))
+      outs() << ' ' << format("%.6g", tensor.real(i));
+    else
+      outs() << ' ' << tensor.integer(i);
   }
   outs() << '\n';
 }

@@ -143,6 +143,11 @@ static constexpr int attributeMultiprocessors = 16, attributeMaxThreadsPerMultip
 // Device
 //===----------------------------------------------------------------------===//
 
+std::string CudaDeviceInfo::target() const {
+  // The features of compute capability 9.0 beyond its portable ones have a name of their own.
+  return ("sm_" + Twine(major * 10 + minor) + (major == 9 && minor == 0 ? "a" : "")).str();
+}
+
 Expected<std::shared_ptr<CudaDevice>> CudaDevice::open(int ordinal) {
   const Driver &driver = Driver::get();
   if (!driver.missing.empty())

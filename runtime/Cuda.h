@@ -53,6 +53,9 @@ struct CudaDeviceInfo {
   int driverVersion = 0;         // 13000: CUDA 13.0
   uint64_t memoryBytes = 0;
   int l2Bytes = 0;
+
+  /// What code for this device is compiled for, such as `sm_90a`.
+  std::string target() const;
 };
 
 class CudaModule;

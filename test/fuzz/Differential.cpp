@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipeline.h"
 #include "runtime/Launch.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -32,6 +33,7 @@ static cl::opt<uint64_t> firstSeed("start", cl::desc("First seed"), cl::init(1))
 static cl::opt<uint64_t> count("count", cl::desc("Number of programs"), cl::init(1000));
 static cl::opt<bool> verbose("v", cl::desc("Print each program"));
 static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
+static cl::opt<bool> onDevice("device", cl::desc("Compile for this machine's CUDA device and run there"));
 static cl::opt<unsigned> maxFailures("max-failures", cl::desc("Stop after so many"), cl::init(10));
 
 namespace {
@@ -39,7 +41,9 @@ namespace {
 /// One program through all stages; an empty message where everything agrees.
 class Run {
 public:
-  explicit Run(uint64_t seed) : seed(seed), program(generateProgram(seed)) {}
+  /// Compiled code runs on `device`, or on the CPU where there is none.
+  Run(uint64_t seed, std::shared_ptr<CudaDevice> device)
+      : seed(seed), device(std::move(device)), program(generateProgram(seed)) {}
   std::string operator()();
   const std::string &text() const { return program.text; }
 
@@ -48,12 +52,15 @@ private:
   std::string interpretAll(const checked::Program &checked, const SourceManager &sources);
   std::string interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool reversePoints);
   std::string runCompiled(const Module &module, Diagnostics &diagnostics);
+  llvm::Error runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
+                          llvm::ArrayRef<int64_t> sizes);
   /// The first result is what later ones are held against.
   std::string agree(std::vector<HostTensor> got);
   std::string compare(llvm::ArrayRef<HostTensor> expected, llvm::ArrayRef<HostTensor> got);
   std::string diagnosticsText(const Diagnostics &diagnostics);
 
   uint64_t seed;
+  std::shared_ptr<CudaDevice> device;
   GeneratedProgram program;
   std::vector<HostTensor> inputs, expected;
 };
@@ -162,8 +169,48 @@ std::string Run::interpretAll(const checked::Program &checked, const SourceManag
   return "";
 }
 
+/// Tensors travel there, also the outputs' poison, and back; each in an allocation of its own.
+llvm::Error Run::runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
+                             llvm::ArrayRef<int64_t> sizes) {
+  auto loaded = DeviceKernel::load(kernel, device);
+  if (!loaded)
+    return loaded.takeError();
+  llvm::SmallVector<LaunchArgument> there(arguments);
+  llvm::SmallVector<uint64_t> bytes;
+  llvm::scope_exit release([&] {
+    for (LaunchArgument &argument : there)
+      if (argument.data)
+        device->free(reinterpret_cast<DeviceAddress>(argument.data));
+  });
+  for (LaunchArgument &argument : there) {
+    void *here = std::exchange(argument.data, nullptr);
+    bytes.push_back(here ? *storageBytes(argument.dtype, argument.shape) : 0);
+    if (!bytes.back())
+      continue;
+    auto address = device->allocate(bytes.back());
+    if (!address)
+      return address.takeError();
+    argument.data = reinterpret_cast<void *>(*address);
+    if (llvm::Error error = device->copyToDevice(*address, here, bytes.back()))
+      return error;
+  }
+  if (llvm::Error error = (*loaded)->run(there, sizes))
+    return error;
+  if (llvm::Error error = (*loaded)->synchronize())
+    return error;
+  for (auto [argument, copy, size] : llvm::zip_equal(arguments, there, bytes))
+    if (size)
+      if (llvm::Error error = device->copyToHost(
+              argument.data, reinterpret_cast<DeviceAddress>(copy.data), size))
+        return error;
+  return llvm::Error::success();
+}
+
 std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
-  auto kernel = compileKernel(module, {}, diagnostics);
+  CompileOptions options;
+  if (device)
+    options.target = device->info().target();
+  auto kernel = compileKernel(module, options, diagnostics);
   if (!kernel)
     return "compiling: " + llvm::toString(kernel.takeError());
   std::vector<HostTensor> outputs;
@@ -193,7 +240,8 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
   auto binding = bind(**kernel, *sizes);
   if (!binding)
     return "binding shapes: " + llvm::toString(binding.takeError());
-  if (llvm::Error error = runOnHost(**kernel, arguments, *binding))
+  if (llvm::Error error = device ? runOnDevice(**kernel, arguments, *sizes)
+                                 : runOnHost(**kernel, arguments, *binding))
     return "running: " + llvm::toString(std::move(error));
   return agree(std::move(outputs));
 }
@@ -219,9 +267,18 @@ int main(int argc, char **argv) {
                               "Compares what the compiler's stages make of random "
                               "programs\n");
   llvm::CrashRecoveryContext::Enable();
+  std::shared_ptr<CudaDevice> device;
+  if (onDevice) {
+    auto opened = CudaDevice::open();
+    if (!opened) {
+      llvm::errs() << llvm::toString(opened.takeError()) << '\n';
+      return 3;
+    }
+    device = *opened;
+  }
   unsigned failures = 0;
   for (uint64_t seed = firstSeed; seed < firstSeed + count && failures < maxFailures; ++seed) {
-    Run run(seed);
+    Run run(seed, device);
     if (verbose)
       llvm::outs() << "# seed " << seed << "\n" << run.text() << "\n";
     std::string message;
@@ -234,6 +291,6 @@ int main(int argc, char **argv) {
     llvm::outs() << "seed " << seed << ": " << message << "\n";
     llvm::outs().flush();
   }
-  llvm::outs() << failures << " failures\n";
+  llvm::outs() << count << " programs, " << failures << " failures\n";
   return failures != 0;
 }
