@@ -217,7 +217,10 @@ private:
   }
 
   Error compileForHost() {
-    const HostTarget &host = HostTarget::get();
+    std::optional<HostTarget> named;
+    if (!options.processor.empty() && !(named = HostTarget::named(options.processor)))
+      return createStringError("LLVM knows no processor '" + options.processor + "'");
+    const HostTarget &host = named ? *named : HostTarget::get();
     std::unique_ptr<TargetMachine> machine = host.createMachine();
     LLVMContext llvmContext;
     listenTo(llvmContext);

@@ -31,6 +31,8 @@ struct CompileOptions {
   EmitOptions emit;
   /// `cpu`, or a device target such as `sm_90a` (isDeviceTarget).
   std::string target = "cpu";
+  /// The processor that `cpu` code is for, by LLVM's name for it; empty: this machine's.
+  std::string processor;
   /// Passes: which are left out, printed, counted. `machine` follows from the target.
   PipelineOptions pipeline;
   /// Verify every access while running.

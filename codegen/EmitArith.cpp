@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
 #include "codegen/LowerMath.h"
+#include "ir/Random.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace llvm;
@@ -116,6 +117,7 @@ static std::optional<MathFunction> functionOf(mlir::Operation *op) {
       .Case<math::ErfOp>([](auto) -> Result { return MathFunction::Erf; })
       .Case<math::PowFOp>([](auto) -> Result { return MathFunction::Pow; })
       .Case<math::RsqrtOp>([](auto) -> Result { return MathFunction::Rsqrt; })
+      .Case<arith::RemFOp>([](auto) -> Result { return MathFunction::Fmod; })
       .Default([](auto) -> Result { return std::nullopt; });
 }
 
@@ -241,8 +243,8 @@ Value *Emitter::emitRandom(tgl::RandomOp op) {
     state = mix(b.CreateXor(state, key));
   if (!op.getNormal())
     return uniform(state);
-  Value *radius = uniform(mix(b.CreateXor(state, number(1))));
-  Value *angle = uniform(mix(b.CreateXor(state, number(2))));
+  Value *radius = uniform(mix(b.CreateXor(state, number(normalRadiusKey))));
+  Value *angle = uniform(mix(b.CreateXor(state, number(normalAngleKey))));
   auto call = [&](MathFunction function, Value *argument) {
     return b.CreateCall(getMathFunction(module, function, f32), argument);
   };

@@ -73,7 +73,7 @@ public:
       values[argument] = type == stored ? value : b.CreateICmpNE(value, b.getInt8(0));
     }
     kernel.walk([&](tgl::TempOp temp) {
-      if (tgl::isPrivate(temp))
+      if (isOutlined(temp))
         return;
       addBuffer(temp.getTensor(), temp.getName());
       code.temporaries.push_back({temp.getName().str(), temp.getTensor().getType()});
@@ -86,6 +86,16 @@ public:
     emitBlock(kernel.getBody().front());
     b.CreateRetVoid();
     return code;
+  }
+
+  /// Whether a temporary belongs to a point of an outlined statement. One inside of a nest without
+  /// axes exists once, as those of the kernel do.
+  static bool isOutlined(tgl::TempOp temp) {
+    for (auto nest = temp->getParentOfType<tgl::ParallelOp>(); nest;
+         nest = nest->getParentOfType<tgl::ParallelOp>())
+      if (!nest.getAxes().empty())
+        return true;
+    return false;
   }
 
 protected:
@@ -104,7 +114,7 @@ protected:
   }
 
   void emitTemp(tgl::TempOp op) override {
-    if (!tgl::isPrivate(op))
+    if (!isOutlined(op))
       return; // an argument of the kernel function
     Buffer buffer;
     buffer.type = op.getTensor().getType();

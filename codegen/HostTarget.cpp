@@ -10,6 +10,7 @@
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
@@ -22,46 +23,59 @@ using namespace llvm;
 
 namespace tegula {
 
+HostTarget::HostTarget(std::string cpu, std::string features)
+    : triple(sys::getProcessTriple()), cpu(std::move(cpu)), features(std::move(features)) {
+  InitializeNativeTarget();
+  InitializeNativeTargetAsmPrinter();
+  std::unique_ptr<MCSubtargetInfo> known(lookup().createMCSubtargetInfo(
+      Triple(triple), this->cpu, this->features));
+  auto has = [&](StringRef name) { return known->checkFeatures(("+" + name).str()); };
+  if (has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq")) {
+    vectorBytes = 64;
+    vectorRegisters = 32;
+    hasMasks = true;
+  } else if (has("avx2")) {
+    vectorBytes = 32;
+  }
+  hasHalf = has("f16c");
+  hasFma = has("fma");
+  if (long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0)
+    l1Bytes = bytes;
+  if (long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0)
+    l2Bytes = bytes;
+}
+
 const HostTarget &HostTarget::get() {
   static const HostTarget host = [] {
-    InitializeNativeTarget();
-    InitializeNativeTargetAsmPrinter();
-    HostTarget target;
-    target.triple = sys::getProcessTriple();
-    target.cpu = sys::getHostCPUName().str();
-    StringMap<bool> found = sys::getHostCPUFeatures();
     SubtargetFeatures features;
-    for (const auto &feature : found)
+    for (const auto &feature : sys::getHostCPUFeatures())
       features.AddFeature(feature.first(), feature.second);
-    target.features = features.getString();
-    auto has = [&](StringRef name) { return found.lookup(name); };
-    if (has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq")) {
-      target.vectorBytes = 64;
-      target.vectorRegisters = 32;
-      target.hasMasks = true;
-    } else if (has("avx2")) {
-      target.vectorBytes = 32;
-    }
-    target.hasHalf = has("f16c");
-    target.hasFma = has("fma");
-    if (long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0)
-      target.l1Bytes = bytes;
-    if (long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0)
-      target.l2Bytes = bytes;
-    return target;
+    return HostTarget(sys::getHostCPUName().str(), features.getString());
   }();
   return host;
 }
 
-std::unique_ptr<TargetMachine> HostTarget::createMachine() const {
+std::optional<HostTarget> HostTarget::named(StringRef cpu) {
+  const HostTarget &host = get();
+  std::unique_ptr<MCSubtargetInfo> known(
+      host.lookup().createMCSubtargetInfo(Triple(host.triple), "", ""));
+  if (!known->isCPUStringValid(cpu))
+    return std::nullopt;
+  return HostTarget(cpu.str(), "");
+}
+
+const Target &HostTarget::lookup() const {
   std::string error;
-  Triple parsed(triple);
-  const Target *target = TargetRegistry::lookupTarget(parsed, error);
+  const Target *target = TargetRegistry::lookupTarget(Triple(triple), error);
   assert(target && "the native target is registered");
+  return *target;
+}
+
+std::unique_ptr<TargetMachine> HostTarget::createMachine() const {
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Standard;
-  return std::unique_ptr<TargetMachine>(target->createTargetMachine(
-      parsed, cpu, features, options, Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Default, true));
+  return std::unique_ptr<TargetMachine>(lookup().createTargetMachine(
+      Triple(triple), cpu, features, options, Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Default, true));
 }
 
 void applyTarget(Module &module, const HostTarget &target, TargetMachine &machine) {

@@ -10,10 +10,12 @@
 
 #include "llvm/ADT/StringRef.h"
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace llvm {
 class Module;
+class Target;
 class TargetMachine;
 } // namespace llvm
 
@@ -30,8 +32,15 @@ struct HostTarget {
 
   /// The machine that the process runs on, found once.
   static const HostTarget &get();
+  /// A processor by LLVM's name for it, such as `x86-64-v3`; nothing where LLVM knows none of that
+  /// name. Caches are this machine's.
+  static std::optional<HostTarget> named(llvm::StringRef cpu);
 
   std::unique_ptr<llvm::TargetMachine> createMachine() const;
+
+private:
+  HostTarget(std::string cpu, std::string features);
+  const llvm::Target &lookup() const;
 };
 
 /// Sets triple and data layout of the module and the target attributes of all its functions.

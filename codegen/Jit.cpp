@@ -49,6 +49,7 @@ struct LoadedCode::State {
   std::unique_ptr<orc::ExecutionSession> session;
   std::unique_ptr<orc::ObjectLinkingLayer> layer;
   orc::JITDylib *library = nullptr;
+  std::string trouble;
 };
 
 LoadedCode::LoadedCode() : state(std::make_unique<State>()) {}
@@ -61,6 +62,34 @@ LoadedCode::~LoadedCode() {
     consumeError(std::move(error));
 }
 
+// Conversions of the compiler's own library; their results and arguments travel as _Float16 does.
+extern "C" {
+_Float16 __truncsfhf2(float);
+_Float16 __truncdfhf2(double);
+float __extendhfsf2(_Float16);
+}
+
+/// What code generation calls where a processor lacks an instruction for it.
+static void defineLibraryCalls(function_ref<void(const char *name, void *address)> define) {
+  auto math = [&](const char *single, float (*ofFloat)(float), const char *twice,
+                  double (*ofDouble)(double)) {
+    define(single, reinterpret_cast<void *>(ofFloat));
+    define(twice, reinterpret_cast<void *>(ofDouble));
+  };
+  define("memcpy", reinterpret_cast<void *>(&memcpy));
+  define("memmove", reinterpret_cast<void *>(&memmove));
+  define("memset", reinterpret_cast<void *>(&memset));
+  define("fma", reinterpret_cast<void *>(static_cast<double (*)(double, double, double)>(&fma)));
+  define("fmaf", reinterpret_cast<void *>(&fmaf));
+  math("floorf", &floorf, "floor", &floor);
+  math("ceilf", &ceilf, "ceil", &ceil);
+  math("truncf", &truncf, "trunc", &trunc);
+  math("roundevenf", &roundevenf, "roundeven", &roundeven);
+  define("__truncsfhf2", reinterpret_cast<void *>(&__truncsfhf2));
+  define("__truncdfhf2", reinterpret_cast<void *>(&__truncdfhf2));
+  define("__extendhfsf2", reinterpret_cast<void *>(&__extendhfsf2));
+}
+
 Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuffer> object) {
   auto control = orc::SelfExecutorProcessControl::Create();
   if (!control)
@@ -68,7 +97,9 @@ Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuf
   std::unique_ptr<LoadedCode> code(new LoadedCode());
   State &state = *code->state;
   state.session = std::make_unique<orc::ExecutionSession>(std::move(*control));
-  state.session->setErrorReporter([](Error error) { consumeError(std::move(error)); });
+  // The session says which symbol is missing, the lookup that fails only that one is.
+  state.session->setErrorReporter(
+      [&state](Error error) { state.trouble += toString(std::move(error)) + "; "; });
   state.layer = std::make_unique<orc::ObjectLinkingLayer>(
       *state.session, state.session->getExecutorProcessControl().getMemMgr());
   state.library = &state.session->createBareJITDylib("kernel");
@@ -77,13 +108,7 @@ Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuf
     symbols[state.session->intern(name)] = {orc::ExecutorAddr::fromPtr(address),
                                             JITSymbolFlags::Exported};
   };
-  define("memcpy", reinterpret_cast<void *>(&memcpy));
-  define("memmove", reinterpret_cast<void *>(&memmove));
-  define("memset", reinterpret_cast<void *>(&memset));
-  define("fma", reinterpret_cast<void *>(static_cast<double (*)(double, double, double)>(&std::fma)));
-  define("fmaf", reinterpret_cast<void *>(static_cast<float (*)(float, float, float)>(&std::fma)));
-  define("fmod", reinterpret_cast<void *>(static_cast<double (*)(double, double)>(&std::fmod)));
-  define("fmodf", reinterpret_cast<void *>(static_cast<float (*)(float, float)>(&std::fmod)));
+  defineLibraryCalls(define);
   if (Error error = state.library->define(orc::absoluteSymbols(std::move(symbols))))
     return std::move(error);
   if (Error error = state.layer->add(*state.library, std::move(object)))
@@ -94,7 +119,7 @@ Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuf
 Expected<void *> LoadedCode::lookup(StringRef symbol) {
   auto found = state->session->lookup({state->library}, symbol);
   if (!found)
-    return found.takeError();
+    return createStringError(state->trouble + toString(found.takeError()));
   return found->getAddress().toPtr<void *>();
 }
 

@@ -35,6 +35,7 @@ StringRef toString(MathFunction function) {
   case MathFunction::Erf: return "erf";
   case MathFunction::Pow: return "pow";
   case MathFunction::Rsqrt: return "rsqrt";
+  case MathFunction::Fmod: return "fmod";
   }
   llvm_unreachable("every elementary function has a name");
 }
@@ -319,6 +320,55 @@ static V emitPow(MathBuilder &m, V x, V y) {
   return m.select(m.b.CreateOr(one, unitBase), m.c(1), value);
 }
 
+/// The remainder of division towards zero, exact as in C. Long division: while x >= y, x loses the
+/// largest multiple of y 2^k whose quotient fits the mantissa; k makes that quotient about `step`
+/// bits wide. A quotient that division rounded up by one leaves a negative rest, which is mended.
+static V emitFmod(MathBuilder &m, V x, V y) {
+  IRBuilder<> &b = m.b;
+  if (!m.isDouble) { // f64 has no subnormals here, and exact results of f32 operands are f32
+    Type *wide = m.type->getWithNewType(b.getDoubleTy());
+    MathBuilder d(b, wide);
+    return b.CreateFPTrunc(emitFmod(d, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)), m.type);
+  }
+  constexpr int step = 50;
+  V magnitude = m.abs(x), divisor = m.abs(y);
+  V isDefined = b.CreateAnd(m.lt(magnitude, m.inf()), m.gt(divisor, m.c(0)));
+  V start = m.select(isDefined, magnitude, m.c(0));
+  divisor = m.select(isDefined, divisor, m.c(1));
+  // The exponent of a positive number; subnormal ones count as the smallest after scaling by 2^64.
+  auto exponent = [&](V value) {
+    V isSmall = m.lt(value, m.c(0x1p-1000));
+    V scaled = m.select(isSmall, m.mul(value, m.c(0x1p64)), value);
+    V field = b.CreateLShr(m.bits(scaled), m.ic(m.mantissaBits()));
+    return b.CreateSub(field, m.select(isSmall, m.ic(64), m.ic(0)));
+  };
+  Function *function = b.GetInsertBlock()->getParent();
+  BasicBlock *before = b.GetInsertBlock();
+  BasicBlock *head = BasicBlock::Create(b.getContext(), "divide", function);
+  BasicBlock *body = BasicBlock::Create(b.getContext(), "divide.step", function);
+  BasicBlock *done = BasicBlock::Create(b.getContext(), "divided", function);
+  b.CreateBr(head);
+  b.SetInsertPoint(head);
+  PHINode *rest = b.CreatePHI(m.type, 2);
+  rest->addIncoming(start, before);
+  V isLarge = b.CreateFCmpOGE(rest, divisor);
+  b.CreateCondBr(m.type->isVectorTy() ? b.CreateOrReduce(isLarge) : isLarge, body, done);
+  b.SetInsertPoint(body);
+  V shift = b.CreateSub(b.CreateSub(exponent(rest), exponent(divisor)), m.ic(step));
+  shift = b.CreateBinaryIntrinsic(Intrinsic::smax, shift, m.ic(0));
+  shift = b.CreateBinaryIntrinsic(Intrinsic::smin, shift, m.ic(2 * m.bias()));
+  // In two halves: 2^shift alone may not be a number.
+  V half = b.CreateLShr(shift, m.ic(1));
+  V multiple = m.mul(m.mul(divisor, m.pow2(half)), m.pow2(b.CreateSub(shift, half)));
+  V quotient = b.CreateUnaryIntrinsic(Intrinsic::trunc, m.div(rest, multiple));
+  V less = m.fma(m.neg(quotient), multiple, rest);
+  less = m.select(m.lt(less, m.c(0)), m.add(less, multiple), less);
+  rest->addIncoming(m.select(isLarge, less, rest), b.GetInsertBlock());
+  b.CreateBr(head);
+  b.SetInsertPoint(done);
+  return m.copysign(m.select(isDefined, rest, m.nan()), x);
+}
+
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
@@ -338,6 +388,7 @@ static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
   case MathFunction::Erf: return emitErf(m, x);
   case MathFunction::Pow: return emitPow(m, x, y);
   case MathFunction::Rsqrt: return m.div(m.c(1), m.sqrt(x));
+  case MathFunction::Fmod: return emitFmod(m, x, y);
   }
   llvm_unreachable("every elementary function has a body");
 }

@@ -25,12 +25,12 @@ class Type;
 namespace tegula {
 
 enum class MathFunction {
-  Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Tanh, Erf, Pow, Rsqrt
+  Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Tanh, Erf, Pow, Rsqrt, Fmod
 };
 
 llvm::StringRef toString(MathFunction function);
 inline unsigned numArguments(MathFunction function) {
-  return function == MathFunction::Pow ? 2 : 1;
+  return function == MathFunction::Pow || function == MathFunction::Fmod ? 2 : 1;
 }
 
 /// The function `tegula.<name>.<type>` of `module`, made on first use: internal, always inlined,

@@ -34,6 +34,7 @@ static cl::opt<uint64_t> count("count", cl::desc("Number of programs"), cl::init
 static cl::opt<bool> verbose("v", cl::desc("Print each program"));
 static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
 static cl::opt<bool> onDevice("device", cl::desc("Compile for this machine's CUDA device and run there"));
+static cl::opt<std::string> processor("processor", cl::desc("Compile for this processor (LLVM's name)"));
 static cl::opt<unsigned> maxFailures("max-failures", cl::desc("Stop after so many"), cl::init(10));
 
 namespace {
@@ -208,6 +209,7 @@ llvm::Error Run::runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<Launch
 
 std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
   CompileOptions options;
+  options.processor = processor;
   if (device)
     options.target = device->info().target();
   auto kernel = compileKernel(module, options, diagnostics);

@@ -96,6 +96,7 @@ long double reference(MathFunction function, long double x, long double y) {
   case MathFunction::Erf: return erfl(x);
   case MathFunction::Pow: return powl(x, y);
   case MathFunction::Rsqrt: return 1 / sqrtl(x);
+  case MathFunction::Fmod: return fmodl(x, y);
   }
   return 0;
 }
@@ -169,7 +170,7 @@ std::vector<Case> cases() {
           {MathFunction::Log, 1, 1},    {MathFunction::Log2, 1, 1},  {MathFunction::Log1p, 1.5, 1.5},
           {MathFunction::Sin, 1, 1},    {MathFunction::Cos, 1, 1},   {MathFunction::Tan, 2.5, 2.5},
           {MathFunction::Tanh, 2, 2},   {MathFunction::Erf, 2, 2},   {MathFunction::Pow, 1, 2},
-          {MathFunction::Rsqrt, 1.5, 1.5}};
+          {MathFunction::Rsqrt, 1.5, 1.5}, {MathFunction::Fmod, 0, 0}};
 }
 
 class Math : public testing::TestWithParam<Case> {};
@@ -183,7 +184,7 @@ TEST_P(Math, SingleWithinBound) {
     if (w.error > worst.error)
       worst = w;
   };
-  if (function == MathFunction::Pow) {
+  if (numArguments(function) == 2) {
     std::mt19937_64 random(1);
     std::vector<float> xs, ys;
     for (float x : specialValues<float>())
@@ -196,7 +197,7 @@ TEST_P(Math, SingleWithinBound) {
       // Mostly exponents that keep the result in range.
       float scale = 120 / std::max(1e-3f, std::abs(std::log2(std::abs(x))));
       float y = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f * scale;
-      if (k % 8 == 0)
+      if (k % 8 == 0 || (function == MathFunction::Fmod && k % 2))
         y = std::bit_cast<float>(static_cast<uint32_t>(random()));
       if (k % 8 == 1)
         y = static_cast<float>(static_cast<int>(random() % 21) - 10);
@@ -231,7 +232,7 @@ TEST_P(Math, DoubleWithinBound) {
   std::mt19937_64 random(2);
   std::vector<double> xs, ys;
   size_t count = getenv("TEGULA_MATH_EXHAUSTIVE") ? size_t(1) << 26 : size_t(1) << 19;
-  if (function == MathFunction::Pow) {
+  if (numArguments(function) == 2) {
     for (double x : specialValues<double>())
       for (double y : specialValues<double>()) {
         xs.push_back(x);
@@ -246,11 +247,13 @@ TEST_P(Math, DoubleWithinBound) {
     if (xs.size() % 2)
       x = std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, static_cast<int>(random() % 50) - 40) *
           (random() % 2 ? 1 : -1);
-    if (function == MathFunction::Pow) {
+    if (numArguments(function) == 2) {
       double scale = 1000 / std::max(1e-3, std::abs(std::log2(std::abs(x))));
       double y = static_cast<double>(static_cast<int64_t>(random())) * 0x1p-63 * scale;
       if (xs.size() % 8 == 1)
         y = static_cast<double>(static_cast<int>(random() % 21) - 10);
+      if (function == MathFunction::Fmod && xs.size() % 4 == 2)
+        y = std::bit_cast<double>(random());
       ys.push_back(y);
     }
     xs.push_back(x);
