@@ -68,7 +68,7 @@ config.llvm_tools_dir = ""
 lit_config.load_config(config, r"$here/test/lit.cfg.py")
 END
 if python3 -c 'import lit' 2> /dev/null; then
-  python3 -m lit.main -v --filter='gpu/' "$out/lit" > "$out/lit.log" 2>&1 || status=4
+  python3 -c 'from lit.main import main; main()' -v --filter='gpu/' "$out/lit" > "$out/lit.log" 2>&1 || status=4
 else
   echo "gpu.sh: python3 has no lit: the tests marked REQUIRES: gpu were not run" | tee "$out/lit.log" >&2
   status=3

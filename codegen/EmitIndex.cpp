@@ -17,8 +17,18 @@ static Value *needsCorrection(IRBuilder<> &b, Value *remainder, Value *divisor) 
                      b.CreateICmpSLT(b.CreateXor(remainder, divisor), zero));
 }
 
+/// Division by a size that is 0 happens only where its result is not used (a guard refuses the launch
+/// otherwise): in a protected read whose subscript is computed before its protection is known.
+static Value *nonZero(IRBuilder<> &b, Value *divisor) {
+  if (isa<ConstantInt>(divisor))
+    return divisor;
+  Type *type = divisor->getType();
+  return b.CreateSelect(b.CreateICmpEQ(divisor, Constant::getNullValue(type)),
+                        ConstantInt::get(type, 1), divisor);
+}
+
 Value *Emitter::emitFloorDiv(Value *lhs, Value *rhs) {
-  Value *operands[] = {lhs, rhs};
+  Value *operands[] = {lhs, nonZero(b, rhs)};
   align(operands);
   Value *quotient = b.CreateSDiv(operands[0], operands[1]);
   Value *remainder = b.CreateSRem(operands[0], operands[1]);
@@ -28,7 +38,7 @@ Value *Emitter::emitFloorDiv(Value *lhs, Value *rhs) {
 }
 
 Value *Emitter::emitMod(Value *lhs, Value *rhs) {
-  Value *operands[] = {lhs, rhs};
+  Value *operands[] = {lhs, nonZero(b, rhs)};
   align(operands);
   Value *remainder = b.CreateSRem(operands[0], operands[1]);
   return b.CreateSelect(needsCorrection(b, remainder, operands[1]),
@@ -103,9 +113,13 @@ Value *Emitter::emitAtom(const IndexExpr::Atom &atom,
   case IndexExpr::AtomKind::FloorDiv:
     return emitFloorDiv(operands[0], operands[1]);
   case IndexExpr::AtomKind::Min:
-    return b.CreateBinaryIntrinsic(Intrinsic::smin, operands[0], operands[1]);
-  case IndexExpr::AtomKind::Max:
-    return b.CreateBinaryIntrinsic(Intrinsic::smax, operands[0], operands[1]);
+  case IndexExpr::AtomKind::Max: {
+    Intrinsic::ID id = atom.kind == IndexExpr::AtomKind::Min ? Intrinsic::smin : Intrinsic::smax;
+    Value *result = operands[0];
+    for (Value *operand : ArrayRef(operands).drop_front())
+      result = b.CreateBinaryIntrinsic(id, result, operand);
+    return result;
+  }
   case IndexExpr::AtomKind::Select: {
     static constexpr CmpInst::Predicate predicates[] = {CmpInst::ICMP_EQ, CmpInst::ICMP_NE,
                                                         CmpInst::ICMP_SLT, CmpInst::ICMP_SLE};

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Assemble.h"
 #include "codegen/Compiler.h"
+#include "codegen/HostTarget.h"
 #include "codegen/Ptx.h"
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
@@ -31,6 +32,10 @@ static cl::opt<std::string> stopAfter("stop-after", cl::value_desc("PHASE"),
                                       cl::desc("Print the IR after this phase"), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|sm_80|sm_90a"),
                                    cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
+static cl::opt<std::string> processor("processor", cl::value_desc("x86-64-v3"),
+                                      cl::desc("The processor of --target=cpu, by LLVM's name "
+                                               "(default: this machine's)"),
+                                      cl::sub(sub));
 static cl::opt<std::string> outPath("o", cl::value_desc("OUT"), cl::desc("Where to write"),
                                     cl::init("-"), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
@@ -126,6 +131,11 @@ static ExitCode writeText(StringRef text) {
 static ExitCode run() {
   CompileOptions options;
   options.target = target;
+  options.processor = processor;
+  if (!processor.empty() && !HostTarget::named(processor)) {
+    errs() << "tegula: LLVM knows no processor '" << processor << "'\n";
+    return ExitWrongCall;
+  }
   bool isDevice = target != "cpu";
   if (isDevice && !isDeviceTarget(target)) {
     errs() << "tegula: --target takes cpu, or a device of capability 8.0 or newer such as sm_80 or "
