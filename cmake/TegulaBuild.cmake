@@ -78,6 +78,7 @@ target_compile_options(tegula_flags INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Xclang -fno-pch-timestamp>)
 target_link_options(tegula_flags INTERFACE
   -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed -static-libstdc++ -static-libgcc)
+target_link_options(tegula_flags INTERFACE $<$<CONFIG:Release>:-s>)
 if(TEGULA_SANITIZE)
   target_compile_options(tegula_flags INTERFACE -fsanitize=${TEGULA_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(tegula_flags INTERFACE -fsanitize=${TEGULA_SANITIZE})

@@ -183,8 +183,6 @@ Expected<std::shared_ptr<CudaDevice>> CudaDevice::open(int ordinal) {
   if (Error error = check(driver.primaryCtxRetain(&result->context, result->device),
                           "cuDevicePrimaryCtxRetain"))
     return std::move(error);
-  if (Error error = result->enter())
-    return std::move(error);
   return result;
 }
 
@@ -581,10 +579,14 @@ private:
 
 Expected<int64_t> tegula::planWorkspace(CudaDevice &device, CudaModule &module, const Plan &plan,
                                         const PlanInputs &inputs) {
+  if (Error error = device.enter())
+    return std::move(error);
   return PlanRun(device, module, plan, inputs).measure();
 }
 
 Error tegula::runPlan(CudaDevice &device, CudaModule &module, const Plan &plan,
                       const PlanInputs &inputs) {
+  if (Error error = device.enter())
+    return error;
   return PlanRun(device, module, plan, inputs).run();
 }

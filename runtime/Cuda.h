@@ -91,10 +91,12 @@ public:
   /// Microseconds of device time between two events around `work` on `stream`.
   llvm::Expected<double> time(llvm::function_ref<llvm::Error()> work, void *stream = nullptr);
 
+  /// Makes the context current on this thread, as every call here does by itself.
+  llvm::Error enter() const;
+
 private:
   friend class CudaModule;
   CudaDevice() = default;
-  llvm::Error enter() const;
   int device = 0;
   void *context = nullptr;
   CudaDeviceInfo deviceInfo;

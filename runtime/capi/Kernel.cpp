@@ -155,6 +155,9 @@ tegula_status tegula_compile(const tegula_context *context, const tegula_program
       return report.fail(opened.takeError());
     device = std::move(*opened);
     options.target = deviceTarget(device->info().major, device->info().minor);
+    if (!isDeviceTarget(options.target))
+      return report.fail(TEGULA_MISSING, "the device " + device->info().name + " is a " + options.target +
+                                             ", older than sm_80");
   } else if (target == "cpu" || isDeviceTarget(target)) {
     options.target = target.str();
     if (target != "cpu")

@@ -19,6 +19,7 @@
 |* receives NULL, or a message that the caller frees with tegula_message_free.    *|
 |* A null handle, an index out of range or a NULL where it is not allowed is      *|
 |* TEGULA_WRONG_CALL (functions that return a value then give NULL or zeros).     *|
+|* Not reported: where memory runs out while compiling, the process ends.         *|
 |*                                                                                *|
 |* Threads. Every function may be called from any thread. Contexts, programs and  *|
 |* kernels never change once made, as far as a caller can see, and may be used by *|
