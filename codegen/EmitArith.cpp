@@ -137,6 +137,12 @@ static unsigned castOpcode(mlir::Operation *op) {
       .Default([](auto) -> unsigned { return 0; });
 }
 
+Value *Emitter::emitExtreme(Intrinsic::ID id, Value *lhs, Value *rhs) {
+  IRBuilder<>::FastMathFlagGuard guard(b);
+  b.getFastMathFlags().setNoSignedZeros();
+  return b.CreateBinaryIntrinsic(id, lhs, rhs);
+}
+
 void Emitter::emitArith(mlir::Operation *op) {
   SmallVector<Value *, 4> operands;
   for (mlir::Value operand : op->getOperands())
@@ -156,7 +162,9 @@ void Emitter::emitArith(mlir::Operation *op) {
   if (unsigned opcode = binaryOpcode(op)) {
     result = b.CreateBinOp(static_cast<Instruction::BinaryOps>(opcode), operands[0], operands[1]);
   } else if (Intrinsic::ID id = intrinsicOf(op); id != Intrinsic::not_intrinsic) {
-    result = b.CreateIntrinsic(operands[0]->getType(), id, operands);
+    result = id == Intrinsic::maximum || id == Intrinsic::minimum
+                 ? emitExtreme(id, operands[0], operands[1])
+                 : b.CreateIntrinsic(operands[0]->getType(), id, operands);
   } else if (std::optional<MathFunction> function = functionOf(op)) {
     result = b.CreateCall(getMathFunction(module, *function, operands[0]->getType()), operands);
   } else if (unsigned opcode = castOpcode(op)) {

@@ -284,9 +284,9 @@ Emitter::Accumulator Emitter::combine(tgl::ReduceOp op, const Accumulator &lhs,
                                       const Accumulator &rhs) {
   bool isFloat = lhs[0]->getType()->isFPOrFPVectorTy();
   auto extreme = [&](bool largest) {
-    Intrinsic::ID id = isFloat ? (largest ? Intrinsic::maximum : Intrinsic::minimum)
-                               : (largest ? Intrinsic::smax : Intrinsic::smin);
-    return b.CreateBinaryIntrinsic(id, lhs[0], rhs[0]);
+    if (isFloat)
+      return emitExtreme(largest ? Intrinsic::maximum : Intrinsic::minimum, lhs[0], rhs[0]);
+    return b.CreateBinaryIntrinsic(largest ? Intrinsic::smax : Intrinsic::smin, lhs[0], rhs[0]);
   };
   switch (op.getKind()) {
   case ReduceKind::Sum:

@@ -141,6 +141,9 @@ protected:
 
   void emitArith(mlir::Operation *op);
   llvm::Value *emitRandom(tgl::RandomOp op);
+  /// llvm.maximum or minimum of floats. Either zero may be the larger one: telling them apart costs
+  /// x86 two more instructions.
+  llvm::Value *emitExtreme(llvm::Intrinsic::ID id, llvm::Value *lhs, llvm::Value *rhs);
 
   //===--- Control (EmitLoops.cpp) ---===//
 
