@@ -108,7 +108,9 @@ void checkKernels(LoadedFile &loaded, StringRef only,
                   std::vector<std::unique_ptr<checked::Program>> *programs) {
   if (loaded.diagnostics.hasErrors())
     return;
-  for (const auto &kernel : loaded.module->file().kernels) {
+  size_t first = loaded.diagnostics.all().size();
+  std::vector<std::pair<uint32_t, std::unique_ptr<checked::Program>>> found;
+  for (const ast::Kernel *kernel : loaded.module->kernelsCalleesFirst()) {
     if (!only.empty() && kernel->name.name != only)
       continue;
     InstanceOptions options;
@@ -116,9 +118,15 @@ void checkKernels(LoadedFile &loaded, StringRef only,
     options.remarks = guards;
     std::unique_ptr<checked::Program> program =
         check(*loaded.module, options, loaded.diagnostics);
-    if (program && programs)
-      programs->push_back(std::move(program));
+    if (program)
+      found.emplace_back(kernel->span.begin, std::move(program));
   }
+  // Found in the order of calls, told in the order of the text.
+  loaded.diagnostics.sort(first);
+  llvm::sort(found, llvm::less_first());
+  if (programs)
+    for (auto &[begin, program] : found)
+      programs->push_back(std::move(program));
 }
 
 static ExitCode run() {

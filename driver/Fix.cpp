@@ -18,6 +18,9 @@ static cl::SubCommand sub("fix", "Apply the safe edits of diagnostics to program
 static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."), cl::sub(sub));
 
 /// What is repaired may show what else is wrong, so the program is checked again after each round.
+static cl::opt<bool> maybe("maybe", cl::desc("Apply the first suggestion where none is safe, too"),
+                           cl::sub(sub));
+
 static ExitCode fixFile(StringRef path) {
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
@@ -29,7 +32,7 @@ static ExitCode fixFile(StringRef path) {
   for (int round = 0; round != rounds; ++round) {
     current = loadText(path, text);
     checkKernels(*current);
-    std::string fixed = applySafeFixes(current->diagnostics, current->file);
+    std::string fixed = applyFixes(current->diagnostics, current->file, maybe);
     if (fixed == text)
       break;
     text = std::move(fixed);

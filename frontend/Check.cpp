@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Checker.h"
+#include "frontend/Rewrite.h"
 #include "frontend/TileCheck.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
@@ -18,9 +19,12 @@ using namespace tegula::checked;
 std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptions &options,
                                        Diagnostics &diagnostics) {
   unsigned errorsBefore = diagnostics.numErrors();
+  size_t first = diagnostics.all().size();
   std::unique_ptr<Program> program = Checker(module, options, diagnostics).run();
   if (program)
     checkTiles(*program, diagnostics);
+  if (diagnostics.numErrors() != errorsBefore)
+    suggestRewrites(diagnostics, first, module.file().id, module);
   return diagnostics.numErrors() == errorsBefore ? std::move(program) : nullptr;
 }
 

@@ -186,7 +186,7 @@ static bool conflict(const Edit &a, const Edit &b) {
   return a.span.begin < b.span.end && b.span.begin < a.span.end;
 }
 
-static std::string applyEdits(StringRef text, SmallVector<Edit> edits) {
+std::string applyEdits(StringRef text, std::vector<Edit> edits) {
   llvm::sort(edits, [](const Edit &a, const Edit &b) {
     return std::pair(a.span.begin, a.span.end) < std::pair(b.span.begin, b.span.end);
   });
@@ -201,11 +201,11 @@ static std::string applyEdits(StringRef text, SmallVector<Edit> edits) {
   return result;
 }
 
-std::string applySafeFixes(const Diagnostics &diagnostics, uint32_t file) {
-  SmallVector<Edit> accepted;
+std::string applyFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe) {
+  std::vector<Edit> accepted;
   for (const Diagnostic &diagnostic : diagnostics.all())
     for (const Fix &fix : diagnostic.fixes) {
-      if (fix.applicability != Applicability::Safe)
+      if (fix.applicability != Applicability::Safe && !maybe)
         continue;
       // A fix is made as a whole or not at all.
       bool fits = llvm::all_of(fix.edits, [&](const Edit &edit) {
@@ -213,7 +213,7 @@ std::string applySafeFixes(const Diagnostics &diagnostics, uint32_t file) {
                llvm::none_of(accepted, [&](const Edit &other) { return conflict(edit, other); });
       });
       if (fits)
-        accepted.append(fix.edits.begin(), fix.edits.end());
+        accepted.insert(accepted.end(), fix.edits.begin(), fix.edits.end());
       break; // further fixes of one diagnostic are alternatives
     }
   return applyEdits(diagnostics.sourceManager().text(file), std::move(accepted));

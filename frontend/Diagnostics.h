@@ -116,6 +116,9 @@ public:
   /// Severity comes from the catalogue. A diagnostic with the same code and span is kept once.
   Builder report(Code code, Span span, std::string message);
 
+  /// Gives a record one fix instead of those it has.
+  void replaceFixes(size_t index, Fix fix) { records[index].fixes = {std::move(fix)}; }
+
   /// Brings the records from `first` on into the order of the text.
   void sort(size_t first);
 
@@ -135,8 +138,12 @@ private:
   unsigned errorCount = 0;
 };
 
-/// Applies all safe edits of `file`; overlapping ones after the first are left out.
-std::string applySafeFixes(const Diagnostics &diagnostics, uint32_t file);
+/// The text with edits made that do not overlap.
+std::string applyEdits(llvm::StringRef text, std::vector<Edit> edits);
+
+/// Applies all safe edits of `file`, with `maybe` the others as well; overlapping ones after the first
+/// are left out, and of each diagnostic only the first fix is made.
+std::string applyFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe = false);
 
 /// The name in `names` nearest to `name` (edit distance at most a third of its length), or empty.
 llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names);

@@ -9,7 +9,9 @@
 
 #include "dsl/StdText.h"
 #include "frontend/Parser.h"
+#include "frontend/Rewrite.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
@@ -19,7 +21,11 @@ using namespace llvm;
 namespace tegula {
 
 Module::Module(SourceManager &sources, uint32_t file, Diagnostics &diagnostics)
-    : sources(sources), userFile(parse(sources, file, diagnostics)) {}
+    : sources(sources) {
+  size_t first = diagnostics.all().size();
+  userFile = parse(sources, file, diagnostics);
+  suggestRewrites(diagnostics, first, file, *this);
+}
 
 const ast::Kernel *Module::entry(StringRef name) const {
   if (name.empty())
@@ -107,6 +113,44 @@ const ast::Fn *Module::findFn(StringRef name, bool fromLibrary) const {
     return nullptr;
   parseEntry(found->second);
   return found->second.fn;
+}
+
+static void forEachCall(const ast::Expr &e, function_ref<void(StringRef)> visit) {
+  if (e.kind == ast::Expr::Call)
+    visit(e.name.name);
+  for (const ast::ExprPtr &operand : e.operands)
+    forEachCall(*operand, visit);
+  for (const ast::Argument &argument : e.arguments)
+    forEachCall(*argument.value, visit);
+}
+
+static void forEachCall(ArrayRef<ast::StmtPtr> body, function_ref<void(StringRef)> visit) {
+  for (const ast::StmtPtr &stmt : body) {
+    if (stmt->value)
+      forEachCall(*stmt->value, visit);
+    forEachCall(stmt->body, visit);
+  }
+}
+
+std::vector<const ast::Kernel *> Module::kernelsCalleesFirst() const {
+  std::vector<const ast::Kernel *> order;
+  SmallPtrSet<const ast::Kernel *, 8> seen;
+  StringMap<const ast::Kernel *> byName;
+  for (const auto &kernel : userFile->kernels)
+    byName.try_emplace(kernel->name.name, kernel.get());
+  constexpr unsigned deepest = 64; // the checker allows no more
+  auto add = [&](auto &&add, const ast::Kernel &kernel, unsigned depth) -> void {
+    if (!seen.insert(&kernel).second)
+      return;
+    forEachCall(kernel.body, [&](StringRef name) {
+      if (const ast::Kernel *callee = byName.lookup(name); callee && depth != deepest)
+        add(add, *callee, depth + 1);
+    });
+    order.push_back(&kernel);
+  };
+  for (const auto &kernel : userFile->kernels)
+    add(add, *kernel, 0);
+  return order;
 }
 
 std::vector<StringRef> Module::kernelNames() const {

@@ -39,6 +39,10 @@ public:
   const ast::Kernel *findKernel(llvm::StringRef name, bool fromLibrary = false) const;
   const ast::Fn *findFn(llvm::StringRef name, bool fromLibrary = false) const;
 
+  /// The file's kernels, each after those that it calls; checked in this order, a mistake is found
+  /// where it stands before it is found through a call.
+  std::vector<const ast::Kernel *> kernelsCalleesFirst() const;
+
   bool isLibrary(const ast::Kernel &kernel) const { return sources.isLibrary(kernel.span.file); }
   bool isLibrary(const ast::Fn &fn) const { return sources.isLibrary(fn.span.file); }
 

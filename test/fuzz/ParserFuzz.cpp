@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   raw_string_ostream os(rendered);
   diagnostics.printText(os, /*color=*/false);
   diagnostics.printJson(os);
-  applySafeFixes(diagnostics, id);
+  applyFixes(diagnostics, id);
   for (const Diagnostic &each : diagnostics.all())
     require(each.span.file == id && each.span.end <= size, "spans lie inside of the text");
   if (diagnostics.hasErrors())

@@ -339,7 +339,7 @@ TEST(Fixes, SafeOnesRepairTheProgram) {
                      "  y[i, j] := where(!(x[i][j] == 0)&&true || false, 1.0f, 2 × x[i][j])\n}\n";
   for (int round = 0; round != 5; ++round) {
     Parsed parsed(text);
-    text = applySafeFixes(parsed.diagnostics, parsed.file);
+    text = applyFixes(parsed.diagnostics, parsed.file);
   }
   EXPECT_EQ(text, "# twice\nkernel k(x: f32[M, N]) -> (y: f32[M, N]) {\n"
                   "  y[i, j] = where(not(x[i, j] == 0) and true or false, 1.0, 2 * x[i, j])\n}\n");
@@ -360,7 +360,7 @@ TEST(Fixes, OverlappingOnesAreLeftOut) {
       .fix("three", {{{file, 4, 5}, "W"}}, Applicability::Maybe);
   diagnostics.report(Code::UnknownName, {file, 5, 6}, "four")
       .fix("four", {{{file, 3, 3}, "+"}}, Applicability::Safe);
-  EXPECT_EQ(applySafeFixes(diagnostics, file), "X+def");
+  EXPECT_EQ(applyFixes(diagnostics, file), "X+def");
 }
 
 TEST(NearestName, FindsTyposOnly) {
@@ -380,7 +380,7 @@ TEST(Inventions, HaveAdvice) {
   uint32_t file = sources.add("t.tgl", "swish(x)");
   Diagnostics diagnostics(sources);
   EXPECT_TRUE(reportInvention(diagnostics, Invention::Function, "swish", {file, 0, 5}));
-  EXPECT_EQ(applySafeFixes(diagnostics, file), "silu(x)");
+  EXPECT_EQ(applyFixes(diagnostics, file), "silu(x)");
 }
 
 //===----------------------------------------------------------------------===//
