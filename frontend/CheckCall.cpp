@@ -102,13 +102,8 @@ bool Checker::mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
         std::vector<llvm::StringRef> names;
         for (const ast::Param &param : kernel.params)
           names.push_back(param.name.name);
-        llvm::StringRef near = nearestKeyword(argument.keyword->name, names);
         record.note("it is " + signature(kernel));
-        if (near.empty())
-          if (const Invention *known = findInvention(Invention::Keyword, argument.keyword->name))
-            record.note(known->advice());
-        if (!near.empty())
-          record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
+        adviseKeyword(record, *argument.keyword, names);
         fine = false;
         continue;
       }
@@ -138,18 +133,6 @@ bool Checker::mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
       fine = false;
     }
   return fine;
-}
-
-llvm::StringRef Checker::nearestKeyword(llvm::StringRef name,
-                                        llvm::ArrayRef<llvm::StringRef> names) {
-  llvm::StringRef near = nearestName(name, names);
-  if (!near.empty())
-    return near;
-  // `pad` for `padding`, `eps_value` for `eps`.
-  for (llvm::StringRef one : names)
-    if (name.size() >= 3 && one.size() >= 3 && (one.starts_with(name) || name.starts_with(one)))
-      return one;
-  return {};
 }
 
 TensorInfo *Checker::tensorArgument(const ast::Expr &argument, llvm::StringRef parameter,
@@ -188,6 +171,8 @@ TensorInfo *Checker::tensorArgument(const ast::Expr &argument, llvm::StringRef p
   if (argument.kind == ast::Expr::Name || argument.kind == ast::Expr::Index ||
       argument.kind == ast::Expr::Binary || argument.kind == ast::Expr::Call)
     record.note("give it a name first: t[i, j] = ..., then pass t");
+  else
+    record.note("arguments of kernels are names of tensors, or calls of kernels");
   return nullptr;
 }
 
@@ -239,10 +224,11 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
         break;
       Tensor::Kind kind = one.tensor->tensor->kind;
       if (kind == Tensor::In || one.tensor->tensor->constantValue) {
-        report(Code::InoutArgument, argument.span,
-               "'" + param.name.name + "' of '" + call.name.name + "' is updated in place, and '" +
-                   one.tensor->tensor->name + "' is an input")
-            .note("declare it 'inout'", one.tensor->tensor->span);
+        Report record = report(Code::InoutArgument, argument.span,
+                               "'" + param.name.name + "' of '" + call.name.name +
+                                   "' is updated in place, and '" + one.tensor->tensor->name +
+                                   "' is an input");
+        suggestInout(record, *one.tensor);
         failed = true;
       }
       break;
@@ -502,7 +488,9 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
   }
   TensorInfo &to = *entity->tensor;
   if (to.tensor->kind == Tensor::In) {
-    report(Code::AssignToInput, name.span, "'" + name.name + "' is an input and cannot be changed");
+    Report record =
+        report(Code::AssignToInput, name.span, "'" + name.name + "' is an input and cannot be changed");
+    suggestInout(record, to);
     return;
   }
   bool isFree = to.tensor->kind == Tensor::State || to.tensor->kind == Tensor::Inout || !loops.empty();
@@ -607,8 +595,10 @@ void Checker::checkCallStatement(const ast::Stmt &stmt) {
     return;
   }
   if (!kernel || !kernel->outputs.empty()) {
-    report(Code::NotAStatement, stmt.span, "the result of '" + call.name.name + "' goes nowhere")
-        .note("give it a name: h = " + text(call.span).str());
+    Report record = report(Code::NotAStatement, stmt.span,
+                           "the result of '" + call.name.name + "' goes nowhere");
+    record.note("give it a name: h = " + text(call.span).str());
+    suggestResult(record, call, kernel);
     return;
   }
   callKernel(call);

@@ -436,9 +436,11 @@ bool Checker::checkInjective(LeftSide &left, const Stmt &out) {
     return true;
   std::string what = "'" + text(left.target->span).str() + "'";
   if (onData) {
-    report(Code::AmbiguousWrite, left.target->span,
-           "two points of " + what + " could meet: a subscript comes from data")
-        .note("'+=' adds up what meets; '=' needs every index bare on the left as well");
+    Report record =
+        report(Code::AmbiguousWrite, left.target->span,
+               "two points of " + what + " could meet: a subscript comes from data");
+    record.note("'+=' adds up what meets; '=' needs every index bare on the left as well");
+    suggestAccumulation(record, left);
     return false;
   }
   if (isSilent())
@@ -471,6 +473,7 @@ bool Checker::checkInjective(LeftSide &left, const Stmt &out) {
   if (outcome.counterexample)
     record.note("for instance with " + showSizes(*outcome.counterexample));
   record.note("'+=' adds up what meets");
+  suggestAccumulation(record, left);
   return false;
 }
 
@@ -872,10 +875,10 @@ void Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
     if (left.info->isPoison)
       return;
     if (left.info->tensor->kind == Tensor::In) {
-      report(stmt.accumulate ? Code::BadAccumulation : Code::AssignToInput, target.name.span,
-             "'" + target.name.name + "' is an input and cannot be changed")
-          .note("declare it 'inout' to update it in place, or give the result a new name",
-                left.info->tensor->span);
+      Report record = report(stmt.accumulate ? Code::BadAccumulation : Code::AssignToInput,
+                             target.name.span,
+                             "'" + target.name.name + "' is an input and cannot be changed");
+      suggestInout(record, *left.info);
       return;
     }
   }

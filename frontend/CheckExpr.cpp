@@ -621,7 +621,7 @@ std::optional<Subscript> Checker::toSubscript(const Value &value, Span span,
                          what + " expects an integer, got " + toString(typeAlone(value)));
   if (isFloat(value.expr->type)) {
     record.note("i32(v) truncates; '//' rounds a quotient of integers down");
-    if (expansions.empty())
+    if (expansions.empty() && value.expr->kind != Expr::Constant)
       record.fix("convert it", {{span, "i32(" + text(span).str() + ")"}});
   }
   return std::nullopt;

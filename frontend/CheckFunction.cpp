@@ -257,11 +257,7 @@ Value Checker::evalBuiltin(const ast::Expr &e) {
         Report record = report(Code::UnknownKeyword, argument.keyword->span,
                                "'" + name + "' has no argument '" + argument.keyword->name +
                                    "'; it is " + builtinSignature(name));
-        llvm::StringRef near = nearestKeyword(argument.keyword->name, params);
-        if (!near.empty())
-          record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
-        else if (const Invention *known = findInvention(Invention::Keyword, argument.keyword->name))
-          record.note(known->advice());
+        adviseKeyword(record, *argument.keyword, params);
         failed = true;
         continue;
       }
@@ -362,11 +358,7 @@ Value Checker::expandFn(const ast::Expr &e, const ast::Fn &fn) {
         std::vector<llvm::StringRef> names;
         for (const ast::Ident &param : fn.params)
           names.push_back(param.name);
-        llvm::StringRef near = nearestKeyword(argument.keyword->name, names);
-        if (!near.empty())
-          record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
-        else if (const Invention *known = findInvention(Invention::Keyword, argument.keyword->name))
-          record.note(known->advice());
+        adviseKeyword(record, *argument.keyword, names);
         failed = true;
         continue;
       }
@@ -438,9 +430,10 @@ Value Checker::evalCall(const ast::Expr &e) {
   if (e.isComprehension && kind != BuiltinClass::Reduction && name != "topk") {
     if (fn || kernel || kind != BuiltinClass::None) {
       Report record = report(Code::NotAReduction, e.span, "'" + name + "' does not take 'for'");
-      if (kind == BuiltinClass::Scan)
+      if (kind == BuiltinClass::Scan) {
         record.note("it keeps its index: " + name.str() + "(v, over=j)");
-      else
+        suggestOver(record, e, {});
+      } else
         record.note("reductions are sum prod max min mean var any all count argmax argmin "
                     "logsumexp");
       return {};

@@ -28,7 +28,8 @@ Checker::ParamKind Checker::kindOf(const ast::Param &param) {
 }
 
 bool Checker::isGeneric(llvm::StringRef name) const {
-  return !name.empty() && name[0] >= 'A' && name[0] <= 'Z';
+  return !name.empty() && name[0] >= 'A' && name[0] <= 'Z' &&
+         !findInvention(Invention::Type, name);
 }
 
 std::optional<DType> Checker::resolveType(const ast::Ident &type) {
@@ -205,7 +206,15 @@ bool Checker::bindConstant(const ast::Param &param, const Given &given) {
       if (std::optional<IndexExpr> size = evalSize(*param.dims[0].expr, "the length of a tuple"))
         length = size->asConstant();
     if (!length || *length < 1 || *length > 64) {
-      report(Code::TupleLength, param.span, "the length of " + what + " must be a constant from 1 to 64");
+      Report record = report(Code::TupleLength, param.span,
+                             "the length of " + what + " must be a constant from 1 to 64");
+      if (const Invention *known = findInvention(Invention::Type, type); known && !length) {
+        // `x: float[M, N]`
+        record.note("'" + type + "[2]' is a tuple of constants; a tensor is " +
+                    known->replacement.str() + "[M, N]");
+        record.fix("write '" + known->replacement.str() + "'",
+                   {{param.type.span, known->replacement.str()}}, Applicability::Safe);
+      }
       return false;
     }
     if (given.isTuple && int64_t(given.tuple.size()) != *length)
@@ -914,7 +923,9 @@ void Checker::finishKernel(Frame &of, llvm::ArrayRef<TensorInfo *> outputs) {
       // Where its equation was wrong, that was said.
       if (!hasErrors())
         report(Code::NeverDefined, info->tensor->span,
-               "output '" + info->tensor->name + "' is never defined");
+               "output '" + info->tensor->name + "' is never defined")
+            .note("write an equation for it: " +
+                  elementText(info->tensor->name, info->tensor->dims.size()) + " = ...");
       continue;
     }
     if (!hasErrors())

@@ -149,6 +149,10 @@ Checker::inferRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bod
                                first->span);
                    record.note("where they are meant to differ, write the range: " + index.str() +
                                " in " + show(first->size));
+                   if (!span.isValid() || text(span) != index)
+                     return;
+                   insert(record, "run over " + show(first->size), {span.file, span.end, span.end},
+                          " in " + show(first->size));
                  });
   }
   return std::pair(IndexExpr(0), first->size);
@@ -191,10 +195,12 @@ void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form) {
       .note("write its range: " + form.str());
 }
 
-bool Checker::checkIndexName(const ast::Ident &name) {
+bool Checker::checkIndexName(const ast::Ident &name, llvm::function_ref<void(Report &)> advise) {
   if (isReserved(name.name)) {
-    report(Code::IndexShadows, name.span,
-           "index '" + name.name + "' has the name of a constant of the language");
+    Report record = report(Code::IndexShadows, name.span,
+                           "index '" + name.name + "' has the name of a constant of the language");
+    if (advise)
+      advise(record);
     return false;
   }
   Entity *entity = lookup(name.name);
@@ -202,10 +208,12 @@ bool Checker::checkIndexName(const ast::Ident &name) {
     return true;
   if (entity->kind == Entity::Poison)
     return false;
-  report(Code::IndexShadows, name.span,
-         "index '" + name.name + "' has the name of " + describe(*entity))
-      .note("that is defined here", entity->span)
-      .note("take another name for the index");
+  Report record = report(Code::IndexShadows, name.span,
+                         "index '" + name.name + "' has the name of " + describe(*entity));
+  record.note("that is defined here", entity->span);
+  record.note("take another name for the index");
+  if (advise)
+    advise(record);
   return false;
 }
 
@@ -305,7 +313,9 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
       bound[i] = entity->var;
       continue;
     }
-    if (!checkIndexName(item.index)) {
+    if (!checkIndexName(item.index, [&](Report &record) {
+          suggestIndexName(record, item.index, items, bodies);
+        })) {
       failed = true;
       continue;
     }

@@ -157,6 +157,11 @@ Checker::evalSubscripts(llvm::ArrayRef<ast::Subscript> subscripts, const TensorI
       if (subscript.expr->kind == ast::Expr::Name && !lookup(subscript.expr->name.name) &&
           !isReserved(subscript.expr->name.name) && !definedLater(subscript.expr->name.name)) {
         const std::string &name = subscript.expr->name.name;
+        if (name == "None" || name == "newaxis") {
+          report(Code::InventedName, subscript.span,
+                 "there is no subscript '" + name + "': values broadcast by name");
+          return std::nullopt;
+        }
         report(Code::FreeIndex, subscript.span,
                "index '" + name + "' is not on the left side and nothing reduces over it")
             .note("put it on the left, or reduce over it: sum(" + text(span).str() + " for " + name +

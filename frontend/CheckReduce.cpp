@@ -37,11 +37,7 @@ bool Checker::checkKeywords(const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> 
       Report record = report(Code::UnknownKeyword, argument.keyword->span,
                              "'" + e.name.name + "' has no option '" + name + "'" +
                                  (takes.empty() ? "" : "; it takes " + takes));
-      llvm::StringRef near = nearestKeyword(name, known);
-      if (!near.empty())
-        record.fix("write '" + near.str() + "'", {{argument.keyword->span, near.str()}});
-      else if (const Invention *invention = findInvention(Invention::Keyword, name))
-        record.note(invention->advice());
+      adviseKeyword(record, *argument.keyword, known);
       fine = false;
     }
   }
@@ -82,14 +78,6 @@ static checked::Reduction reductionOf(llvm::StringRef name) {
       .Default(checked::Reduction::LogSumExp);
 }
 
-/// `x[i, j]` with letters for indices, for suggestions.
-static std::string elementText(const TensorInfo &info) {
-  std::string result = info.tensor->name + "[";
-  for (size_t i = 0; i != info.tensor->dims.size(); ++i)
-    result += (i ? ", " : "") + (i < 6 ? std::string(1, "ijklmn"[i]) : "i" + std::to_string(i));
-  return result + "]";
-}
-
 Value Checker::evalReduction(const ast::Expr &e) {
   llvm::StringRef name = e.name.name;
   if (!e.isComprehension) {
@@ -98,7 +86,7 @@ Value Checker::evalReduction(const ast::Expr &e) {
     Entity *entity =
         argument && argument->kind == ast::Expr::Name ? lookup(argument->name.name) : nullptr;
     if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison) {
-      std::string element = elementText(*entity->tensor);
+      std::string element = elementText(entity->tensor->tensor->name, entity->tensor->tensor->dims.size());
       Report record = report(Code::TensorReduction, e.span,
                              "'" + name + "' reduces elements over indices, not a whole tensor");
       std::string all;
@@ -340,7 +328,7 @@ Value Checker::evalScan(const ast::Expr &e) {
     Entity *entity = lookup(values[0]->name.name);
     if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison &&
         !entity->tensor->tensor->dims.empty()) {
-      std::string element = elementText(*entity->tensor);
+      std::string element = elementText(entity->tensor->tensor->name, entity->tensor->tensor->dims.size());
       size_t rank = entity->tensor->tensor->dims.size(), dim = rank - 1;
       for (const ast::Argument &given : e.arguments)
         if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
@@ -357,7 +345,9 @@ Value Checker::evalScan(const ast::Expr &e) {
   }
   const ast::Expr *over = keyword(e, "over");
   if (!over) {
-    report(Code::ScanOver, e.span, "'" + name + "' keeps its index and needs it named: " + form);
+    Report record = report(Code::ScanOver, e.span,
+                           "'" + name + "' keeps its index and needs it named: " + form);
+    suggestOver(record, e, values);
     return {};
   }
   llvm::SmallVector<llvm::StringRef> options{"over"};

@@ -514,6 +514,7 @@ bool Checker::requireEqual(const IndexExpr &a, const IndexExpr &b, Span span,
     explain(*record);
     record->note("every launch checks that they agree" +
                  (advice.empty() ? "" : "; to prove it, " + advice));
+    suggestOneDim(*record, a, b);
   }
   return true;
 }
@@ -566,9 +567,11 @@ bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denomi
   if (outcome.proved())
     return true;
   if (outcome.verdict == Verdict::Refuted || neverDivides(n, d)) {
-    report(Code::NotDivisible, span,
-           "'/' between sizes is exact, and " + show(n) + " is never a multiple of " + show(d))
-        .note("'//' rounds down");
+    Report record =
+        report(Code::NotDivisible, span,
+               "'/' between sizes is exact, and " + show(n) + " is never a multiple of " + show(d));
+    record.note("'//' rounds down");
+    suggestFloor(record, span);
     return false;
   }
   addGuard(Guard::Divides, n, d, show(n) + " is not a multiple of " + show(d), span);

@@ -8,6 +8,7 @@
 
 #include "frontend/CheckerLeft.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace tegula;
 using namespace tegula::checked;
@@ -129,9 +130,10 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
     if (!entity)
       unknownName(target.name, false);
     else if (entity->kind != Entity::Poison)
-      report(Code::BadAccumulation, target.span,
-             "'+=' accumulates into elements of a tensor, and '" + target.name.name + "' is " +
-                 describe(*entity));
+      suggestState(report(Code::BadAccumulation, target.span,
+                          "'+=' accumulates into elements of a tensor, and '" + target.name.name +
+                              "' is " + describe(*entity)),
+                   *entity, stmt);
     return;
   }
   defineScalar(stmt, target);
@@ -200,7 +202,9 @@ void Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
 
 void Checker::assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info) {
   if (info->tensor->kind == Tensor::In) {
-    report(Code::AssignToInput, target.span, "'" + target.name.name + "' is an input and cannot be changed");
+    Report record =
+        report(Code::AssignToInput, target.span, "'" + target.name.name + "' is an input and cannot be changed");
+    suggestInout(record, *info);
     return;
   }
   LeftSide left(scope);
@@ -316,6 +320,7 @@ void Checker::checkSchedule(const ast::Stmt &stmt) {
         llvm::StringRef near = nearestName(axis->name, names);
         if (!near.empty())
           record.fix("write '" + near.str() + "'", {{axis->span, near.str()}});
+        record.note("its indices are " + llvm::join(names, ", "));
         continue;
       }
       Value given = eval(*value);

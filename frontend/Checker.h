@@ -331,7 +331,8 @@ private:
   const Var *newVar(Var::Kind kind, llvm::StringRef name, IndexExpr lo, IndexExpr hi, Span span);
   /// Defines an index name in `scope`; false (reported) where it is visible already.
   bool defineIndex(Scope &scope, const ast::Ident &name, const Var *var);
-  bool checkIndexName(const ast::Ident &name);
+  /// Whether the name is free (else reported); `advise` may add an edit to the report.
+  bool checkIndexName(const ast::Ident &name, llvm::function_ref<void(Report &)> advise = {});
 
   //===-- CheckCall.cpp ---------------------------------------------------===//
   /// Checks a call of a kernel and appends its statement. The results, new temporaries, or nothing
@@ -351,7 +352,27 @@ private:
   TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims, Span span);
   bool isKernelCall(const ast::Expr &e);
   std::string signature(const ast::Kernel &kernel);
-  static llvm::StringRef nearestKeyword(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names);
+
+  //===-- CheckSuggest.cpp: edits that mend a program ---------------------===//
+  void adviseKeyword(Report &record, const ast::Ident &keyword,
+                     llvm::ArrayRef<llvm::StringRef> names);
+  /// Renames an index of a reduction, in its text, to one that is free.
+  void suggestIndexName(Report &record, const ast::Ident &index,
+                        llvm::ArrayRef<ast::ForItem> items,
+                        llvm::ArrayRef<const ast::Expr *> bodies);
+  /// `x[i, j]`, with letters for indices.
+  static std::string elementText(llvm::StringRef name, size_t rank);
+  std::string freeIndexName(llvm::ArrayRef<const ast::Expr *> bodies);
+  void suggestFloor(Report &record, Span quotient);
+  void suggestAccumulation(Report &record, const LeftSide &left);
+  void suggestOneDim(Report &record, const IndexExpr &a, const IndexExpr &b);
+  void suggestResult(Report &record, const ast::Expr &call, const ast::Kernel *kernel);
+  void suggestOver(Report &record, const ast::Expr &scan, llvm::ArrayRef<const ast::Expr *> values);
+  void suggestState(Report record, const Entity &entity, const ast::Stmt &stmt);
+  void suggestInout(Report &record, const TensorInfo &info);
+  /// Writes `name` in front of a call without place, makes elements of a result, ...
+  void insert(Report &record, llvm::StringRef message, Span span, llvm::StringRef text,
+              Applicability applicability = Applicability::Maybe);
 
   //===-- CheckExpr.cpp ---------------------------------------------------===//
   Value eval(const ast::Expr &e);

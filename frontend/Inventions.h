@@ -21,6 +21,8 @@ struct Invention {
   llvm::StringRef rewrite;
   /// "write 'silu'": what the message says after the name.
   std::string advice() const;
+  /// What it says goes without saying here: it is left out.
+  bool isVoid() const { return rewrite.contains("leave it out"); }
 };
 
 /// The entry for a name that stands at such a place, or null.

@@ -336,6 +336,8 @@ private:
   StringRef text(size_t i) const {
     return i < tokens.size() ? reporter.text(tokens[i]) : StringRef();
   }
+  /// The edit that takes a statement away with its lines, where nothing else stands there.
+  void leaveOut(Diagnostics::Builder &found, size_t first, size_t last) const;
   size_t lastOnLine(size_t i) const {
     while (i + 1 < tokens.size() && !tokens[i + 1].firstOnLine)
       ++i;
@@ -350,6 +352,18 @@ private:
   SyntaxReporter &reporter;
 };
 } // namespace
+
+void ForeignForm::leaveOut(Diagnostics::Builder &found, size_t first, size_t last) const {
+  StringRef file = reporter.text();
+  size_t begin = file.rfind('\n', tokens[first].begin) + 1, end = file.find('\n', tokens[last].end);
+  end = end == StringRef::npos ? file.size() : end + 1;
+  if (!file.slice(begin, tokens[first].begin).trim().empty() ||
+      !file.slice(tokens[last].end, end).trim().empty())
+    return;
+  found.fix("leave it out",
+            {{reporter.span(static_cast<uint32_t>(begin), static_cast<uint32_t>(end)), ""}},
+            Applicability::Safe);
+}
 
 /// `lambda v: v`, of which `v: v` looks like a statement.
 bool ForeignForm::lambda() {
@@ -379,10 +393,8 @@ bool ForeignForm::statementWord() {
     if (found && !entry->replacement.empty() && isNameType(type(i + 1)))
       found->fix(("write '" + entry->replacement + "'").str(),
                  {{reporter.span(tokens[i]), entry->replacement.str()}}, Applicability::Safe);
-    else if (found && isNameType(type(i)) && isNameType(type(i + 1)) &&
-             place.context != SyntaxPlace::TopLevel)
-      found->fix("leave it out",
-                 {{reporter.span(tokens[i].begin, tokens[i + 1].begin), ""}}, Applicability::Maybe);
+    else if (found && entry->isVoid() && i == place.start && tokens[i].firstOnLine)
+      leaveOut(*found, i, lastOnLine(i));
     return true;
   }
   return false;
@@ -427,7 +439,36 @@ bool ForeignForm::pythonBlock() {
   size_t colon = head ? place.at : lastOnLine(place.start);
   if (type(colon) != Lexer::COLON || lastOnLine(colon) != colon)
     return false;
-  error(Code::ForeignStatement, colon, "expected '{', found ':': blocks stand in braces");
+  auto found = error(Code::ForeignStatement, colon, "expected '{', found ':': blocks stand in braces");
+  if (!found || place.start >= colon)
+    return true;
+  // The block ends with the last line that is indented more than its head.
+  StringRef file = reporter.text();
+  auto indentAt = [&](size_t line) {
+    size_t end = file.find_first_not_of(" \t", line);
+    return std::min(end, file.size()) - line;
+  };
+  size_t headLine = file.rfind('\n', tokens[place.start].begin) + 1, last = 0;
+  size_t indent = indentAt(headLine);
+  for (size_t line = file.find('\n', tokens[colon].begin); line != StringRef::npos;) {
+    size_t begin = line + 1, end = std::min(file.find('\n', begin), file.size());
+    if (begin >= file.size())
+      break;
+    bool isBlank = file.slice(begin, end).trim().empty();
+    if (!isBlank && indentAt(begin) <= indent)
+      break;
+    if (!isBlank)
+      last = end;
+    line = end == file.size() ? StringRef::npos : end;
+  }
+  if (last == 0)
+    return true;
+  std::string close = "\n" + file.substr(headLine, indent).str() + "}";
+  uint32_t at = static_cast<uint32_t>(last);
+  bool isSpaced = tokens[colon].begin > 0 && file[tokens[colon].begin - 1] == ' ';
+  found->fix("write braces",
+             {{reporter.span(tokens[colon]), isSpaced ? "{" : " {"}, {reporter.span(at, at), close}},
+             Applicability::Safe);
   return true;
 }
 
@@ -469,14 +510,16 @@ bool ForeignForm::member() {
   size_t i = place.at;
   if (text(i) != "." || i == 0)
     return false;
-  const Invention *entry = findInvention(Invention::Member, text(i + 1));
   bool ofModule = StringSwitch<bool>(text(i - 1))
                       .Cases({"tl", "torch", "F", "np", "math", "triton", "nn", "jnp", "tensor"}, true)
                       .Default(false);
   bool called = type(i + 2) == Lexer::LPAREN;
   StringRef name = text(i + 1);
-  if (!entry && ofModule)
+  const Invention *entry = nullptr;
+  if (ofModule)
     entry = findInvention(called ? Invention::Function : Invention::Type, name);
+  if (!entry)
+    entry = findInvention(Invention::Member, name);
   std::string what = ofModule ? "there are no modules" : ("there is no '." + name + "'").str();
   auto found = reporter.report(
       Code::ForeignAccess,
@@ -541,9 +584,10 @@ bool ForeignForm::matrixProduct() {
   size_t i = place.at;
   if (text(i) != "@")
     return false;
-  if (place.context == SyntaxPlace::TopLevel || (tokens[i].firstOnLine && tokens[i].braces == 0))
-    error(Code::ForeignStatement, i, "there are no decorators");
-  else
+  if (place.context == SyntaxPlace::TopLevel || (tokens[i].firstOnLine && tokens[i].braces == 0)) {
+    if (auto found = error(Code::ForeignStatement, i, "there are no decorators"))
+      leaveOut(*found, i, lastOnLine(i));
+  } else
     error(Code::ForeignOperator, i,
           "there is no '@': write 'sum(a[i, k] * b[k, j] for k)', or 'h = matmul(a, b)'");
   return true;
@@ -592,6 +636,14 @@ bool ForeignForm::scheduleSeparator() {
 /// `for (int i = 0; i < n; i++)`.
 bool ForeignForm::loopHead() {
   size_t i = place.at;
+  if (type(i) == Lexer::COMMA && i > 1 && isNameType(type(i - 1)) && type(i - 2) == Lexer::FOR &&
+      place.context == SyntaxPlace::Statement) {
+    if (auto found = error(Code::ForeignStatement, i,
+                           "expected 'in' after '" + text(i - 1) + "': a loop has one index"))
+      found->note("equations run over their indices by themselves; a block for all points is "
+                  "'parallel i in M, j in N { ... }'");
+    return true;
+  }
   if (type(i) != Lexer::LPAREN || i == 0 || type(i - 1) != Lexer::FOR)
     return false;
   error(Code::ForeignStatement, i, "expected a name after 'for': loops are 'for t in 0:T { ... }'");
@@ -610,6 +662,14 @@ bool ForeignForm::parameterOrder() {
   if (place.context != SyntaxPlace::Head || i == 0 || !isNameType(type(i - 1)) ||
       tokens[i].brackets == 0)
     return false;
+  if ((type(i) == Lexer::COMMA || type(i) == Lexer::RPAREN || type(i) == Lexer::ASSIGN) &&
+      type(place.start) == Lexer::KERNEL) {
+    error(Code::SyntaxError, i - 1,
+          "expected a type after '" + text(i - 1) + "': '" + text(i - 1) +
+              ": f32[M, N]' is a tensor, '" + text(i - 1) + ": f32' a number, '" + text(i - 1) +
+              ": int' a constant");
+    return true;
+  }
   if (type(i) != Lexer::STAR && !isNameType(type(i)))
     return false;
   error(Code::ForeignStatement, i - 1,
@@ -628,10 +688,18 @@ bool ForeignForm::unnamedOutput() {
     for (end = i + 1; end + 1 < tokens.size() && type(end) != Lexer::RBRACKET;)
       ++end;
   bool named = type(i + 1) == Lexer::COLON;
+  // The name that the body returns, or one that the parameters leave free.
+  std::string name = "y";
+  for (size_t j = place.start; j < i; ++j)
+    if (text(j) == name && type(j + 1) == Lexer::COLON)
+      name = "out";
+  for (size_t j = i; j < tokens.size() && text(j) != "kernel" && text(j) != "def"; ++j)
+    if (text(j) == "return" && isNameType(type(j + 1)) && lastOnLine(j) == j + 1)
+      name = text(j + 1).str();
   auto found = error(Code::SyntaxError, i,
                      "expected '(': outputs have names, '-> (y: f32[M, N])'");
   if (found && !named)
-    found->fix("name it", {{reporter.span(tokens[i].begin, tokens[i].begin), "(y: "},
+    found->fix("name it", {{reporter.span(tokens[i].begin, tokens[i].begin), "(" + name + ": "},
                            {reporter.span(tokens[end].end, tokens[end].end), ")"}});
   return true;
 }

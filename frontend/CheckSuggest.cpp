@@ -1,0 +1,255 @@
+//===- CheckSuggest.cpp - Edits that mend a program ---------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/CheckerLeft.h"
+
+using namespace tegula;
+using namespace tegula::checked;
+
+void Checker::insert(Report &record, llvm::StringRef message, Span span, llvm::StringRef text,
+                     Applicability applicability) {
+  record.fix(message.str(), {{span, text.str()}}, applicability);
+}
+
+//===----------------------------------------------------------------------===//
+// Keywords
+//===----------------------------------------------------------------------===//
+
+static llvm::StringRef nearestKeyword(llvm::StringRef name,
+                                      llvm::ArrayRef<llvm::StringRef> names) {
+  llvm::StringRef near = nearestName(name, names);
+  if (!near.empty())
+    return near;
+  // `pad` for `padding`, `eps_value` for `eps`, `slope` for `negative_slope`.
+  for (llvm::StringRef one : names)
+    if (name.size() >= 3 && one.size() >= 3 &&
+        (one.starts_with(name) || name.starts_with(one) || one.ends_with(("_" + name).str())))
+      return one;
+  return {};
+}
+
+void Checker::adviseKeyword(Report &record, const ast::Ident &keyword,
+                            llvm::ArrayRef<llvm::StringRef> names) {
+  llvm::StringRef near = nearestKeyword(keyword.name, names);
+  if (!near.empty()) {
+    record.fix("write '" + near.str() + "'", {{keyword.span, near.str()}});
+    return;
+  }
+  const Invention *known = findInvention(Invention::Keyword, keyword.name);
+  if (known)
+    record.note(known->advice());
+  // What has no meaning here is left out with the comma before it.
+  if (!known || !known->isVoid())
+    return;
+  llvm::StringRef all = module.sourceManager().text(keyword.span.file);
+  size_t comma = all.take_front(keyword.span.begin).rtrim().size();
+  if (comma == 0 || all[comma - 1] != ',')
+    return;
+  size_t end = all.find_first_of(",)", keyword.span.end);
+  if (end == llvm::StringRef::npos || all.slice(keyword.span.end, end).contains('('))
+    return;
+  insert(record, "leave it out",
+         {keyword.span.file, static_cast<uint32_t>(comma - 1), static_cast<uint32_t>(end)}, "");
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+/// The places where a name stands alone as a value, other than as an index of an inner reduction.
+static void findName(const ast::Expr &e, llvm::StringRef name, llvm::SmallVectorImpl<Span> &places) {
+  if (e.kind == ast::Expr::Name && e.name.name == name)
+    places.push_back(e.name.span);
+  auto visitRange = [&](const std::optional<ast::Range> &range) {
+    if (!range)
+      return;
+    if (range->lo)
+      findName(*range->lo, name, places);
+    findName(*range->hi, name, places);
+  };
+  auto visitSubscript = [&](auto &&self, const ast::Subscript &subscript) -> void {
+    if (subscript.expr)
+      findName(*subscript.expr, name, places);
+    visitRange(subscript.range);
+    for (const ast::Subscript &member : subscript.members)
+      self(self, member);
+  };
+  for (const ast::ForItem &item : e.items)
+    if (item.index.name == name)
+      return;
+  for (const ast::ExprPtr &operand : e.operands)
+    findName(*operand, name, places);
+  for (const ast::Argument &argument : e.arguments)
+    findName(*argument.value, name, places);
+  for (const ast::Subscript &subscript : e.subscripts)
+    visitSubscript(visitSubscript, subscript);
+  for (const ast::ForItem &item : e.items) {
+    visitRange(item.range);
+    if (item.filter)
+      findName(*item.filter, name, places);
+  }
+}
+
+std::string Checker::freeIndexName(llvm::ArrayRef<const ast::Expr *> bodies) {
+  auto isFree = [&](const std::string &name) {
+    return !lookup(name) && !isReserved(name) && llvm::none_of(bodies, [&](const ast::Expr *body) {
+      return body && text(body->span).contains(name);
+    });
+  };
+  for (const char *name : {"k", "l", "m", "n", "r", "s", "q", "u", "v", "w"})
+    if (isFree(name))
+      return name;
+  for (unsigned i = 2;; ++i)
+    if (std::string name = "k" + std::to_string(i); isFree(name))
+      return name;
+}
+
+void Checker::suggestIndexName(Report &record, const ast::Ident &index,
+                               llvm::ArrayRef<ast::ForItem> items,
+                               llvm::ArrayRef<const ast::Expr *> bodies) {
+  std::string name = freeIndexName(bodies);
+  llvm::SmallVector<Span> places{index.span};
+  for (const ast::Expr *body : bodies)
+    if (body)
+      findName(*body, index.name, places);
+  std::vector<Edit> edits;
+  for (Span place : places)
+    edits.push_back({place, name});
+  // The reduction's own index is what its body meant.
+  Entity *outer = lookup(index.name);
+  bool certain = outer && outer->kind == Entity::Index && places.size() > 1;
+  record.fix("name it '" + name + "'", std::move(edits),
+             certain ? Applicability::Safe : Applicability::Maybe);
+}
+
+//===----------------------------------------------------------------------===//
+// Others
+//===----------------------------------------------------------------------===//
+
+void Checker::suggestFloor(Report &record, Span quotient) {
+  llvm::StringRef found = text(quotient);
+  size_t slash = found.rfind('/');
+  if (found.count('/') != 1)
+    return;
+  uint32_t at = quotient.begin + static_cast<uint32_t>(slash);
+  insert(record, "round down", {quotient.file, at, at + 1}, "//");
+}
+
+void Checker::suggestInout(Report &record, const TensorInfo &info) {
+  record.note("declare it 'inout' to update it in place, or give the result a new name",
+              info.tensor->span);
+  llvm::StringRef declared = text(info.tensor->span);
+  size_t colon = declared.find(':');
+  if (colon == llvm::StringRef::npos)
+    return;
+  uint32_t at = info.tensor->span.begin + static_cast<uint32_t>(colon) + 1;
+  insert(record, "declare it 'inout'", {info.tensor->span.file, at, at}, " inout");
+}
+
+void Checker::suggestAccumulation(Report &record, const LeftSide &left) {
+  Span target = left.target->span;
+  llvm::StringRef between = module.sourceManager()
+                                .text(target.file)
+                                .slice(target.end, left.valueSpan.begin);
+  size_t at = between.find('=');
+  if (left.accumulate || at == llvm::StringRef::npos || between.take_front(at).contains('+'))
+    return;
+  uint32_t place = target.end + static_cast<uint32_t>(at);
+  insert(record, "add up", {target.file, place, place}, "+");
+}
+
+/// Two names for one size: the second becomes the first wherever it stands in the kernel.
+void Checker::suggestOneDim(Report &record, const IndexExpr &a, const IndexExpr &b) {
+  auto symbolOf = [](const IndexExpr &size) -> std::string {
+    std::optional<IndexVar> var = size.asVariable();
+    return var && var->isSymbol() ? var->name().str() : "";
+  };
+  std::string keep = symbolOf(a), drop = symbolOf(b);
+  Span kernel = frame->kernel->span;
+  if (keep.empty() || drop.empty() || !expansions.empty())
+    return;
+  for (const ast::SizeDef &size : frame->kernel->sizes)
+    if (size.name.name == keep || size.name.name == drop)
+      return; // derived from others: not one size
+  llvm::StringRef all = module.sourceManager().text(kernel.file);
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  std::vector<Edit> edits;
+  for (size_t at = kernel.begin; (at = all.find(drop, at)) < kernel.end; ++at) {
+    if ((at && isWord(all[at - 1])) || isWord(all[at + drop.size()]))
+      continue;
+    uint32_t begin = static_cast<uint32_t>(at), end = begin + static_cast<uint32_t>(drop.size());
+    edits.push_back({{kernel.file, begin, end}, keep});
+  }
+  record.fix("declare " + drop + " as " + keep, std::move(edits));
+}
+
+void Checker::suggestResult(Report &record, const ast::Expr &call, const ast::Kernel *kernel) {
+  size_t count = kernel ? kernel->outputs.size() : 1;
+  std::string targets;
+  for (size_t i = 0; i != count; ++i) {
+    std::string name = kernel ? kernel->outputs[i].name.name : "h";
+    while (lookup(name) || module.findKernel(name))
+      name += "2";
+    targets += (i ? ", " : "") + name;
+  }
+  insert(record, "give it a name", {call.span.file, call.span.begin, call.span.begin},
+         targets + " = ");
+}
+
+/// `softmax(v for j)` and `softmax(v)` of one index: the index goes to `over=`.
+void Checker::suggestOver(Report &record, const ast::Expr &scan,
+                          llvm::ArrayRef<const ast::Expr *> values) {
+  uint32_t file = scan.span.file;
+  if (scan.isComprehension) {
+    std::string names;
+    for (const ast::ForItem &item : scan.items) {
+      if (item.ellipsis || item.range || item.filter)
+        return;
+      names += (names.empty() ? "" : ", ") + item.index.name;
+    }
+    if (scan.items.size() > 1)
+      names = "(" + names + ")";
+    Span replaced{file, scan.operands[0]->span.end, scan.items.back().span.end};
+    if (scan.operands[0]->parenthesized)
+      return;
+    record.fix("write over=", {{replaced, ", over=" + names}}, Applicability::Safe);
+    return;
+  }
+  // Without a word on the index there must be just one that the value has.
+  if (values.size() != 1 || values[0]->kind != ast::Expr::Index ||
+      values[0]->subscripts.size() != 1 || !values[0]->subscripts[0].expr ||
+      values[0]->subscripts[0].expr->kind != ast::Expr::Name)
+    return;
+  uint32_t end = values[0]->span.end;
+  insert(record, "write over=", {file, end, end},
+         ", over=" + values[0]->subscripts[0].expr->name.name);
+}
+
+std::string Checker::elementText(llvm::StringRef name, size_t rank) {
+  if (rank == 0)
+    return name.str();
+  std::string result = name.str() + "[";
+  for (size_t i = 0; i != rank; ++i)
+    result += (i ? ", " : "") + (i < 6 ? std::string(1, "ijklmn"[i]) : "i" + std::to_string(i));
+  return result + "]";
+}
+
+/// `acc += e` of a plain name: what changes is a state, and is assigned.
+void Checker::suggestState(Report record, const Entity &entity, const ast::Stmt &stmt) {
+  if (entity.kind != Entity::Scalar || entity.isSize || entity.param || !entity.span.isValid())
+    return;
+  const std::string &name = stmt.targets[0].name.name;
+  record.note("what changes from one iteration to the next is a state: state " + name + " = ..., then " +
+              name + " = " + name + " + ...");
+  uint32_t file = stmt.span.file;
+  if (entity.span.file != file)
+    return;
+  record.fix("make it a state",
+             {{{file, entity.span.begin, entity.span.begin}, "state "},
+              {{file, stmt.targets[0].span.end, stmt.value->span.begin}, " = " + name + " + "}});
+}
