@@ -30,14 +30,22 @@ struct GeneratedTensor {
   /// where `special`.
   int64_t lo = 0, hi = 0;
   bool special = false;
+  bool isInout = false; // stands among the outputs too
   /// Outputs: largest absolute difference that rounding explains.
   double tolerance = 0;
+};
+
+/// A run-time scalar parameter.
+struct GeneratedScalar {
+  std::string name, type;
+  double value = 0;
 };
 
 struct GeneratedProgram {
   std::string text;
   std::vector<std::pair<std::string, int64_t>> sizes;
-  std::vector<GeneratedTensor> inputs, outputs;
+  std::vector<GeneratedTensor> inputs, outputs; // inouts are the first outputs
+  std::vector<GeneratedScalar> scalars;
 };
 
 GeneratedProgram generateProgram(uint64_t seed);

@@ -134,14 +134,17 @@ Value Generator::elementary(Value x) {
 //===----------------------------------------------------------------------===//
 
 /// A subscript for a dim; `mayLeave` where it may be outside.
-std::string Generator::subscript(Scope &scope, const Dim &dim, bool &mayLeave) {
+std::string Generator::subscript(Scope &scope, const Dim &dim, bool &mayLeave, bool &mayDivide) {
   std::vector<Index *> same;
   for (Index &index : scope)
     if (index.range.text == dim.text)
       same.push_back(&index);
   if (!same.empty() && random.chance(85)) {
     Index &index = *random.pick(same);
-    switch (random.below(12)) {
+    switch (random.below(13)) {
+    case 12:
+      mayLeave = mayDivide = true;
+      return "(" + index.name + " + 1)/2";
     case 0:
       return dim.text + " - 1 - " + index.name;
     case 1:
@@ -184,8 +187,8 @@ Value Generator::read(Scope &scope, const Source &source) {
   result.text = source.name;
   if (source.dims.empty())
     return result;
-  bool mayLeave = false;
-  std::string subscripts;
+  bool mayLeave = false, mayDivide = false;
+  std::string subscripts, inside;
   for (const Dim &dim : source.dims) {
     // A group where the dim is a product of a size and 2.
     if (dim.text.rfind("2*", 0) == 0 && random.chance(60)) {
@@ -196,8 +199,20 @@ Value Generator::read(Scope &scope, const Source &source) {
           goto next;
         }
     }
-    subscripts += (subscripts.empty() ? "" : ", ") + subscript(scope, dim, mayLeave);
+    {
+      bool leaves = false;
+      std::string one = subscript(scope, dim, leaves, mayDivide);
+      if (leaves)
+        inside += (inside.empty() ? "" : " and ") + one + " >= 0 and " + one + " < " + dim.text;
+      mayLeave |= leaves;
+      subscripts += (subscripts.empty() ? "" : ", ") + one;
+    }
   next:;
+  }
+  if (mayLeave && !mayDivide && random.chance(30)) { // a condition protects the read
+    result.text = "where(" + inside + ", " + source.name + "[" + subscripts + "], " +
+                  (result.kind == Class::Bool ? "true" : "0") + ")";
+    return result;
   }
   if (mayLeave) {
     if (result.kind == Class::Bool)
@@ -383,7 +398,16 @@ Value Generator::integer(Scope &scope, unsigned depth) {
 Value Generator::floating(Scope &scope, unsigned depth) {
   if (depth == 0)
     return leaf(scope, Class::Float);
-  switch (random.below(16)) {
+  switch (random.below(17)) {
+  case 16: {
+    Value result; // the same number everywhere; the normal one goes through log and cos
+    bool isNormal = random.chance(50);
+    Value key = leaf(scope, Class::Int);
+    result.text = (isNormal ? "randn(7, " : "rand(7, ") + key.text + ")";
+    result.bound = isNormal ? 9 : 1;
+    result.error = isNormal ? 1e-5 : ulp;
+    return result;
+  }
   case 0:
   case 1:
     return add(floating(scope, depth - 1),

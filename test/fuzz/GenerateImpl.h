@@ -53,6 +53,8 @@ struct Source {
   std::vector<Dim> dims;
   Value value;              // its elements; the text is unused
   bool isSubscript = false; // elements are in [0, value.bound]
+  bool isNarrow = false;    // of a storage type
+  bool isInout = false;
 };
 
 /// An index in scope.
@@ -81,7 +83,7 @@ private:
   Value exact(Scope &scope, unsigned depth); ///< a float of error 0
   Value leaf(Scope &scope, Class kind);
   Value read(Scope &scope, const Source &source);
-  std::string subscript(Scope &scope, const Dim &dim, bool &mayLeave);
+  std::string subscript(Scope &scope, const Dim &dim, bool &mayLeave, bool &mayDivide);
   Value reduction(Scope &scope, Class kind, unsigned depth);
   Value elementary(Value x);
   Value scan(Scope &scope, const Index &index, unsigned depth);
@@ -95,7 +97,7 @@ private:
   /// The index itself is added where the value does not vary along it.
   static Value varying(Value value, const Index &index);
 
-  // Statements (GenerateStmt.cpp).
+  // Statements (GenerateStmt.cpp; GenerateBlock.cpp; GenerateKernel.cpp).
   void statement();
   void equation();
   void pieces();
@@ -107,7 +109,15 @@ private:
   void block();
   void call();
   void scatter();
+  void update();
+  void library();
+  void steps();
   void output();
+  void beginBlock(const Scope &scope);
+  void endBlock(const Scope &scope, const std::string &out, const std::string &value,
+                double tolerance);
+  void addOutput(const std::string &name, const std::string &type, const std::vector<Dim> &dims,
+                 double tolerance);
   std::string left(const Scope &scope, const std::string &value); ///< `[i, j in M]`
   std::string typed(Value &value);
   Scope freshScope(unsigned rank);
@@ -125,6 +135,7 @@ private:
   std::vector<Dim> sizes;
   std::vector<Source> sources;
   std::vector<GeneratedTensor> inputs, outputs;
+  std::vector<GeneratedScalar> scalars;
   std::string parameters, results, body;
   std::vector<std::string> taken; ///< indices of blocks and loops around
   unsigned indent = 2, counter = 0;

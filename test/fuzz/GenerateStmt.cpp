@@ -1,4 +1,4 @@
-//===- GenerateStmt.cpp - Random statements and kernels ---------------------------===//
+//===- GenerateStmt.cpp - Random statements ---------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -93,6 +93,17 @@ std::string Generator::typed(Value &value) {
 //===----------------------------------------------------------------------===//
 
 void Generator::equation() {
+  if (random.chance(8)) { // two indices for one dim
+    Scope scope{freshIndex({}, random.pick(sizes))};
+    scope.push_back(freshIndex(scope, {"2", 2}));
+    scope.push_back(freshIndex(scope, random.pick(sizes)));
+    Value value = floating(scope, 1);
+    std::string name = fresh("t");
+    line(name + "[" + scope[0].name + " in " + scope[0].range.text + ", (" + scope[1].name +
+         " in 2, " + scope[2].name + " in " + scope[2].range.text + ")] = " + value.text);
+    define(name, {scope[0].range, {"2*" + scope[2].range.text, 2 * scope[2].range.value}}, value);
+    return;
+  }
   Scope scope = freshScope(1 + random.below(3));
   std::string name = fresh("t");
   Value value;
@@ -105,7 +116,7 @@ void Generator::equation() {
   }
   std::string type = typed(value);
   line(name + type + left(scope, value.text) + " = " + value.text);
-  define(name, dimsOf(scope), value);
+  define(name, dimsOf(scope), value).isNarrow = !type.empty();
 }
 
 /// Two pieces along the first dim, of sizes A and B.
@@ -191,23 +202,35 @@ void Generator::loop() {
   state.bound = 8;
   size_t visible = sources.size();
   define(name, dimsOf(scope), state);
-  Dim steps = random.chance(50) ? random.pick(sizes) : Dim{"3", 3};
-  bool isReverse = random.chance(30);
+  Dim steps = random.chance(70) ? random.pick(sizes) : Dim{"3", 3};
+  bool isReverse = random.chance(30), isKept = !isHelper && random.chance(40);
   line("for t in " + steps.text + (isReverse ? ", reverse" : "") + " {");
   indent += 2;
+  Index step{"t", steps};
   if (random.chance(50)) { // a fresh temporary of the iteration
-    Scope inner = freshScope(1 + random.below(2));
-    Value value = exact(inner, 1);
+    Scope inner = freshScope(1 + random.below(2)), reading = inner;
+    reading.push_back(step);
+    Value value = exact(reading, 1);
     std::string temporary = fresh("t");
     line(temporary + left(inner, value.text) + " = " + value.text);
     define(temporary, dimsOf(inner), value);
   }
-  Value next = exact(scope, 2);
+  Scope reading = scope;
+  reading.push_back(step);
+  Value next = exact(reading, 2);
   std::string own;
-  for (const Index &index : scope)
+  for (const Index &index : scope) {
     own += (own.empty() ? "" : ", ") + index.name;
+  }
   line(name + "[" + own + "] = clamp(floor(" + next.text + " + " + name + "[" + own +
        "]), min=-8, max=8)");
+  if (isKept) { // one slice of an output in each iteration
+    std::string out = fresh("y");
+    line(out + "[t, " + own + "] = " + name + "[" + own + "]*2");
+    std::vector<Dim> dims = dimsOf(scope);
+    dims.insert(dims.begin(), steps);
+    addOutput(out, "f32", dims, 0);
+  }
   indent -= 2;
   line("}");
   Source kept = sources[visible];
@@ -215,124 +238,27 @@ void Generator::loop() {
   sources.push_back(kept);
 }
 
-/// A tile loop with states of one and of two axes.
-void Generator::tiles() {
-  Scope scope = freshScope(2);
-  Index i = scope[0], d = scope[1];
-  Index j = freshIndex(scope);
-  taken = {i.name, d.name, j.name};
-  Scope over{i, j}, wide{i, d, j};
-  Value s = varying(exact(over, 1), j);
-  std::string a = fresh("a"), b = fresh("a"), m = fresh("a"), value = fresh("s"),
-              square = fresh("s");
-  Source inner{value, {}, s};
-  Value factor = exact(wide, 0);
-  std::string y = fresh("t"), z = fresh("t"), last = fresh("t");
-  double count = std::max<int64_t>(j.range.value, 1);
-  bool isCausal = i.range.text == j.range.text && random.chance(50);
-  // Temporaries inside a block would be values, so results go to tensors through equations.
-  line("parallel " + i.name + " in " + i.range.text + ", " + d.name + " in " + d.range.text + " {");
-  indent += 2;
-  line("state " + a + " = 0.0");
-  line("state " + b + " = 0.0");
-  line("state " + m + " = -1e30");
-  line("for " + j.name + " in tiles(" + (isCausal ? "0:" + i.name + " + 1" : j.range.text) + ") {");
-  indent += 2;
-  line(value + " = " + s.text);
-  line(square + " = " + value + "*0.5");
-  line(m + " = maximum(" + m + ", max(" + value + " for " + j.name + "))");
-  line(a + " = " + a + " + sum(" + square + " for " + j.name + ")");
-  line(b + " = " + b + " + sum(" + value + "*" + factor.text + " for " + j.name + ")");
-  indent -= 2;
-  line("}");
-  std::string out = fresh("y");
-  Value sum = settle(add(multiply({"", Class::Float, s.bound * count, s.grain, 0},
-                                  {"", Class::Float, factor.bound, factor.grain, 0}),
-                         {"", Class::Float, 0.5 * s.bound * count + 1e30, s.grain + 1, 0}, "+"));
-  // The maximum may still be -1e30, for an empty range: bounded where it is read.
-  line(out + "[" + i.name + ", " + d.name + "] = " + a + " + " + b + " + clamp(" + m +
-       ", min=-100, max=100)");
-  indent -= 2;
-  line("}");
-  sum.bound = s.bound * count * (factor.bound + 0.5) + 100;
-  sum.error = 0;
-  sum.grain = s.grain + factor.grain + 1;
-  sum = settle(sum);
-  if (sum.error)
-    sum.error = count * sum.bound * ulp;
-  results +=
-      (results.empty() ? "" : ", ") + out + ": f32[" + i.range.text + ", " + d.range.text + "]";
-  outputs.push_back({out, "f32", {i.range.value, d.range.value}, 0, 0, false, sum.error});
-}
-
-/// Online softmax over tiles, masked at random.
-void Generator::attention() {
-  Scope scope = freshScope(2);
-  Index i = scope[0], d = scope[1];
-  Index j = freshIndex(scope);
-  taken = {i.name, d.name, j.name};
-  Scope over{i, j}, weighted{j, d};
-  Value s = varying(limited(floating(over, 2), 8), j), v = limited(floating(weighted, 1), 8);
-  std::string mask = random.chance(50) ? boolean(over, 0).text : "";
-  std::string out = fresh("y");
-  line("parallel " + i.name + " in " + i.range.text + ", " + d.name + " in " + d.range.text + " {");
-  indent += 2;
-  std::string m = fresh("a"), l = fresh("a"), acc = fresh("a"), score = fresh("s"),
-              next = fresh("s"), p = fresh("s"), r = fresh("s");
-  line("state " + m + " = -1e30");
-  line("state " + l + " = 0.0");
-  line("state " + acc + " = 0.0");
-  line("for " + j.name + " in tiles(" + j.range.text + ") {");
-  indent += 2;
-  line(score + " = " + (mask.empty() ? s.text : "where(" + mask + ", " + s.text + ", -inf)"));
-  line(next + " = maximum(" + m + ", max(" + score + " for " + j.name + "))");
-  line(p + " = exp(" + score + " - " + next + ")");
-  line(r + " = exp(" + m + " - " + next + ")");
-  line(l + " = " + l + "*" + r + " + sum(" + p + " for " + j.name + ")");
-  line(acc + " = " + acc + "*" + r + " + sum(" + p + "*" + v.text + " for " + j.name + ")");
-  line(m + " = " + next);
-  indent -= 2;
-  line("}");
-  line(out + "[" + i.name + ", " + d.name + "] = " + acc + " / maximum(" + l + ", 1e-20)");
-  indent -= 2;
-  line("}");
-  double count = std::max<int64_t>(j.range.value, 1);
-  double error = 2 * v.bound * (2 * s.error + (count + 40) * ulp * 4) + v.error + 1e-6;
-  results +=
-      (results.empty() ? "" : ", ") + out + ": f32[" + i.range.text + ", " + d.range.text + "]";
-  outputs.push_back({out, "f32", {i.range.value, d.range.value}, 0, 0, false, error});
-}
-
-/// A parallel block of values that vary along different axes.
-void Generator::block() {
-  Scope scope = freshScope(2);
-  std::string out = fresh("y");
-  line("parallel " + scope[0].name + " in " + scope[0].range.text + ", " + scope[1].name + " in " +
-       scope[1].range.text + " {");
-  indent += 2;
-  taken = {scope[0].name, scope[1].name};
-  size_t visible = sources.size();
-  for (unsigned count = 1 + random.below(3); count--;) {
-    Scope part = random.chance(40) ? Scope{scope[0]} : random.chance(40) ? Scope{scope[1]} : scope;
-    Value value = floating(part, 2);
-    std::string name = fresh("s");
-    line(name + " = " + value.text);
-    define(name, {}, value); // read without subscripts
+/// An `inout` tensor from its old elements, at the same or at other points.
+void Generator::update() {
+  std::vector<const Source *> fitting;
+  for (const Source &source : sources)
+    if (source.isInout)
+      fitting.push_back(&source);
+  if (fitting.empty() || special)
+    return equation();
+  const Source target = *random.pick(fitting);
+  Scope scope;
+  std::string own, mirrored;
+  for (const Dim &dim : target.dims) {
+    scope.push_back(freshIndex(scope, dim));
+    const std::string &name = scope.back().name;
+    own += (own.empty() ? "" : ", ") + name;
+    mirrored +=
+        (mirrored.empty() ? "" : ", ") + (random.chance(50) ? dim.text + " - 1 - " + name : name);
   }
-  Value value = floating(scope, 1);
-  for (size_t k = visible; k < sources.size(); ++k) {
-    Value other = sources[k].value;
-    other.text = sources[k].name;
-    value = add(value, other, "+");
-  }
-  line(out + "[" + scope[0].name + ", " + scope[1].name + "] = " + value.text);
-  indent -= 2;
-  line("}");
-  sources.resize(visible);
-  results += (results.empty() ? "" : ", ") + out + ": f32[" + scope[0].range.text + ", " +
-             scope[1].range.text + "]";
-  outputs.push_back(
-      {out, "f32", {scope[0].range.value, scope[1].range.value}, 0, 0, false, value.error});
+  Value value = exact(scope, 1);
+  line(target.name + "[" + own + "] = clamp(floor(" + value.text + " + " + target.name + "[" +
+       (random.chance(50) ? own : mirrored) + "]), min=-8, max=8)");
 }
 
 /// `y[ids[i], j] += e`, or a sum written as an accumulation.
@@ -368,70 +294,19 @@ void Generator::scatter() {
   line(out + "[" + subscript + ", " + scope[0].name + "] += " + value.text + trailing);
   value.bound *= count;
   value = settle(value);
-  results +=
-      (results.empty() ? "" : ", ") + out + ": f32[" + dim.text + ", " + scope[0].range.text + "]";
-  outputs.push_back(
-      {out, "f32", {dim.value, scope[0].range.value}, 0, 0, false, value.error * count});
-}
-
-/// A kernel of the file, generated for the tensors that it is called on.
-void Generator::call() {
-  std::vector<const Source *> fitting;
-  for (const Source &source : sources)
-    if (!source.dims.empty() && source.value.kind == Class::Float && !source.isSubscript)
-      fitting.push_back(&source);
-  if (fitting.empty() || isHelper)
-    return equation();
-  Generator helper(random, special, kernels);
-  helper.isHelper = true;
-  std::string name = "k" + std::to_string(random.below(1000000)), arguments, parameters;
-  std::map<std::string, std::string> names; // a dim here, its name in the helper
-  for (unsigned count = 1 + random.below(2); count--;) {
-    const Source &source = *random.pick(fitting);
-    Source parameter{helper.fresh("a"), {}, source.value};
-    std::string dims;
-    for (const Dim &dim : source.dims) {
-      auto [known, isNew] = names.try_emplace(dim.text, "D" + std::to_string(names.size()));
-      if (isNew)
-        helper.sizes.push_back({known->second, dim.value});
-      parameter.dims.push_back({known->second, dim.value});
-      dims += (dims.empty() ? "" : ", ") + known->second;
-    }
-    parameters += (parameters.empty() ? "" : ", ") + parameter.name + ": T" +
-                  std::to_string(helper.sources.size()) + "[" + dims + "]";
-    arguments += (arguments.empty() ? "" : ", ") + source.name;
-    helper.sources.push_back(std::move(parameter));
-  }
-  if (random.chance(60))
-    helper.equation();
-  Scope scope = helper.freshScope(1 + random.below(2));
-  Value value = helper.floating(scope, 2);
-  std::string subscripts, dims;
-  for (const Index &index : scope) {
-    subscripts += (subscripts.empty() ? "" : ", ") + index.name;
-    dims += (dims.empty() ? "" : ", ") + index.range.text;
-  }
-  helper.line("r[" + subscripts + "] = " + value.text);
-  kernels += "kernel " + name + "(" + parameters + ") -> (r: f32[" + dims + "]) {\n" + helper.body +
-             "}\n\n";
-  std::string result = fresh("t");
-  line(result + " = " + name + "(" + arguments + ")");
-  std::vector<Dim> resultDims;
-  for (const Index &index : scope) {
-    Dim dim = index.range;
-    bool isDouble = dim.text.rfind("2*", 0) == 0;
-    std::string inner = isDouble ? dim.text.substr(2) : dim.text;
-    for (const auto &[here, there] : names)
-      if (there == inner)
-        dim.text = !isDouble ? here : here.size() == 1 ? "2*" + here : "2*(" + here + ")";
-    resultDims.push_back(dim);
-  }
-  define(result, resultDims, value);
+  addOutput(out, "f32", {dim, scope[0].range}, value.error * count);
 }
 
 void Generator::statement() {
   taken.clear();
-  switch (random.below(16)) {
+  switch (random.below(20)) {
+  case 16:
+    return isHelper ? equation() : steps();
+  case 17:
+  case 18:
+    return isHelper ? equation() : update();
+  case 19:
+    return library();
   case 0:
     return pieces();
   case 1:
@@ -464,7 +339,7 @@ void Generator::output() {
   Value value = random.chance(15) && !scope.empty() && kind == Class::Float
                     ? scan(scope, random.pick(scope), 1)
                     : expression(scope, kind, 2);
-  std::string name = fresh("y"), type, subscripts, dims;
+  std::string name = fresh("y"), type;
   double tolerance = value.error;
   switch (value.kind) {
   case Class::Bool:
@@ -482,91 +357,24 @@ void Generator::output() {
     break;
   }
   }
-  std::vector<int64_t> shape;
-  for (const Index &index : scope) {
+  std::string subscripts;
+  for (const Index &index : scope)
     subscripts += (subscripts.empty() ? "" : ", ") + index.name;
-    dims += (dims.empty() ? "" : ", ") + index.range.text;
-    shape.push_back(index.range.value);
-  }
-  bool isScalar = scope.empty();
-  line(name + (isScalar ? "" : "[" + subscripts + "]") + " = " + value.text);
-  results +=
-      (results.empty() ? "" : ", ") + name + ": " + type + (isScalar ? "" : "[" + dims + "]");
-  outputs.push_back({name, type, shape, 0, 0, false, tolerance});
+  line(name + (scope.empty() ? "" : "[" + subscripts + "]") + " = " + value.text);
+  addOutput(name, type, dimsOf(scope), tolerance);
 }
 
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
-
-void Generator::generateEntry(GeneratedProgram &program) {
-  static const char *names[] = {"M", "N", "K", "L"};
-  unsigned count = 2 + random.below(3);
-  for (unsigned k = 0; k < count; ++k)
-    sizes.push_back({names[k], 1 + static_cast<int64_t>(random.below(random.chance(20) ? 19 : 6))});
-
-  static const std::vector<const char *> types = {"f32",  "f32", "f32",    "f32",    "f32", "f16",
-                                                  "bf16", "f64", "f8e4m3", "f8e5m2", "i64", "i32",
-                                                  "i16",  "i8",  "u8",     "i4",     "u4",  "bool"};
-  unsigned tensors = 2 + random.below(3);
-  for (unsigned k = 0; k < tensors || k * 3 < count; ++k) {
-    std::string type = k == 0 ? "f32" : random.pick(types), dims;
-    Source source{fresh("x"), {}, {}};
-    GeneratedTensor input{source.name, type, {}, -4, 4, special};
-    char first = type[0];
-    source.value.bound = 4;
-    if (type == "bool") {
-      source.value.kind = Class::Bool;
-      input.lo = 0, input.hi = 1;
-    } else if (first == 'i' || first == 'u') {
-      source.value.kind = Class::Int;
-      if (first == 'u')
-        input.lo = 0;
-    } else {
-      source.value.grain = 1;
-    }
-    unsigned rank = random.chance(10) ? 0 : 1 + random.below(3);
-    for (unsigned d = 0; d < rank || k * 3 + d < std::min(count, 3 * (k + 1)); ++d) {
-      // The first tensors show every size bare, which binds it.
-      Dim dim = k * 3 + d < count ? sizes[k * 3 + d] : anyDim();
-      source.dims.push_back(dim);
-      input.shape.push_back(dim.value);
-      dims += (dims.empty() ? "" : ", ") + dim.text;
-    }
-    parameters += (parameters.empty() ? "" : ", ") + source.name + ": " + type +
-                  (source.dims.empty() ? (type == "f32" ? "[]" : "[]") : "[" + dims + "]");
-    inputs.push_back(input);
-    sources.push_back(source);
+void Generator::addOutput(const std::string &name, const std::string &type,
+                          const std::vector<Dim> &dims, double tolerance) {
+  GeneratedTensor output{name, type, {}};
+  output.tolerance = tolerance;
+  std::string text;
+  for (const Dim &dim : dims) {
+    output.shape.push_back(dim.value);
+    text += (text.empty() ? "" : ", ") + dim.text;
   }
-  if (random.chance(50)) { // subscripts
-    Dim length = random.pick(sizes), target = random.pick(sizes);
-    Source source{fresh("ids"), {length}, {}, true};
-    source.value.kind = Class::Int;
-    source.value.bound = static_cast<double>(target.value - 1);
-    std::string type = random.chance(50) ? "i64" : "i32";
-    inputs.push_back({source.name, type, {length.value}, 0, target.value - 1, false});
-    parameters += ", " + source.name + ": " + type + "[" + length.text + "]";
-    sources.push_back(source);
-  }
-
-  for (unsigned statements = 1 + random.below(5); statements--;)
-    statement();
-  output();
-  if (random.chance(30))
-    output();
-  program.text =
-      kernels + "kernel entry(" + parameters + ") -> (" + results + ") {\n" + body + "}\n";
-  for (const Dim &size : sizes)
-    program.sizes.push_back({size.text, size.value});
-  program.inputs = inputs;
-  program.outputs = outputs;
-}
-
-GeneratedProgram tegula::fuzz::generateProgram(uint64_t seed) {
-  Random random(seed);
-  GeneratedProgram program;
-  std::string kernels;
-  Generator generator(random, /*special=*/random.chance(10), kernels);
-  generator.generateEntry(program);
-  return program;
+  results += (results.empty() ? "" : ", ") + name + ": " + type;
+  if (!dims.empty())
+    results += "[" + text + "]";
+  outputs.push_back(std::move(output));
 }
