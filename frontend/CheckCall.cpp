@@ -374,9 +374,10 @@ std::optional<std::vector<TensorInfo *>> Checker::callCat(const ast::Expr &call)
                  llvm::Twine(rank));
       return std::nullopt;
     }
-    if (part.type != type) {
+    // As elsewhere in the library, floats may differ: the result has the first one's type.
+    if (part.type != type && !(isFloat(part.type) && isFloat(type))) {
       report(Code::ArgumentKind, spans[i],
-             "'cat' joins tensors of one type: '" + part.name + "' is " + toString(part.type) + ", '" +
+             "'cat' joins floats, or integers of one type: '" + part.name + "' is " + toString(part.type) + ", '" +
                  parts[0]->tensor->name + "' is " + toString(type))
           .note("convert it first: t[i] = " + toString(type).str() + "(" + part.name + "[i])");
       return std::nullopt;

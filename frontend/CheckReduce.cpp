@@ -78,6 +78,43 @@ static checked::Reduction reductionOf(llvm::StringRef name) {
       .Default(checked::Reduction::LogSumExp);
 }
 
+/// What a reduction gives where no point counts.
+Value Checker::overNothing(checked::Reduction reduction, DType type, Span span) {
+  auto number = [&](double value) { return strong(constant(value, type, span)); };
+  switch (reduction) {
+  case checked::Reduction::Sum:
+  case checked::Reduction::Count:
+    return number(0);
+  case checked::Reduction::Prod:
+    return number(1);
+  case checked::Reduction::Any:
+    return strong(boolean(false, span));
+  case checked::Reduction::All:
+    return strong(boolean(true, span));
+  case checked::Reduction::Mean:
+  case checked::Reduction::Var:
+    return number(NAN);
+  case checked::Reduction::LogSumExp:
+    return number(-INFINITY);
+  case checked::Reduction::Max:
+    if (isFloat(type))
+      return number(-INFINITY);
+    break;
+  case checked::Reduction::Min:
+    if (isFloat(type))
+      return number(INFINITY);
+    break;
+  case checked::Reduction::ArgMax:
+  case checked::Reduction::ArgMin:
+    break;
+  }
+  if (isSilent())
+    return number(0); // nobody asks for it
+  report(Code::EmptyReduction, span,
+         "a reduction over nothing that has no value: its filter is false for every point");
+  return {};
+}
+
 Value Checker::evalReduction(const ast::Expr &e) {
   llvm::StringRef name = e.name.name;
   if (!e.isComprehension) {
@@ -149,6 +186,8 @@ Value Checker::evalReduction(const ast::Expr &e) {
     return {};
   }
   const Expr *filter = nullptr;
+  bool excludesAll = false; // a filter is false at compile time
+  unsigned deadAround = dead;
   for (const ast::ForItem &item : e.items) {
     if (!item.filter)
       continue;
@@ -158,12 +197,13 @@ Value Checker::evalReduction(const ast::Expr &e) {
       continue;
     }
     if (std::optional<bool> known = boolOf(one)) {
-      if (*known)
-        continue;
-      ++dead;
-    } else {
-      path.push_back({one, true});
+      if (!*known) {
+        ++dead;
+        excludesAll = true;
+      }
+      continue;
     }
+    path.push_back({one, true});
     filter = filter ? binaryNode(checked::Binary::And, filter, one, DType::Bool, one->span) : one;
   }
   Value value = eval(*e.operands[0]);
@@ -211,6 +251,10 @@ Value Checker::evalReduction(const ast::Expr &e) {
           return {};
       }
     break;
+  }
+  if (excludesAll) {
+    dead = deadAround;
+    return overNothing(reduction, type, e.span);
   }
   Expr *reduce = make(Expr::Reduce, type, e.span);
   reduce->reduction = reduction;

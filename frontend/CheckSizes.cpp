@@ -269,7 +269,7 @@ void Checker::collectConditions(const Expr *condition, bool isTrue,
   }
 }
 
-Domain Checker::domainOf(llvm::ArrayRef<IndexExpr> exprs, bool everyVar, bool withPath) {
+Domain Checker::domainOf(llvm::ArrayRef<IndexExpr> exprs, bool withLoops, bool withPath) {
   Domain domain;
   if (withPath) {
     bool complete = true;
@@ -294,9 +294,9 @@ Domain Checker::domainOf(llvm::ArrayRef<IndexExpr> exprs, bool everyVar, bool wi
     visit(visit, condition.lhs);
     visit(visit, condition.rhs);
   }
-  if (everyVar)
-    for (const Var *var : activeVars)
-      visit(visit, IndexExpr::dim(var->id));
+  if (withLoops)
+    for (unsigned loop : loops)
+      visit(visit, IndexExpr::dim(loop));
   for (unsigned id : used)
     if (program->vars[id].hasRange)
       domain.add(id, program->vars[id].lo, program->vars[id].hi);

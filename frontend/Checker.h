@@ -275,7 +275,10 @@ private:
     std::vector<Edit> edits;
   };
   Suggestion suggest(const Outcome &outcome, const Obligation &what);
-  Domain domainOf(llvm::ArrayRef<IndexExpr> exprs, bool everyVar, bool withPath);
+  /// The points of the indices that the expressions use; with what the path demands, and with the
+  /// sequential loops around. Other indices do not count, even where their ranges are empty: what does
+  /// not vary along an index is computed once for all of its points, or for none.
+  Domain domainOf(llvm::ArrayRef<IndexExpr> exprs, bool withLoops, bool withPath);
   bool pathIsComplete();
   void collectConditions(const Expr *condition, bool isTrue,
                          llvm::SmallVectorImpl<Condition> &conditions, bool &complete);
@@ -437,6 +440,7 @@ private:
 
   //===-- CheckReduce.cpp -------------------------------------------------===//
   Value evalReduction(const ast::Expr &e);
+  Value overNothing(checked::Reduction reduction, DType type, Span span);
   Value evalScan(const ast::Expr &e);
   void checkTopK(const ast::Stmt &stmt);
   Value evalRandom(const ast::Expr &e);

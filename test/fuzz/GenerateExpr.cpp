@@ -601,7 +601,9 @@ Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
   for (size_t k = outer.size(); k < scope.size(); ++k) {
     Index &index = scope[k];
     std::string text = item(index, result.text);
-    if (mayBeEmpty && rank == 1 && random.chance(15)) { // a part of the range
+    // A part of the range, where no group needs the whole of it.
+    bool isInGroup = result.text.find(", " + index.name + ")") != std::string::npos;
+    if (mayBeEmpty && rank == 1 && !isInGroup && random.chance(15)) {
       const Index *other = nullptr;
       for (const Index &candidate : outer)
         if (candidate.range.text == index.range.text)

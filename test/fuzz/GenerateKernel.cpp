@@ -41,6 +41,8 @@ void Generator::library() {
     dims = {
         {"(" + a.dims[0].text + " + " + b.dims[0].text + ")", a.dims[0].value + b.dims[0].value},
         a.dims[1]};
+    if (value.error) // in f64; the result may be f32
+      value.error += value.bound * ulp;
     value = settle(value);
   } else {
     line(name + (isTransposed ? " = linear(" : " = matmul(") + a.name + ", " + b.name + ")");

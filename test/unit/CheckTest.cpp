@@ -85,4 +85,37 @@ std::vector<std::string> codes() {
 INSTANTIATE_TEST_SUITE_P(Codes, Catalogue, testing::ValuesIn(codes()),
                          [](const auto &info) { return info.param; });
 
+//===----------------------------------------------------------------------===//
+// Nothing to reduce, mixed floats
+//===----------------------------------------------------------------------===//
+
+TEST(CheckReduce, FalseFilterOverNoValueIsAnError) {
+  for (const char *reduction : {"argmax(x[k] for k if c)", "max(n[k] for k if c)"}) {
+    std::string text = std::string("kernel k(x: f32[N], n: i32[N], c: bool = false) -> (y: f32) {\n"
+                                   "  y = f32(") +
+                       reduction + ")\n}\n";
+    EXPECT_TRUE(Checked(text).has(Code::EmptyReduction)) << Checked(text).text();
+    // Where another constant excludes it, nobody asks for its value.
+    std::string excluded = text;
+    excluded.replace(excluded.find("f32(" + std::string(reduction)), 4, "where(c, f32(");
+    excluded.replace(excluded.rfind(")\n}"), 1, "), 0)");
+    EXPECT_FALSE(Checked(excluded).diagnostics.hasErrors()) << excluded << Checked(excluded).text();
+  }
+}
+
+TEST(CheckCall, CatTakesFloatsOfTwoTypes) {
+  auto cat = [](const char *a, const char *b) {
+    return Checked(std::string("kernel k(a: ") + a + "[M, N], b: " + b + "[M, N]) -> (y: f64[M, N]) {\n" +
+                   "  h = cat(a, b, dim=0)\n  y[i, j] = h[i, j]\n}\n");
+  };
+  EXPECT_FALSE(cat("f32", "f64").diagnostics.hasErrors()) << cat("f32", "f64").text();
+  auto result = cat("bf16", "f64");
+  ASSERT_TRUE(result.program) << result.text();
+  for (const checked::Tensor &tensor : result.program->tensors)
+    if (tensor.name == "h" || tensor.name == "cat")
+      EXPECT_EQ(tensor.type, checked::DType::BF16) << "the first one's type";
+  EXPECT_TRUE(cat("f32", "i32").has(Code::ArgumentKind)) << cat("f32", "i32").text();
+  EXPECT_TRUE(cat("i32", "i64").has(Code::ArgumentKind)) << cat("i32", "i64").text();
+}
+
 } // namespace
