@@ -301,8 +301,11 @@ void Emitter::emitRead(tgl::ReadOp op) {
   Value *otherwise = nullptr; // null: 0
 
   for (const auto &[numerator, denominator] : op.getExactExprs()) {
-    Value *remainder = emitMod(emitIndex(numerator), emitIndex(denominator));
+    Value *divisor = emitIndex(denominator);
+    Value *remainder = emitMod(emitIndex(numerator), divisor, Divisor::Any);
     mask = emitAnd(mask, b.CreateICmpEQ(remainder, Constant::getNullValue(remainder->getType())));
+    if (!isa<ConstantInt>(divisor)) // nothing is a multiple of 0
+      mask = emitAnd(mask, b.CreateICmpNE(divisor, Constant::getNullValue(divisor->getType())));
   }
   bool mayLeave = op.getFill() || op.getChecked() || options.checked;
   if (mayLeave) {

@@ -196,7 +196,7 @@ void Emitter::emitArith(mlir::Operation *op) {
                                           isSigned);
                  })
                  .Case<arith::FloorDivSIOp>(
-                     [&](auto) { return emitFloorDiv(operands[0], operands[1]); })
+                     [&](auto) { return emitFloorDiv(operands[0], operands[1], Divisor::Safe); })
                  .Case<math::AbsIOp>([&](auto) {
                    return b.CreateBinaryIntrinsic(Intrinsic::abs, operands[0], b.getFalse());
                  })

@@ -17,32 +17,42 @@ static Value *needsCorrection(IRBuilder<> &b, Value *remainder, Value *divisor) 
                      b.CreateICmpSLT(b.CreateXor(remainder, divisor), zero));
 }
 
-/// Division by a size that is 0 happens only where its result is not used (a guard refuses the launch
-/// otherwise): in a protected read whose subscript is computed before its protection is known.
-static Value *nonZero(IRBuilder<> &b, Value *divisor) {
-  if (isa<ConstantInt>(divisor))
-    return divisor;
-  Type *type = divisor->getType();
-  return b.CreateSelect(b.CreateICmpEQ(divisor, Constant::getNullValue(type)),
-                        ConstantInt::get(type, 1), divisor);
+/// `lhs` over `divisor` by `divide`, without a trap. Where the divisor is 0, a condition around the
+/// division excludes its result, which may be anything.
+static Value *divideSafely(IRBuilder<> &b, Value *lhs, Value *divisor, Divisor kind,
+                           Value *byMinusOne, function_ref<Value *(Value *)> divide) {
+  if (isa<Constant>(divisor) || kind == Divisor::Safe)
+    return divide(divisor);
+  auto constant = [&](int64_t value) { return ConstantInt::getSigned(divisor->getType(), value); };
+  if (kind == Divisor::Size) // no dividend is so small that -1 overflows
+    return divide(b.CreateSelect(b.CreateICmpEQ(divisor, constant(0)), constant(1), divisor));
+  // Of 0 and -1, and of nothing else, one more is 0 or 1.
+  Value *traps = b.CreateICmpULT(b.CreateAdd(divisor, constant(1)), constant(2));
+  Value *result = divide(b.CreateSelect(traps, constant(1), divisor));
+  return b.CreateSelect(b.CreateICmpEQ(divisor, constant(-1)), byMinusOne, result);
 }
 
-Value *Emitter::emitFloorDiv(Value *lhs, Value *rhs) {
-  Value *operands[] = {lhs, nonZero(b, rhs)};
+Value *Emitter::emitFloorDiv(Value *lhs, Value *rhs, Divisor kind) {
+  Value *operands[] = {lhs, rhs};
   align(operands);
-  Value *quotient = b.CreateSDiv(operands[0], operands[1]);
-  Value *remainder = b.CreateSRem(operands[0], operands[1]);
-  // sext of true is -1
-  return b.CreateAdd(quotient, b.CreateSExt(needsCorrection(b, remainder, operands[1]),
-                                            quotient->getType()));
+  return divideSafely(b, operands[0], operands[1], kind, b.CreateNeg(operands[0]), [&](Value *divisor) {
+    Value *quotient = b.CreateSDiv(operands[0], divisor);
+    Value *remainder = b.CreateSRem(operands[0], divisor);
+    // sext of true is -1
+    return b.CreateAdd(quotient, b.CreateSExt(needsCorrection(b, remainder, divisor),
+                                              quotient->getType()));
+  });
 }
 
-Value *Emitter::emitMod(Value *lhs, Value *rhs) {
-  Value *operands[] = {lhs, nonZero(b, rhs)};
+Value *Emitter::emitMod(Value *lhs, Value *rhs, Divisor kind) {
+  Value *operands[] = {lhs, rhs};
   align(operands);
-  Value *remainder = b.CreateSRem(operands[0], operands[1]);
-  return b.CreateSelect(needsCorrection(b, remainder, operands[1]),
-                        b.CreateAdd(remainder, operands[1]), remainder);
+  Value *zero = Constant::getNullValue(operands[0]->getType());
+  return divideSafely(b, operands[0], operands[1], kind, zero, [&](Value *divisor) {
+    Value *remainder = b.CreateSRem(operands[0], divisor);
+    return b.CreateSelect(needsCorrection(b, remainder, divisor), b.CreateAdd(remainder, divisor),
+                          remainder);
+  });
 }
 
 /// How late a term's last variable comes into being: sizes first, then operands, which stand in the
@@ -111,7 +121,11 @@ Value *Emitter::emitAtom(const IndexExpr::Atom &atom,
   case IndexExpr::AtomKind::Variable:
     break;
   case IndexExpr::AtomKind::FloorDiv:
-    return emitFloorDiv(operands[0], operands[1]);
+    return emitFloorDiv(operands[0], operands[1],
+                        llvm::all_of(atom.operands[1].variables(),
+                                     [](const IndexVar &var) { return var.isSymbol(); })
+                            ? Divisor::Size
+                            : Divisor::Any);
   case IndexExpr::AtomKind::Min:
   case IndexExpr::AtomKind::Max: {
     Intrinsic::ID id = atom.kind == IndexExpr::AtomKind::Min ? Intrinsic::smin : Intrinsic::smax;

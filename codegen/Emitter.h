@@ -42,6 +42,9 @@ struct ErrorSite {
   mlir::Location loc;
 };
 
+/// What is known of a divisor: that it is neither 0 nor -1; that it is made of sizes; nothing.
+enum class Divisor { Safe, Size, Any };
+
 class Emitter {
 public:
   Emitter(llvm::Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites);
@@ -109,8 +112,8 @@ protected:
                         llvm::function_ref<llvm::Value *(const IndexVar &)> variable);
   llvm::Value *sizeOf(llvm::StringRef symbol);
   /// Floored quotient and remainder; LLVM folds the corrections where it knows the signs.
-  llvm::Value *emitFloorDiv(llvm::Value *lhs, llvm::Value *rhs);
-  llvm::Value *emitMod(llvm::Value *lhs, llvm::Value *rhs);
+  llvm::Value *emitFloorDiv(llvm::Value *lhs, llvm::Value *rhs, Divisor kind);
+  llvm::Value *emitMod(llvm::Value *lhs, llvm::Value *rhs, Divisor kind);
   llvm::Value *emitSize(const IndexExpr &size) { return emitIndex(tgl::ValueExpr(size)); }
 
   //===--- Accesses (EmitAccess.cpp) ---===//

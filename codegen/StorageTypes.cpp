@@ -128,12 +128,10 @@ Value *StorageConverter::decode(Value *raw, mlir::Type element) {
 }
 
 Value *StorageConverter::encode(Value *value, mlir::Type element) {
-  if (element.isF64() || element.isF32() || element.isF16()) {
-    Type *target = like(value, element.isF64()   ? b.getDoubleTy()
-                               : element.isF32() ? b.getFloatTy()
-                                                 : b.getHalfTy());
-    return b.CreateFPCast(value, target);
-  }
+  if (element.isF64() || element.isF32())
+    return b.CreateFPCast(value, like(value, element.isF64() ? b.getDoubleTy() : b.getFloatTy()));
+  if (element.isF16()) // there is no instruction from f64
+    return b.CreateFPTrunc(toF32(value), like(value, b.getHalfTy()));
   if (element.isInteger(1))
     return b.CreateZExt(value, like(value, b.getInt8Ty()));
   if (auto integer = dyn_cast<mlir::IntegerType>(element)) {

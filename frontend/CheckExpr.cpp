@@ -266,10 +266,7 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
       break;
     case Binary::FloorDiv:
     case Binary::Mod:
-      // By zero where a divisor varies: 0, as with data [2.7]. By a size: refused.
-      if (!b.index->isSize() &&
-          (usesData(*b.index) ||
-           !prover->proves(Condition::nonZero(*b.index), domainOf({*b.index}, false, true))))
+      if (!isDivisor(*b.index))
         break;
       if (!requireNonZero(*b.index, span))
         return {};
@@ -716,7 +713,7 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOf(const Expr *expr
         return std::pair(IndexExpr(0), IndexExpr(y->intValue - 1));
       if (std::optional<IndexExpr> n = toIndex(y); n && n->isSize())
         if (prover->proves(Condition::nonNegative(*n)))
-          return std::pair(IndexExpr(0), *n - 1);
+          return std::pair(IndexExpr(0), IndexExpr::max(*n - 1, 0));
       return std::nullopt;
     }
     if (expr->binary != Binary::Max && expr->binary != Binary::Min)

@@ -119,7 +119,7 @@ Value Checker::unary(checked::Unary op, const Value &a, Span span) {
   // The floor and ceiling of an exact quotient are integers again.
   if ((op == U::Floor || op == U::Ceil) && a.index && a.exact.size() == 1) {
     const auto &[numerator, denominator] = a.exact[0];
-    if (*a.index == named(IndexExpr::floorDiv(numerator, denominator)) &&
+    if (*a.index == named(IndexExpr::floorDiv(numerator, denominator)) && isDivisor(denominator) &&
         requireNonZero(denominator, span))
       return indexValue(op == U::Floor
                             ? *a.index

@@ -415,6 +415,46 @@ bool Checker::isAssumed(const Condition &fact) const {
   });
 }
 
+bool Checker::guardNonEmpty(const IndexExpr &index, const IndexExpr &size, Domain domain,
+                            const Obligation &what) {
+  if (!pathIsComplete() || usesData(size))
+    return false;
+  Domain nonEmpty = domain;
+  nonEmpty.conditions.push_back(Condition::nonNegative(size - 1));
+  if (!prover->provesInBounds(index, size, nonEmpty))
+    return false;
+  // The points at which it is read: those of the indices that the data vary along.
+  llvm::SmallVector<IndexExpr> vars{size};
+  std::set<unsigned> seen;
+  bool known = true;
+  auto visit = [&](auto &&visit, unsigned id) -> void {
+    if (!seen.insert(id).second)
+      return;
+    const Var &var = program->vars[id];
+    if (var.kind == Var::Data) {
+      for (unsigned axis : var.data->axes)
+        visit(visit, axis);
+      return;
+    }
+    known &= !usesData(var.lo) && !usesData(var.hi);
+    vars.push_back(IndexExpr::dim(id));
+  };
+  for (const RangedVar &var : domain.vars)
+    visit(visit, var.position);
+  for (const IndexVar &var : index.variables())
+    if (!var.isSymbol())
+      visit(visit, var.position());
+  if (!known)
+    return false;
+  Domain points = domainOf(vars, true, true);
+  if (!prover->provesInBounds(IndexExpr(0), size, points))
+    addGuard(Guard::InBounds, IndexExpr(0), size,
+             what.what + " leaves " + (what.tensor ? "'" + what.tensor->tensor->name + "'" : "its tensor") +
+                 " in dim " + std::to_string(what.dim + 1) + ", which is empty",
+             what.span, &points);
+  return true;
+}
+
 Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr &size,
                                         const Obligation &what) {
   if (isSilent())
@@ -430,7 +470,7 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
   for (const RangedVar &var : domain.vars)
     onData |= usesData(IndexExpr::dim(var.position));
   if (onData)
-    return Bound::Runtime;
+    return guardNonEmpty(index, size, domain, what) ? Bound::OnPath : Bound::Runtime;
   Outcome outcome = prover->inBounds(index, size, domain);
   if (outcome.proved())
     return Bound::OnPath;
@@ -583,6 +623,16 @@ bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denomi
   return true;
 }
 
+bool Checker::isDivisor(const IndexExpr &divisor) {
+  if (usesData(divisor))
+    return false;
+  IndexExpr d = named(divisor);
+  Condition nonZero = Condition::nonZero(d);
+  if (isSilent() || isAssumed(nonZero) || prover->proves(nonZero, domainOf({d}, false, false)))
+    return true;
+  return d.isSize() && (path.empty() || !prover->proves(nonZero, domainOf({d}, false, true)));
+}
+
 bool Checker::requireNonZero(const IndexExpr &divisor, Span span) {
   if (std::optional<int64_t> value = divisor.asConstant()) {
     if (*value != 0 || isSilent())
@@ -604,7 +654,7 @@ bool Checker::requireNonZero(const IndexExpr &divisor, Span span) {
     return false;
   }
   std::string message = "division by " + show(d) + ", which is zero";
-  if (d.isSize() && domain.conditions.empty()) {
+  if (d.isSize()) {
     addGuard(Guard::NonZero, d, IndexExpr(0), message, span);
     assume(Condition::nonZero(d));
   } else if (pathIsComplete()) {

@@ -259,6 +259,10 @@ private:
                     Code refuted, llvm::function_ref<void(Report &)> addNotes = {});
   bool requireNonNegative(const IndexExpr &size, Span span, const llvm::Twine &what);
   bool requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span);
+  /// Whether integers that are known before the launch may be divided by it: not where it varies and
+  /// may be zero, nor where only a condition around excludes zero, which does not keep the division
+  /// from running. Such quotients are data: by zero they give 0 [2.7].
+  bool isDivisor(const IndexExpr &divisor);
   bool requireNonZero(const IndexExpr &divisor, Span span);
   /// At least one value in lo <= v < hi.
   bool requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span span, const llvm::Twine &what);
@@ -282,6 +286,10 @@ private:
   bool pathIsComplete();
   void collectConditions(const Expr *condition, bool isTrue,
                          llvm::SmallVectorImpl<Condition> &conditions, bool &complete);
+  /// Data whose form keeps it inside a dim that has an element (`x[a[i] % N]`) needs that guard alone,
+  /// and no check while running. False where that is not so.
+  bool guardNonEmpty(const IndexExpr &index, const IndexExpr &size, Domain domain,
+                     const Obligation &what);
   bool usesData(const IndexExpr &expr);
   /// A fact from here on: a guard says so.
   void assume(const Condition &fact);

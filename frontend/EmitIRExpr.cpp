@@ -109,6 +109,13 @@ Value Emitter::coerce(Value value, Type to, Location loc) {
   return create<arith::TruncIOp>(builder, loc, to, value);
 }
 
+Value Emitter::toStore(Value value, tgl::TglTensorType type, Location loc) {
+  Type element = type.getElementType(), compute = type.getComputeType();
+  if (value.getType().isF64() && compute.isF32() && element != compute)
+    return tgl::ConvertOp::create(builder, loc, value, element);
+  return coerce(value, compute, loc);
+}
+
 Value Emitter::convertTo(Value value, DType target, bool nearest, Location loc) {
   if (target == DType::Bool)
     return coerce(value, builder.getI1Type(), loc);

@@ -137,6 +137,8 @@ private:
   mlir::Value convertTo(mlir::Value value, DType target, bool nearest, mlir::Location loc);
   /// To another compute type: exact where that is wider, else rounded, wrapped or compared with 0.
   mlir::Value coerce(mlir::Value value, mlir::Type type, mlir::Location loc);
+  /// What is written to an element of `type`: rounded once.
+  mlir::Value toStore(mlir::Value value, tgl::TglTensorType type, mlir::Location loc);
   mlir::Value constant(mlir::Type type, double value, mlir::Location loc);
   mlir::Value constantInt(mlir::Type type, int64_t value, mlir::Location loc);
   /// Where the expression is a constant: its value.

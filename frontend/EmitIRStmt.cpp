@@ -124,9 +124,10 @@ void Emitter::emitEquation(const Stmt &stmt) {
 void Emitter::emitThroughTemp(const Stmt &stmt, ArrayRef<const Var *> axes) {
   Location loc = locate(stmt.span);
   Value target = tensors.lookup(stmt.tensor);
-  Place place =
-      createStored(stmt.tensor->name + ".new",
-                   cast<tgl::TglTensorType>(target.getType()).getComputeType(), axes, loc);
+  Type type = stmt.value->type == DType::F64
+                  ? builder.getF64Type()
+                  : cast<tgl::TglTensorType>(target.getType()).getComputeType();
+  Place place = createStored(stmt.tensor->name + ".new", type, axes, loc);
   emitInvariants(stmt.value, axes);
   forPoints(axes, loc, [&] { writeStored(eval(stmt.value), place, loc); });
   forPoints(axes, loc, [&] { emitWrite(stmt, target, readStored(place, loc)); });
@@ -145,7 +146,8 @@ void Emitter::emitWithOldTarget(const Stmt &stmt, ArrayRef<const Var *> axes) {
 
 void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
   Location loc = locate(stmt.span);
-  value = coerce(value, cast<tgl::TglTensorType>(target.getType()).getComputeType(), loc);
+  auto type = cast<tgl::TglTensorType>(target.getType());
+  value = stmt.accumulate ? coerce(value, type.getComputeType(), loc) : toStore(value, type, loc);
   SmallVector<tgl::ValueExpr> subscripts = valueExprs(stmt.subscripts);
   Value guard = stmt.guard ? evalAs(stmt.guard, builder.getI1Type()) : Value();
   if (!stmt.accumulate) {
@@ -237,7 +239,7 @@ void Emitter::emitCopy(Value from, Value to, Location loc) {
   builder.setInsertionPointToEnd(&op.getBody().front());
   SmallVector<tgl::ValueExpr> subscripts(op.getAxes().begin(), op.getAxes().end());
   Value element = tgl::ReadOp::create(builder, loc, from, subscripts);
-  tgl::WriteOp::create(builder, loc, coerce(element, type.getComputeType(), loc), to, subscripts);
+  tgl::WriteOp::create(builder, loc, toStore(element, type, loc), to, subscripts);
 }
 
 //===----------------------------------------------------------------------===//

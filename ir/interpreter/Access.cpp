@@ -143,12 +143,8 @@ public:
       return setZero(frame);
     for (const auto &[numerator, denominator] : exact) {
       int64_t over = numerator.eval(frame, this), under = denominator.eval(frame, this);
-      if (under == 0) {
-        frame.report(this, InterpreterError::Arithmetic, "a subscript divides by zero");
-        return setFill(frame);
-      }
-      // The one overflow of %, min % -1, is exact.
-      if (under != -1 && over % under != 0)
+      // Nothing is a multiple of 0. The one overflow of %, min % -1, is exact.
+      if (under == 0 || (under != -1 && over % under != 0))
         return setFill(frame);
     }
     const TensorState &state = frame.tensors[tensor];
