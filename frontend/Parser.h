@@ -21,7 +21,7 @@ namespace tegula {
 namespace limits {
 constexpr size_t fileBytes = 1 << 20;
 constexpr unsigned nesting = 256;            // brackets, unary operators, `**`
-constexpr unsigned statementTokens = 2000; // between two statements
+constexpr unsigned statementTokens = 2000;   // of a statement, or of a parameter
 constexpr unsigned syntaxErrors = 50;        // reported in one run
 } // namespace limits
 

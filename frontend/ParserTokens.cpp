@@ -371,6 +371,8 @@ static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter &reporter) {
       return false;
     }
     boundary |= token.type == Lexer::SEMICOLON;
+    // A signature may have as many parameters as a large module: each counts by itself.
+    boundary |= token.type == Lexer::COMMA && braces == 0 && brackets.back() == 1;
     inStatement = boundary ? 0 : inStatement + 1;
     if (inStatement > limits::statementTokens) {
       if (auto error = reporter.report(Code::StatementTooLong, reporter.span(token),
