@@ -213,7 +213,8 @@ private:
 
   void addSites(ArrayRef<ErrorSite> sites) {
     for (const ErrorSite &site : sites)
-      kernel->errorSites.push_back({site.text, placeOf(site.loc)});
+      kernel->errorSites.push_back({site.text, placeOf(site.loc), site.tensor,
+                                    site.type ? dimsOf(site.type) : std::vector<IndexExpr>()});
   }
 
   Error compileForHost() {

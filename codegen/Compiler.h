@@ -35,7 +35,9 @@ struct CompileOptions {
   std::string processor;
   /// Passes: which are left out, printed, counted. `machine` follows from the target.
   PipelineOptions pipeline;
-  /// Verify every access while running.
+  /// Verify while running that every access stays inside, that what is read is defined, that no two
+  /// points define an element and that outputs are complete. On one thread, element by element, with
+  /// eight bytes more for each element written; on devices: that accesses stay inside.
   bool checked = false;
   /// The last phase to run. Text of a stage that was reached is in CompiledKernel::stages.
   Phase stopAfter = Phase::Assemble;
@@ -66,6 +68,9 @@ struct KernelTemporary {
 struct KernelErrorSite {
   std::string text;
   std::string place; // file:line:column
+  /// Where not empty: what is wrong, `text`, is so with an element of this tensor.
+  std::string tensor = {};
+  std::vector<IndexExpr> dims = {};
 };
 
 struct PhaseTime {

@@ -58,7 +58,7 @@ Emitter::Stride Emitter::strideAlong(const ValueExpr &offset, mlir::Value axis,
 /// True where every subscript is inside its dim. A scalar or a vector of i1.
 Value *Emitter::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
   Value *inside = nullptr;
-  for (auto [subscript, dim] : zip_equal(subscripts, type.getDims())) {
+  for (auto [subscript, dim] : zip(subscripts, type.getDims())) { // of a row: all but the last
     Value *operands[] = {emitIndex(subscript), emitSize(dim.getExpr())};
     align(operands);
     // Unsigned: a negative subscript is larger than any size.
@@ -98,19 +98,24 @@ void Emitter::report(Value *bad, mlir::Operation *op, StringRef text,
     }
     // The first subscript that is outside is the one to name.
     Value *offender = i64(0);
-    for (auto [subscript, dim] : reverse(zip_equal(subscripts, type.getDims()))) {
+    for (auto [subscript, dim] :
+         reverse(zip_equal(subscripts, type.getDims().take_front(subscripts.size())))) {
       Value *value = emitIndex(subscript);
       if (isVector(value))
         value = b.CreateExtractElement(value, lane);
       Value *outside = b.CreateICmpUGE(value, emitSize(dim.getExpr()));
       offender = b.CreateSelect(outside, value, offender);
     }
-    Value *taken = b.CreateAtomicCmpXchg(errorRecord, b.getInt32(0), b.getInt32(1), MaybeAlign(4),
-                                         AtomicOrdering::Monotonic, AtomicOrdering::Monotonic);
-    emitIf(b.CreateExtractValue(taken, 1), [&] {
-      b.CreateStore(b.getInt32(site), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 4));
-      b.CreateStore(offender, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 8));
-    });
+    leave(site, offender);
+  });
+}
+
+void Emitter::leave(unsigned site, Value *value) {
+  Value *taken = b.CreateAtomicCmpXchg(errorRecord, b.getInt32(0), b.getInt32(1), MaybeAlign(4),
+                                       AtomicOrdering::Monotonic, AtomicOrdering::Monotonic);
+  emitIf(b.CreateExtractValue(taken, 1), [&] {
+    b.CreateStore(b.getInt32(site), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 4));
+    b.CreateStore(value, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 8));
   });
 }
 
@@ -316,6 +321,8 @@ void Emitter::emitRead(tgl::ReadOp op) {
     }
     mask = emitAnd(mask, inside);
   }
+  Value *isInside = mask;
+  mask = checkRead(op, op.getTensor(), subscripts, mask);
   Value *raw = loadRaw(buffer, subscripts, mask);
   Value *value = decode(raw, buffer.type.getElementType());
   if (op.getFill()) {
@@ -326,7 +333,7 @@ void Emitter::emitRead(tgl::ReadOp op) {
       align(operands);
       otherwise = b.CreateSelect(operands[0], operands[1], operands[2]);
     }
-    Value *operands[] = {mask, value, otherwise};
+    Value *operands[] = {isInside, value, otherwise};
     align(operands);
     value = b.CreateSelect(operands[0], operands[1], operands[2]);
   }
@@ -347,6 +354,7 @@ void Emitter::emitWrite(tgl::WriteOp op) {
     report(emitAnd(guard, b.CreateNot(inside)), op, text, subscripts, buffer.type);
     mask = emitAnd(mask, inside);
   }
+  mask = checkWrite(op, op.getTensor(), subscripts, mask, op.getAdd());
   Value *value = valueOf(op.getValue());
   if (op.getAdd())
     return emitAdd(op, buffer, subscripts, value, mask);

@@ -35,7 +35,11 @@ constexpr int64_t cacheLineBytes = 64;
 
 class HostEmitter : public Emitter {
 public:
-  using Emitter::Emitter;
+  HostEmitter(Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites)
+      : Emitter(module, options, sites) {
+    if (options.checked)
+      this->options.vectorBytes = 0; // one element at a time
+  }
 
   HostCode run(tgl::KernelOp kernel) {
     HostCode code;
@@ -49,10 +53,13 @@ public:
 
     SmallVector<Buffer *> all;
     unsigned numBuffers = 0, numScalars = 0;
-    auto addBuffer = [&](mlir::Value tensor, const Twine &name) {
+    auto nextPointer = [&](const Twine &name) {
       Value *slot = b.CreateConstInBoundsGEP1_64(pointer, function->getArg(0), numBuffers++);
+      return b.CreateLoad(pointer, slot, name);
+    };
+    auto addBuffer = [&](mlir::Value tensor, const Twine &name) {
       Buffer buffer;
-      buffer.pointer = b.CreateLoad(pointer, slot, name);
+      buffer.pointer = nextPointer(name);
       buffer.type = cast<tgl::TglTensorType>(tensor.getType());
       buffers[tensor] = buffer;
     };
@@ -78,12 +85,32 @@ public:
       addBuffer(temp.getTensor(), temp.getName());
       code.temporaries.push_back({temp.getName().str(), temp.getTensor().getType()});
     });
+    if (options.checked) {
+      clock = clockOf(hostRun);
+      auto addStamps = [&](mlir::Value tensor, StringRef name, bool isDefined) {
+        Buffer &buffer = buffers[tensor];
+        tgl::TglTensorType type = stampsOf(buffer.type);
+        code.temporaries.push_back({(name + ".stamps").str(), type});
+        buffer.stamps = nextPointer(name + ".stamps");
+        clearStamps(buffer, isDefined);
+      };
+      for (auto [index, argument] : enumerate(kernel.getBody().getArguments()))
+        if (isa<tgl::TglTensorType>(argument.getType()) && kernel.getArgRole(index) != "in")
+          addStamps(argument, kernel.getArgName(index), kernel.getArgRole(index) == "inout");
+      kernel.walk([&](tgl::TempOp temp) {
+        if (!isOutlined(temp))
+          addStamps(temp.getTensor(), temp.getName(), /*isDefined=*/false);
+      });
+    }
     for (auto &entry : buffers)
       all.push_back(&entry.second);
     // The map's order is that of addresses; scopes are anonymous, so it shows nowhere.
     addAliasScopes(all);
 
     emitBlock(kernel.getBody().front());
+    for (auto [index, argument] : enumerate(kernel.getBody().getArguments()))
+      if (options.checked && kernel.getArgRole(index) == "out")
+        checkComplete(kernel, argument);
     b.CreateRetVoid();
     return code;
   }
@@ -114,22 +141,17 @@ protected:
   }
 
   void emitTemp(tgl::TempOp op) override {
-    if (!isOutlined(op))
-      return; // an argument of the kernel function
+    if (!isOutlined(op)) { // an argument of the kernel function
+      if (clock)
+        clearStamps(buffers[op.getTensor()], /*isDefined=*/false);
+      return;
+    }
     Buffer buffer;
     buffer.type = op.getTensor().getType();
-    Value *bytes = emitBytes(buffer.type);
-    auto *constant = dyn_cast<ConstantInt>(bytes);
-    if (constant && constant->getSExtValue() <= stackBytes) {
-      IRBuilder<>::InsertPointGuard guard(b);
-      b.SetInsertPoint(entry, entry->getFirstInsertionPt());
-      AllocaInst *space = b.CreateAlloca(b.getInt8Ty(), constant, op.getName());
-      space->setAlignment(Align(64));
-      buffer.pointer = space;
-    } else {
-      buffer.pointer = scratchAddress.lookup(op);
-      if (!buffer.pointer)
-        return fail(op, "a private temporary outside of an outlined statement");
+    buffer.pointer = ownMemory(op, buffer.type, scratchAddress);
+    if (clock) {
+      buffer.stamps = ownMemory(op, stampsOf(buffer.type), scratchStamps);
+      clearStamps(buffer, /*isDefined=*/false);
     }
     buffers[op.getTensor()] = buffer;
   }
@@ -139,7 +161,7 @@ private:
   BasicBlock *entry = nullptr;
   Value *hostRun = nullptr;
   bool nested = false;
-  DenseMap<mlir::Operation *, Value *> scratchAddress;
+  DenseMap<mlir::Operation *, Value *> scratchAddress, scratchStamps; // of private temporaries
   unsigned numOutlined = 0;
 
   void begin(Function *target) {
@@ -149,6 +171,48 @@ private:
   }
 
   Value *emitBytes(tgl::TglTensorType type) { return emitSize(bytesOf(type, cacheLineBytes)); }
+
+  /// Memory of a private temporary, or of its stamps: on the stack, or its share of the scratch space.
+  Value *ownMemory(tgl::TempOp op, tgl::TglTensorType type,
+                   const DenseMap<mlir::Operation *, Value *> &shares) {
+    auto *constant = dyn_cast<ConstantInt>(emitBytes(type));
+    if (constant && constant->getSExtValue() <= stackBytes) {
+      IRBuilder<>::InsertPointGuard guard(b);
+      b.SetInsertPoint(entry, entry->getFirstInsertionPt());
+      AllocaInst *space = b.CreateAlloca(b.getInt8Ty(), constant, op.getName());
+      space->setAlignment(Align(64));
+      return space;
+    }
+    Value *share = shares.lookup(op);
+    if (!share)
+      fail(op, "a private temporary outside of an outlined statement");
+    return share ? share : PoisonValue::get(b.getPtrTy());
+  }
+
+  //===--- Stamps (checked mode) ---===//
+
+  Value *clockOf(Value *run) {
+    return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), run, offsetof(HostRun, clock));
+  }
+
+  static tgl::TglTensorType stampsOf(tgl::TglTensorType type) {
+    mlir::MLIRContext *context = type.getContext();
+    return tgl::TglTensorType::get(context, type.getDims(), mlir::IntegerType::get(context, 64));
+  }
+
+  /// Nothing is defined from here on; or, for an inout, everything was at the beginning.
+  void clearStamps(const Buffer &buffer, bool isDefined) {
+    Value *bytes = emitBytes(stampsOf(buffer.type));
+    if (!isDefined) {
+      b.CreateMemSet(buffer.stamps, b.getInt8(0), bytes, MaybeAlign(8));
+      return;
+    }
+    Value *count = b.CreateLShr(bytes, 3);
+    emitLoop(i64(0), count, i64(1), {}, [&](Value *n, ArrayRef<Value *>) {
+      b.CreateStore(i64(2), b.CreateGEP(b.getInt64Ty(), buffer.stamps, n));
+      return SmallVector<Value *>();
+    });
+  }
 
   //===--- Outlining ---===//
 
@@ -307,6 +371,9 @@ private:
     SmallVector<Value *> slots;
     for (mlir::Value tensor : captured.tensors)
       slots.push_back(buffers[tensor].pointer);
+    for (mlir::Value tensor : captured.tensors)
+      if (Value *stamps = buffers[tensor].stamps)
+        slots.push_back(stamps);
     for (mlir::Value scalar : captured.scalars)
       slots.push_back(valueOf(scalar));
     SmallVector<StringRef> symbols;
@@ -334,6 +401,10 @@ private:
     Function *body = Function::Create(bodyType, Function::InternalLinkage,
                                       function->getName() + "." + Twine(numOutlined++), module);
     emitBody(body, captured, symbols, frameType, inside);
+    if (clock) { // in order, on this thread
+      b.CreateCall(body, {i64(0), count, frame, hostRun});
+      return;
+    }
 
     Value *callee =
         b.CreateLoad(pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun,
@@ -351,12 +422,15 @@ private:
     StringMap<Value *> savedSizes = sizes;
     Function *savedFunction = std::exchange(function, body);
     BasicBlock *savedEntry = entry;
-    Value *savedRun = hostRun, *savedErrors = errorRecord;
+    Value *savedRun = hostRun, *savedErrors = errorRecord, *savedClock = clock;
+    SmallVector<Level> savedLevels = std::exchange(levels, {});
     nested = true;
 
     begin(body);
     hostRun = body->getArg(3);
     errorRecord = hostRun;
+    if (clock)
+      clock = clockOf(hostRun);
     unsigned slot = 0;
     auto load = [&](const Twine &name) {
       Value *address = b.CreateStructGEP(frameType, body->getArg(2), slot);
@@ -365,6 +439,9 @@ private:
     SmallVector<Buffer *> scoped;
     for (mlir::Value tensor : captured.tensors)
       buffers[tensor].pointer = load("");
+    for (mlir::Value tensor : captured.tensors)
+      if (buffers[tensor].stamps)
+        buffers[tensor].stamps = load("");
     for (mlir::Value scalar : captured.scalars)
       values[scalar] = load("");
     for (StringRef symbol : symbols)
@@ -382,12 +459,15 @@ private:
     entry = savedEntry;
     hostRun = savedRun;
     errorRecord = savedErrors;
+    clock = savedClock;
+    levels = std::move(savedLevels);
     nested = false;
   }
 
   void emitNumbers(tgl::ParallelOp op, const Numbering &numbering, bool blocked, Value *begin,
                    Value *end) {
     auto axes = cast<tgl::AxesOp>(op.getOperation());
+    beginPoints();
     emitLoop(begin, end, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
       Value *rest = number;
       auto digit = [&](Value *size) {
@@ -405,8 +485,10 @@ private:
         values[op.getAxes()[axis]] =
             b.CreateAdd(digit(extent(axes, axis)), emitIndex(lowOf(axes, axis)));
       emitNest(axes, numbering.inner, [&] {
-        if (!numbering.lane)
+        if (!numbering.lane) {
+          beginPoint();
           return emitBlock(op.getBody().front());
+        }
         Value *low = emitIndex(lowOf(axes, numbering.lane->axis));
         Value *high = emitIndex(highOf(axes, numbering.lane->axis));
         if (block) {
@@ -417,25 +499,37 @@ private:
       });
       return SmallVector<Value *>();
     });
+    endPoints();
   }
 
   /// One request for all private temporaries of the statement that do not fit on the stack.
   void allocateScratch(tgl::ParallelOp op) {
     Value *total = nullptr;
-    SmallVector<std::pair<tgl::TempOp, Value *>> offsets;
-    op.walk([&](tgl::TempOp temp) {
-      Value *bytes = emitBytes(temp.getTensor().getType());
+    struct Share {
+      Value *&address, *offset;
+    };
+    SmallVector<Share> shares;
+    auto add = [&](tgl::TglTensorType type, Value *&address) {
+      Value *bytes = emitBytes(type);
       auto *constant = dyn_cast<ConstantInt>(bytes);
       if (constant && constant->getSExtValue() <= stackBytes)
         return;
-      offsets.push_back({temp, total ? total : i64(0)});
+      shares.push_back({address, total ? total : i64(0)});
       total = total ? b.CreateAdd(total, bytes) : bytes;
+    };
+    op.walk([&](tgl::TempOp temp) { // references stay: the maps have all keys before
+      scratchAddress[temp] = scratchStamps[temp] = nullptr;
+    });
+    op.walk([&](tgl::TempOp temp) {
+      add(temp.getTensor().getType(), scratchAddress[temp]);
+      if (clock)
+        add(stampsOf(temp.getTensor().getType()), scratchStamps[temp]);
     });
     if (!total)
       return;
     Value *space = emitMemory(offsetof(HostRun, scratch), total);
-    for (auto [temp, offset] : offsets)
-      scratchAddress[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), space, offset);
+    for (const Share &share : shares)
+      share.address = b.CreateInBoundsGEP(b.getInt8Ty(), space, share.offset);
   }
 
   /// Memory of this thread from the member of HostRun; the function returns where there is none.

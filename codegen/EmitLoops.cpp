@@ -182,12 +182,17 @@ void Emitter::emitNest(tgl::AxesOp op, ArrayRef<unsigned> axes, function_ref<voi
 void Emitter::emitParallel(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<unsigned> order = to_vector(seq<unsigned>(0, op.getAxes().size()));
+  beginPoints();
   if (std::optional<LaneChoice> choice = chooseLanes(axes)) {
     llvm::erase(order, choice->axis);
     emitNest(axes, order, [&] { emitLaneParallel(op, *choice); });
   } else {
-    emitNest(axes, order, [&] { emitBlock(op.getBody().front()); });
+    emitNest(axes, order, [&] {
+      beginPoint();
+      emitBlock(op.getBody().front());
+    });
   }
+  endPoints();
   afterParallel();
 }
 

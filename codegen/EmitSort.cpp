@@ -34,6 +34,19 @@ void Emitter::emitSort(tgl::SortOp op) {
   first.push_back(ValueExpr(int64_t(0)));
   Value *row = emitIndex(elementOffset(values.type, first));
   Value *length = emitSize(values.type.getDims().back().getExpr());
+  if (clock) {
+    // Every element is read and written; a network moves what it likes then.
+    Value *outside = b.CreateNot(emitBoundsCheck(ArrayRef(first).drop_back(), values.type));
+    report(outside, op, "a row of a sort", ArrayRef(first).drop_back(), values.type);
+    length = b.CreateSelect(outside, i64(0), length);
+    emitSteps(length, [&](Value *n) {
+      Value *offset = b.CreateAdd(row, n);
+      for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
+        checkReadAt(op, tensor, offset);
+        checkWriteAt(op, tensor, offset, /*add=*/false);
+      }
+    });
+  }
   auto at = [&](const Buffer &buffer, mlir::Type type, Value *n) {
     return b.CreateInBoundsGEP(storageType(type), buffer.pointer, b.CreateAdd(row, n));
   };

@@ -40,6 +40,10 @@ struct EmitterOptions {
 struct ErrorSite {
   std::string text; // what the access is called in the report: `table[ids[i]]`
   mlir::Location loc;
+  /// Set where the report is of an element of this tensor: its offset is the record's value, and `text`
+  /// says what is wrong with it.
+  std::string tensor = {};
+  tgl::TglTensorType type = {};
 };
 
 /// What is known of a divisor: that it is neither 0 nor -1; that it is made of sizes; nothing.
@@ -67,6 +71,7 @@ protected:
     llvm::Value *pointer = nullptr;
     tgl::TglTensorType type;
     llvm::MDNode *scope = nullptr, *noalias = nullptr;
+    llvm::Value *stamps = nullptr; // an i64 for each element (EmitStamps.cpp); null: none
   };
   /// The vectorised axis.
   struct Lanes {
@@ -139,6 +144,25 @@ protected:
   void forEachLane(llvm::Value *mask, llvm::ArrayRef<llvm::Value *> operands,
                    llvm::function_ref<void(llvm::ArrayRef<llvm::Value *>)> body);
 
+  //===--- Definitions (EmitStamps.cpp) ---===//
+
+  /// Address of the time; null: no definitions are checked, and what follows does nothing.
+  llvm::Value *clock = nullptr;
+  struct Level {
+    llvm::Value *begin, *point; // times
+  };
+  llvm::SmallVector<Level> levels; // of the parallels around
+  llvm::Value *tick();
+  void beginPoints();
+  void beginPoint();
+  void endPoints();
+  llvm::Value *checkRead(mlir::Operation *op, mlir::Value tensor,
+                         llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask);
+  llvm::Value *checkReadAt(mlir::Operation *op, mlir::Value tensor, llvm::Value *offset);
+  llvm::Value *checkWrite(mlir::Operation *op, mlir::Value tensor,
+                          llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask, bool add);
+  llvm::Value *checkWriteAt(mlir::Operation *op, mlir::Value tensor, llvm::Value *offset, bool add);
+  void checkComplete(mlir::Operation *op, mlir::Value tensor);
 
   //===--- Values (EmitArith.cpp) ---===//
 
@@ -211,6 +235,11 @@ protected:
 private:
   friend class ContractionEmitter;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
+  llvm::Value *isByAnotherPoint(llvm::Value *when);
+  void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,
+                     llvm::StringRef what);
+  /// Fills the error record, if nobody has.
+  void leave(unsigned site, llvm::Value *value);
   void report(llvm::Value *bad, mlir::Operation *op, llvm::StringRef text,
               llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
 

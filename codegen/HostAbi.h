@@ -17,7 +17,7 @@
 namespace tegula {
 
 /// What went wrong while running, first come. With BadAccess, `site` is an index into the kernel's error
-/// sites and `value` the subscript that left its tensor.
+/// sites and `value` the subscript that left its tensor, or (checked mode) the offset of an element.
 struct ErrorRecord {
   enum Kind : int32_t { None = 0, BadAccess = 1, OutOfMemory = 2 };
   int32_t taken = None;
@@ -42,6 +42,7 @@ struct HostRun {
   int64_t threads = 1; // that parallelFor may use
   /// As `scratch`, of its own: panels of a matrix product, which may stand inside what uses scratch.
   void *(*panels)(HostRun *run, int64_t bytes) = nullptr;
+  int64_t clock = 1; // of checked code
 };
 
 /// `buffers`: the kernel's tensor arguments in order, then its global temporaries. `sizes`: values of the

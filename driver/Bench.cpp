@@ -40,7 +40,7 @@ static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
-static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access while running"),
+static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
                                  cl::sub(sub));
 static cl::opt<bool> summary("summary", cl::desc("One table of the timed cases of all files"),
                              cl::sub(sub));

@@ -39,7 +39,7 @@ static cl::list<std::string> outTexts("out", cl::value_desc("y=y.npy"),
                                       cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
-static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access while running"),
+static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
                                  cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
                               cl::sub(sub));

@@ -189,7 +189,20 @@ private:
 };
 } // namespace
 
-static Error reportOf(const CompiledKernel &kernel, const ErrorRecord &record) {
+/// `h[2, 3]`, for the element at an offset in row-major order.
+static std::string elementText(const CompiledKernel &kernel, const KernelErrorSite &site,
+                               ArrayRef<int64_t> sizes, int64_t offset) {
+  SmallVector<int64_t> at(site.dims.size());
+  for (size_t k = at.size(); k-- > 0;) {
+    int64_t dim = std::max<int64_t>(evaluate(kernel, site.dims[k], sizes).value_or(1), 1);
+    at[k] = offset % dim;
+    offset /= dim;
+  }
+  return site.tensor + shapeText(at);
+}
+
+static Error reportOf(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
+                      const ErrorRecord &record) {
   switch (record.taken) {
   case ErrorRecord::None:
     return Error::success();
@@ -199,6 +212,10 @@ static Error reportOf(const CompiledKernel &kernel, const ErrorRecord &record) {
     break;
   }
   const KernelErrorSite &site = kernel.errorSites[record.site];
+  if (!site.tensor.empty())
+    return make_error<LaunchError>(
+        LaunchError::WrongResult,
+        site.place + ": " + elementText(kernel, site, sizes, record.value) + " " + site.text);
   return make_error<LaunchError>(LaunchError::WrongResult,
                                  (site.place + ": " + site.text + " is outside: a subscript is " +
                                   Twine(record.value))
@@ -228,7 +245,7 @@ Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> a
   ScalarStorage scalars(kernel, arguments);
   HostRun run = makeHostRun(pool);
   kernel.entry(buffers.data(), binding.sizes.data(), scalars.addresses().data(), &run);
-  return reportOf(kernel, run.errors);
+  return reportOf(kernel, binding.sizes, run.errors);
 }
 
 //===----------------------------------------------------------------------===//
@@ -297,5 +314,5 @@ Error DeviceKernel::synchronize(void *stream) {
   if (record.taken)
     if (Error error = owner->fill(errors, 0, sizeof(record)))
       return error;
-  return reportOf(kernel, record);
+  return reportOf(kernel, {}, record); // stamps are the host's alone
 }

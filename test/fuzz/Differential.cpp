@@ -32,6 +32,7 @@ namespace cl = llvm::cl;
 static cl::opt<uint64_t> firstSeed("start", cl::desc("First seed"), cl::init(1));
 static cl::opt<uint64_t> count("count", cl::desc("Number of programs"), cl::init(1000));
 static cl::opt<bool> verbose("v", cl::desc("Print each program"));
+static cl::opt<bool> checkedMode("checked", cl::desc("Compile so that every access and definition is verified"));
 static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
 static cl::opt<bool> onDevice("device", cl::desc("Compile for this machine's CUDA device and run there"));
 static cl::opt<std::string> processor("processor", cl::desc("Compile for this processor (LLVM's name)"));
@@ -233,6 +234,7 @@ llvm::Error Run::runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<Launch
 std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
   CompileOptions options;
   options.processor = processor;
+  options.checked = checkedMode;
   if (device)
     options.target = device->info().target();
   auto kernel = compileKernel(module, options, diagnostics);

@@ -1,0 +1,256 @@
+//===- CheckedTest.cpp - What checked code finds --------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The checker admits no program with such mistakes, so each is written as IR, emitted as checked host
+// code and run.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/EmitHost.h"
+#include "codegen/Emitter.h"
+#include "codegen/HostAbi.h"
+#include "codegen/HostTarget.h"
+#include "codegen/Jit.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Target/TargetMachine.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Parser/Parser.h"
+#include <gtest/gtest.h>
+
+using namespace llvm;
+using namespace tegula;
+
+namespace {
+
+void runOnThreads(HostRun *, ParallelBody, void *, int64_t, int64_t) {
+  ADD_FAILURE() << "checked code runs on one thread";
+}
+
+void *scratch(HostRun *, int64_t bytes) {
+  static std::vector<char> space;
+  space.assign(bytes + 64, char(0xA5));
+  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(space.data()) + 63) & ~uintptr_t(63));
+}
+
+/// Runs statements on `%x: f32[N]` in, `%z: f32[N]` inout, `%y: f32[N]` out with N = 4 and `%c`, a number.
+/// What is reported, or nothing.
+std::string run(StringRef body) {
+  std::string text = R"(
+    tgl.kernel @k(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "in"},
+                  %z: !tgl.tensor<[N], f32> {tgl.name = "z", tgl.role = "inout"},
+                  %y: !tgl.tensor<[N], f32> {tgl.name = "y", tgl.role = "out"})
+        sizes [N = 0 : 0] {
+      %c = arith.constant 1.0 : f32
+  )" + body.str() + "}";
+  mlir::MLIRContext context;
+  context.loadDialect<tgl::TglDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  if (!module)
+    return "the IR does not parse";
+  LLVMContext llvmContext;
+  Module code("test", llvmContext);
+  const HostTarget &target = HostTarget::get();
+  std::unique_ptr<TargetMachine> machine = target.createMachine();
+  applyTarget(code, target, *machine);
+  EmitterOptions options;
+  options.vectorBytes = target.vectorBytes;
+  options.checked = true;
+  Expected<HostCode> host = emitHost(*module->getOps<tgl::KernelOp>().begin(), code, options);
+  if (!host)
+    return toString(host.takeError());
+  if (verifyModule(code, &errs()))
+    return "the LLVM IR does not verify";
+  optimize(code, *machine);
+  auto loaded = LoadedCode::load(emitObject(code, *machine));
+  if (!loaded)
+    return toString(loaded.takeError());
+  Expected<void *> symbol = (*loaded)->lookup(host->function);
+  if (!symbol)
+    return toString(symbol.takeError());
+
+  int64_t n = 4;
+  std::vector<float> x{1, 2, 3, 4}, z{1, 2, 3, 4}, y(n, NAN);
+  std::vector<void *> buffers = {x.data(), z.data(), y.data()};
+  std::vector<std::vector<int64_t>> temporaries;
+  for (const TemporaryInfo &temporary : host->temporaries) {
+    auto bytes = Emitter::bytesOf(temporary.type, 64).evaluate([&](const IndexVar &) {
+      return std::optional(n);
+    });
+    temporaries.emplace_back(*bytes / 8, 0x5A5A5A5A5A5A5A5A);
+    buffers.push_back(temporaries.back().data());
+  }
+  HostRun run{{}, runOnThreads, scratch, nullptr};
+  reinterpret_cast<KernelFunction>(*symbol)(buffers.data(), &n, nullptr, &run);
+  if (run.errors.taken == ErrorRecord::None)
+    return "";
+  const ErrorSite &site = host->sites[run.errors.site];
+  return site.tensor.empty() ? formatv("{0} at {1}", site.text, run.errors.value).str()
+                             : formatv("{0}[{1}] {2}", site.tensor, run.errors.value, site.text).str();
+}
+
+/// A statement that writes all of y.
+constexpr const char *writeAll = R"(
+  tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i] : f32, !tgl.tensor<[N], f32> }
+)";
+
+TEST(Checked, NothingIsReportedWhereNothingIsWrong) {
+  EXPECT_EQ(run(writeAll), "");
+  // An inout is defined from the beginning; a loop may write it again and again.
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.for %t = 0 to N {
+      tgl.parallel (%i = 0 to N) {
+        %v = tgl.read %z[%i] : !tgl.tensor<[N], f32>
+        tgl.write %v, %z[%i] : f32, !tgl.tensor<[N], f32>
+      }
+    })"), "");
+  // Sums meet at an element, and a point reads what it has written itself.
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N) { tgl.write add %c, %y[0] : f32, !tgl.tensor<[N], f32> }
+    tgl.parallel (%i = 0 to N) {
+      tgl.write %c, %z[%i] : f32, !tgl.tensor<[N], f32>
+      tgl.parallel (%j = 0 to 3) {
+        %v = tgl.read %z[%i] : !tgl.tensor<[N], f32>
+      }
+    })"), "");
+}
+
+TEST(Checked, AccessesOutside) {
+  EXPECT_EQ(run(R"(
+    tgl.parallel (%i = 0 to N) {
+      %v = tgl.read %x[%i + 1] : !tgl.tensor<[N], f32>
+      tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
+    })"), "a read outside its tensor at 4");
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] : f32, !tgl.tensor<[N], f32> }
+    )"), "a write outside its tensor at -1");
+  // In a nest, behind the subscripts of a packed type, and not where a guard excludes the point.
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N) {
+      %h = tgl.temp "h" : !tgl.tensor<[N, 2], i4>
+      %o = arith.constant 1 : i32
+      tgl.parallel (%j = 0 to 3) { tgl.write %o, %h[%i, %j] : i32, !tgl.tensor<[N, 2], i4> }
+    })"), "a write outside its tensor at 2");
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    %false = arith.constant false
+    tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] if %false : f32, !tgl.tensor<[N], f32> }
+    )"), "");
+}
+
+TEST(Checked, UndefinedReads) {
+  const char *copy = R"(
+    tgl.parallel (%i = 0 to N) {
+      %v = tgl.read %h[%i] : !tgl.tensor<[N], f32>
+      tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
+    })";
+  EXPECT_EQ(run(std::string(R"(%h = tgl.temp "h" : !tgl.tensor<[N], f32>)") + copy),
+            "h[0] is read before anything has defined it");
+  EXPECT_EQ(run(std::string(R"(
+    %h = tgl.temp "h" : !tgl.tensor<[N], f32>
+    tgl.parallel (%i = 0 to N - 1) { tgl.write %c, %h[%i] : f32, !tgl.tensor<[N], f32> })") + copy),
+            "h[3] is read before anything has defined it");
+  // An output before it is written.
+  EXPECT_EQ(run(std::string(R"(
+    tgl.parallel (%i = 0 to N) {
+      %v = tgl.read %y[%i] : !tgl.tensor<[N], f32>
+      tgl.write %v, %z[%i] : f32, !tgl.tensor<[N], f32>
+    })") + writeAll), "y[0] is read before anything has defined it");
+}
+
+TEST(Checked, TemporariesAreFresh) {
+  // In each iteration of a loop,
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.for %t = 0 to 2 {
+      %h = tgl.temp "h" : !tgl.tensor<[N], f32>
+      tgl.parallel (%i = 0 to N - %t) { tgl.write %c, %h[%i] : f32, !tgl.tensor<[N], f32> }
+      tgl.parallel (%i = 0 to N) { %v = tgl.read %h[%i] : !tgl.tensor<[N], f32> }
+    })"), "h[3] is read before anything has defined it");
+  // and at each point, whether on the stack or too large for it.
+  for (const char *type : {"!tgl.tensor<[2], f32>", "!tgl.tensor<[10000], f32>"})
+    EXPECT_EQ(run(std::string(writeAll) + formatv(R"(
+      tgl.parallel (%i = 0 to N) {{
+        %h = tgl.temp "h" : {0}
+        %first = arith.constant 0 : index
+        %isFirst = arith.cmpi eq, %i, %first : index
+        tgl.write %c, %h[1] if %isFirst : f32, {0}
+        %v = tgl.read %h[1] : {0}
+      })", type).str()), "h[1] is read before anything has defined it") << type;
+}
+
+TEST(Checked, SumsNeedABeginning) {
+  EXPECT_EQ(run(R"(
+    tgl.parallel (%i = 0 to N) { tgl.write add %c, %y[%i] : f32, !tgl.tensor<[N], f32> })"),
+            "y[0] is added to before anything has defined it");
+}
+
+TEST(Checked, TwoPointsDefineAnElement) {
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N) { tgl.write %c, %y[2] : f32, !tgl.tensor<[N], f32> })"),
+            "y[2] is written by two points of a parallel");
+  // of an inner parallel,
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N) {
+      tgl.parallel (%j = 0 to 2) { tgl.write %c, %y[%i] : f32, !tgl.tensor<[N], f32> }
+    })"), "y[0] is written by two points of a parallel");
+  // of the outer one through inner ones,
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N) {
+      tgl.parallel (%j = 0 to 2) { tgl.write %c, %y[%j] : f32, !tgl.tensor<[N], f32> }
+    })"), "y[0] is written by two points of a parallel");
+  // and a sum against a definition.
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N) {
+      tgl.write add %c, %y[1] : f32, !tgl.tensor<[N], f32>
+      tgl.write %c, %y[1] : f32, !tgl.tensor<[N], f32>
+    })"), "y[1] is written by two points of a parallel");
+  // Statements and iterations in order may write an element again.
+  EXPECT_EQ(run(std::string(writeAll) + writeAll + R"(
+    tgl.for %t = 0 to N { tgl.parallel (%i = 0 to 1) { tgl.write %c, %y[%i] : f32, !tgl.tensor<[N], f32> } }
+    )"), "");
+}
+
+TEST(Checked, APointReadsWhatAnotherWrote) {
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N - 1) {
+      %v = tgl.read %z[%i] : !tgl.tensor<[N], f32>
+      tgl.write %v, %z[%i + 1] : f32, !tgl.tensor<[N], f32>
+    })"), "z[1] is read by one point of a parallel and written by another");
+}
+
+TEST(Checked, OutputsAreComplete) {
+  EXPECT_EQ(run(R"(
+    tgl.parallel (%i = 0 to N - 1) { tgl.write %c, %y[%i] : f32, !tgl.tensor<[N], f32> })"),
+            "y[3] is never written");
+  EXPECT_EQ(run(""), "y[0] is never written");
+}
+
+TEST(Checked, SortsReadWholeRows) {
+  const char *rows = R"(
+    %k = tgl.temp "k" : !tgl.tensor<[2, N], f32>
+    %p = tgl.temp "p" : !tgl.tensor<[2, N], i64>
+    tgl.parallel (%r = 0 to 2, %i = 0 to N) {
+      %n = arith.index_cast %i : index to i64
+      tgl.write %c, %k[%r, %i] : f32, !tgl.tensor<[2, N], f32>
+      tgl.write %n, %p[%r, %i] if %mine : i64, !tgl.tensor<[2, N], i64>
+    }
+    tgl.parallel (%r = 0 to 2) {
+      tgl.sort %k, %p[%r] : !tgl.tensor<[2, N], f32>, !tgl.tensor<[2, N], i64>
+    })";
+  auto with = [&](StringRef condition) {
+    std::string text = rows;
+    size_t at = text.find("tgl.write %c, %k");
+    return run(std::string(writeAll) + text.insert(at, condition.str() + "\n      "));
+  };
+  EXPECT_EQ(with("%mine = arith.constant true"), "");
+  EXPECT_EQ(with("%two = arith.constant 2 : index\n"
+                 "%mine = arith.cmpi ne, %i, %two : index"),
+            "p[2] is read before anything has defined it");
+}
+
+} // namespace
