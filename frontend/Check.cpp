@@ -261,6 +261,9 @@ void Checker::unknownFunction(const ast::Ident &name, Code code) {
 #include "dsl/Builtins.def"
        })
     names.push_back(builtin);
+  // Nothing calls itself.
+  for (const Frame *at = frame; at; at = at->caller)
+    llvm::erase(names, llvm::StringRef(at->kernel->name.name));
   llvm::sort(names);
   llvm::StringRef near = nearestName(name.name, names);
   if (!near.empty())

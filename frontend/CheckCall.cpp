@@ -425,7 +425,7 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
     if (given != dims.size()) {
       report(Code::RankMismatch, target.span,
              "the result has " + llvm::Twine(dims.size()) + " dims, " + showDims(*result) + ", got " +
-                 llvm::Twine(given) + " names");
+                 llvm::Twine(given) + (given == 1 ? " name" : " names"));
       poison(*scope, name);
       return;
     }
@@ -508,7 +508,8 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
   }
   if (to.tensor->dims.size() != result->tensor->dims.size()) {
     report(Code::RankMismatch, span,
-           "'" + name.name + "' has " + llvm::Twine(to.tensor->dims.size()) + " dims, " +
+           "'" + name.name + "' has " + llvm::Twine(to.tensor->dims.size()) +
+               (to.tensor->dims.size() == 1 ? " dim, " : " dims, ") +
                showDims(to) + ", the result has " + llvm::Twine(result->tensor->dims.size()) + ", " +
                showDims(*result))
         .note("'" + name.name + "' is declared here", to.tensor->span);

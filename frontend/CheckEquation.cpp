@@ -109,15 +109,44 @@ bool Checker::bindLeftIndices(LeftSide &left) {
   auto isBound = [&](llvm::StringRef name) { return left.scope.names.contains(name); };
   for (const auto &[name, range] : left.presets)
     bindLeftIndex(left, name, range);
-  // Ranges written on the left.
-  auto written = [&](const ast::Subscript &subscript, const ast::Ident &name) {
-    auto range = evalRange(*subscript.range, name.name);
-    if (range && (!range->first.isSize() || !range->second.isSize())) {
-      report(Code::LoopBounds, subscript.range->span,
+  // Nothing more is said of an index whose range is wrong.
+  auto fail = [&] {
+    for (const LeftSide::Sub &sub : left.subs) {
+      if (sub.isIndex && !isBound(sub.name.name))
+        poison(left.scope, sub.name);
+      for (const ast::Subscript &member : sub.ast->members)
+        if (member.expr && member.expr->kind == ast::Expr::Name && !isBound(member.expr->name.name))
+          poison(left.scope, member.expr->name);
+    }
+    if (left.stmt)
+      for (const ast::ForItem &item : left.stmt->trailing)
+        if (!item.ellipsis && !isBound(item.index.name))
+          poison(left.scope, item.index);
+    return false;
+  };
+  auto rangeOf = [&](const ast::Range &written, const ast::Ident &name) {
+    bool onIndex = llvm::any_of(left.subs, [&](const LeftSide::Sub &sub) {
+      auto stands = [&](llvm::StringRef index) {
+        return (written.lo && mentions(*written.lo, index)) || mentions(*written.hi, index);
+      };
+      return (sub.isIndex && stands(sub.name.name)) ||
+             llvm::any_of(sub.ast->members, [&](const ast::Subscript &member) {
+               return member.expr && member.expr->kind == ast::Expr::Name &&
+                      stands(member.expr->name.name);
+             });
+    });
+    auto range = onIndex ? std::nullopt : evalRange(written, name.name);
+    if (onIndex || (range && (!range->first.isSize() || !range->second.isSize()))) {
+      report(Code::LoopBounds, written.span,
              "the range of '" + name.name + "' on the left cannot depend on an index or on data")
           .note("use where(...) or a filter: ... for " + name.name + " in SIZE if CONDITION");
       range.reset();
     }
+    return range;
+  };
+  // Ranges written on the left.
+  auto written = [&](const ast::Subscript &subscript, const ast::Ident &name) {
+    auto range = rangeOf(*subscript.range, name);
     if (!range || !bindLeftIndex(left, name, range)) {
       failed = true;
       poison(left.scope, name);
@@ -132,34 +161,34 @@ bool Checker::bindLeftIndices(LeftSide &left) {
       if (member.range) {
         if (member.kind != ast::Subscript::Single || member.expr->kind != ast::Expr::Name) {
           report(Code::BadTarget, member.span, "'in' follows an index name, not an expression");
-          return false;
+          return fail();
         }
         if (isBound(member.expr->name.name) || !checkIndexName(member.expr->name))
-          return false;
+          return fail();
         written(member, member.expr->name);
       }
   }
   if (failed)
-    return false;
+    return fail();
   // Ranges written at the end.
   llvm::SmallVector<const ast::Ident *> pending;
   if (left.stmt)
     for (const ast::ForItem &item : left.stmt->trailing) {
       if (item.ellipsis) {
         report(Code::EllipsisMisuse, item.span, "'...' has its range from the left side");
-        return false;
+        return fail();
       }
       if (isBound(item.index.name)) {
         report(Code::DuplicateIndex, item.index.span,
                "index '" + item.index.name + "' has its range on the left already");
-        return false;
+        return fail();
       }
       if (!checkIndexName(item.index))
-        return false;
+        return fail();
       if (!item.range)
         pending.push_back(&item.index);
-      else if (!bindLeftIndex(left, item.index, evalRange(*item.range, item.index.name)))
-        return false;
+      else if (!bindLeftIndex(left, item.index, rangeOf(*item.range, item.index)))
+        return fail();
     }
   // Indices that stand bare run over the dims of a declared tensor.
   for (size_t i = 0; i != left.subs.size(); ++i) {

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Checker.h"
+#include <cmath>
 
 using namespace tegula;
 using namespace tegula::checked;
@@ -25,6 +26,12 @@ Checker::ParamKind Checker::kindOf(const ast::Param &param) {
   if (type == "bool" && !param.hasDims)
     return ParamKind::Constant;
   return param.hasDims ? ParamKind::Tensor : ParamKind::Scalar;
+}
+
+/// An integer of 64 bits.
+static bool isWhole(double value) {
+  constexpr double limit = 9223372036854775808.0;
+  return value >= -limit && value < limit && value == std::trunc(value);
 }
 
 bool Checker::isGeneric(llvm::StringRef name) const {
@@ -363,7 +370,11 @@ bool Checker::defineWhereSizes() {
                  "'" + size.name.name + "' must be an integer known before the launch, got " +
                      (value.weak ? "a number that is no integer"
                                  : "a value of type " + toString(value.expr->type).str()));
-      record.note("sizes divide with '//' (rounding down) or '/' (exactly)");
+      if (value.weak)
+        record.note("sizes divide with '//' (rounding down) or '/' (exactly)");
+      else
+        record.note("sizes are made of dims and constants; an integer known when compiling is "
+                    "declared 'n: int'");
       poison(frame->scope, size.name);
       fine = false;
       continue;
@@ -505,7 +516,7 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
         fine = false;
         continue;
       }
-      if (!isFloat(*type) && *constantValue != static_cast<double>(static_cast<int64_t>(*constantValue))) {
+      if (!isFloat(*type) && !isWhole(*constantValue)) {
         report(Code::BadDefault, param.defaultValue->span,
                "the default of '" + param.name.name + "' must be an integer, its type is " +
                    toString(*type));
@@ -601,6 +612,15 @@ bool Checker::bindEntry(Frame &entry) {
 
   std::vector<Given> given(kernel.params.size());
   bool fine = true;
+  for (const std::vector<ast::Param> *params : {&kernel.params, &kernel.outputs})
+    for (const ast::Param &param : *params) {
+      const ast::Dim *ellipsis = nullptr;
+      for (const ast::Dim &dim : param.dims)
+        if (dim.ellipsis && std::exchange(ellipsis, &dim)) {
+          report(Code::EllipsisMisuse, dim.span, "'...' stands once in a parameter");
+          return false;
+        }
+    }
   unsigned input = 0;
   std::map<std::string, std::pair<unsigned, unsigned>> bound; // size -> argument, dim
   for (auto [i, param] : llvm::enumerate(kernel.params)) {
@@ -841,7 +861,7 @@ bool Checker::bindEntry(Frame &entry) {
         fine = false;
         continue;
       }
-      if (!constant || (!isFloat(*type) && *constant != static_cast<double>(static_cast<int64_t>(*constant)))) {
+      if (!constant || (!isFloat(*type) && !isWhole(*constant))) {
         report(Code::BadDefault, param.defaultValue->span,
                "the default of '" + param.name.name + "' must be " +
                    (isFloat(*type) ? "a number" : "an integer"));

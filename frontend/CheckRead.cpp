@@ -27,7 +27,7 @@ void Checker::rankMismatch(const TensorInfo &info, size_t given, Span span) {
       .note("'" + info.tensor->name + "' is declared here", info.tensor->span)
       .note(given > rank && !info.pieces.empty()
                 ? "values broadcast by name: write " + info.pieces.front().text
-                : "every dim takes a subscript: x[i, j]");
+                : "every dim takes a subscript: " + elementText(info.tensor->name, rank));
 }
 
 std::string Checker::permutation(const TensorInfo &info, llvm::ArrayRef<Subscript> subscripts) {

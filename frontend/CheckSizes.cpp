@@ -476,7 +476,7 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
     return Bound::OnPath;
   std::string tensor = what.tensor ? "'" + what.tensor->tensor->name + "'" : "its tensor";
   std::string example;
-  if (outcome.counterexample)
+  if (outcome.counterexample && !showSizes(*outcome.counterexample).empty())
     example = "with " + showSizes(*outcome.counterexample) + " subscript " +
               std::to_string(what.dim + 1) + " is " +
               std::to_string(outcome.counterexample->value) + " and the dim has " +
@@ -702,7 +702,7 @@ void Checker::requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span) {
     Outcome outcome = prover->holds(Condition::divides(n, d), domain);
     if (outcome.proved())
       continue;
-    if (outcome.verdict == Verdict::Refuted) {
+    if (outcome.verdict == Verdict::Refuted || (path.empty() && neverDivides(n, d))) {
       report(Code::NotDivisible, span,
              "'/' is exact here, and " + show(n) + " is never a multiple of " + show(d))
           .note("'//' rounds down; in a read, fill= gives the value where it is not exact");

@@ -135,42 +135,51 @@ static void printPlace(raw_ostream &os, const SourceManager &sources, Span span,
 /// The lines that a fix changes, as they become.
 static void printFix(raw_ostream &os, const SourceManager &sources, const Fix &fix) {
   os << "  fix: " << fix.message << '\n';
-  if (fix.edits.empty())
+  std::vector<Edit> edits = fix.edits;
+  if (edits.empty() || llvm::any_of(edits, [&](const Edit &edit) {
+        return edit.span.file != edits[0].span.file;
+      }))
     return;
-  uint32_t file = fix.edits[0].span.file;
-  uint32_t begin = UINT32_MAX, end = 0;
-  SmallVector<Edit> edits(fix.edits.begin(), fix.edits.end());
-  for (const Edit &edit : edits) {
-    if (edit.span.file != file)
-      return;
-    begin = std::min(begin, edit.span.begin);
-    end = std::max(end, edit.span.end);
-  }
-  StringRef text = sources.text(file);
-  StringRef firstLine = sources.lineText(file, begin), lastLine = sources.lineText(file, end);
-  uint32_t from = firstLine.data() - text.data();
-  uint32_t to = lastLine.data() + lastLine.size() - text.data();
-  if (to - from > 400)
-    return; // the message alone says it
-  llvm::sort(edits, [](const Edit &a, const Edit &b) {
+  uint32_t file = edits[0].span.file;
+  llvm::stable_sort(edits, [](const Edit &a, const Edit &b) {
     return std::pair(a.span.begin, a.span.end) < std::pair(b.span.begin, b.span.end);
   });
-  std::string changed;
-  for (const Edit &edit : edits) {
-    changed += text.slice(from, edit.span.begin);
-    changed += edit.text;
-    from = edit.span.end;
+  StringRef text = sources.text(file);
+  auto lineOf = [&](uint32_t offset) { return sources.lineAndColumn(file, offset).first; };
+  std::string shown;
+  raw_string_ostream stream(shown);
+  int moved = 0; // lines that edits before have added
+  for (size_t first = 0; first != edits.size();) {
+    // Edits in lines side by side are shown together.
+    size_t last = first + 1;
+    uint32_t end = edits[first].span.end;
+    while (last != edits.size() && lineOf(edits[last].span.begin) <= lineOf(end) + 1)
+      end = std::max(end, edits[last++].span.end);
+    uint32_t from = sources.lineText(file, edits[first].span.begin).data() - text.data();
+    StringRef lastLine = sources.lineText(file, end);
+    uint32_t to = lastLine.data() + lastLine.size() - text.data();
+    std::string changed;
+    for (size_t i = first; i != last; ++i) {
+      changed += text.slice(from, edits[i].span.begin);
+      changed += edits[i].text;
+      from = edits[i].span.end;
+    }
+    changed += text.slice(from, to);
+    unsigned line = lineOf(edits[first].span.begin);
+    SmallVector<StringRef> lines;
+    StringRef(changed).split(lines, '\n');
+    for (auto [i, each] : enumerate(lines)) {
+      stream << formatv("{0,5} + ", line + moved + i);
+      for (const Cell &cell : toCells(each.rtrim()))
+        stream << cell.text;
+      stream << '\n';
+    }
+    moved += int(lines.size()) - int(lineOf(end) - line + 1);
+    first = last;
   }
-  changed += text.slice(from, to);
-  unsigned line = sources.lineAndColumn(file, begin).first;
-  SmallVector<StringRef> lines;
-  StringRef(changed).split(lines, '\n');
-  for (StringRef each : lines) {
-    os << formatv("{0,5} + ", line++);
-    for (const Cell &cell : toCells(each.rtrim()))
-      os << cell.text;
-    os << '\n';
-  }
+  constexpr size_t longest = 1500;
+  if (shown.size() <= longest)
+    os << shown; // else the message alone says it
 }
 
 void Diagnostics::printText(raw_ostream &os, bool color) const {

@@ -90,9 +90,13 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
   if (target.kind != Node::Name)
     return std::nullopt;
 
+  // `y += v` of an output, element by element.
+  auto declared = environment.find(target.text);
+  bool accumulates = op == "+=" && declared != environment.end() && declared->second.isOutput &&
+                     !declared->second.isDefined && !declared->second.dims.empty();
   // `x *= 2` is `x = x * 2`.
   NodePtr source = copyRenamed(value, "", "");
-  if (op != "=" && op != ":=") {
+  if (op != "=" && op != ":=" && !accumulates) {
     auto updated = std::make_unique<Node>();
     updated->kind = Node::Binary;
     updated->text = op.drop_back().str();
@@ -105,7 +109,7 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
   auto known = environment.find(name);
   bool isDefined = known != environment.end() && known->second.isDefined;
   Rewriting result;
-  if ((op != "=" && op != ":=") && !isDefined)
+  if (op != "=" && op != ":=" && !isDefined && !accumulates)
     return std::nullopt;
   Translator translator(module, environment, names);
   for (const std::string &loop : loopNames)
@@ -115,6 +119,7 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
     if (depth > 1 || known->second.kind == Entity::Index)
       return std::nullopt;
     std::string other = translator.freshName(name);
+    result.guessed = known->second.isSize;
     if (known->second.isOutput) {
       rename(name, other, bodyBegin, current, result.others);
       source = copyRenamed(*source, name, other);
@@ -135,7 +140,7 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
       form->arguments[0]->kind == Node::Sequence && !isDefined)
     return stacked(translator, name, *form);
   // A call of a kernel stays one.
-  if (form && depth == 1 &&
+  if (form && depth == 1 && !accumulates &&
       (form->name.starts_with("cat") || form->name.starts_with("concat") ||
        module.findKernel(form->name)))
     if (auto call = translator.evalKernel(*source); call && call->second.size() == 1) {
@@ -155,10 +160,12 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
     environment = std::move(before);
     return std::nullopt;
   }
+  if (accumulates)
+    line->insert(line->find(" = ") + 1, "+");
   declare(name, dims);
   result.lines = std::move(translator.before);
   result.lines.push_back(std::move(*line));
-  result.guessed = translator.guessed;
+  result.guessed |= translator.guessed;
   return result;
 }
 

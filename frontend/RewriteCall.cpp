@@ -105,8 +105,14 @@ static std::string typeName(const Node &node) {
 // Dispatch
 //===----------------------------------------------------------------------===//
 
-StringRef ownName(StringRef name) {
-  const Invention *known = findInvention(Invention::Function, name);
+bool Translator::isOwn(StringRef name) const {
+  const ast::Kernel *kernel = module.findKernel(name);
+  const ast::Fn *fn = module.findFn(name);
+  return (kernel && !module.isLibrary(*kernel)) || (fn && !module.isLibrary(*fn));
+}
+
+StringRef Translator::ownName(StringRef name) const {
+  const Invention *known = isOwn(name) ? nullptr : findInvention(Invention::Function, name);
   return known && !known->replacement.empty() ? known->replacement : name;
 }
 
@@ -159,17 +165,21 @@ Result Translator::evalCall(const Node &node) {
   if (form->arguments.size() == 1 && form->arguments[0]->kind == Node::Comprehension)
     return evalComprehension(form->name, *form->arguments[0]->parts[0], form->arguments[0]->items,
                              node);
+  // What the file itself defines hides everything else.
+  bool isOwnCall = form->module.empty() && form->call->parts[0]->kind == Node::Name && isOwn(form->name);
   bool known = false;
   for (auto family :
        {&Translator::evalConversion, &Translator::evalShapeChange, &Translator::evalConstruction,
         &Translator::evalReduction, &Translator::evalAlong, &Translator::evalProduct,
         &Translator::evalChoice, &Translator::evalLoss}) {
+    if (isOwnCall)
+      break;
     Result result = (this->*family)(*form, known);
     if (known)
       return result;
   }
   StringRef name = ownName(form->name);
-  switch (builtinOf(name)) {
+  switch (isOwnCall || name == "cat" ? Builtin::None : builtinOf(name)) {
   case Builtin::Values1:
     return elementwise(name, *form, 1);
   case Builtin::Values2:

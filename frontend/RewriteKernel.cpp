@@ -54,7 +54,7 @@ size_t KernelReader::readParameters(size_t open, bool areOutputs) {
           entity.dims.push_back({extent.str(), extent == "1", true, {}, "", false});
         // A dim is a size.
         if (j == from + 1 && tokens[from].kind == Token::Name && !environment.contains(extent))
-          environment[extent] = Entity{};
+          environment[extent].isSize = true;
         from = j + 1;
       }
       i = last;
@@ -84,7 +84,7 @@ size_t KernelReader::readHead() {
   // `where P = H - KH + 1, ...`
   for (; i < tokens.size() && text(i) != "{" && !(text(i) == ":" && tokens[i].brackets == 0); ++i)
     if (tokens[i].kind == Token::Name && text(i + 1) == "=")
-      environment[text(i)] = Entity{};
+      environment[text(i)].isSize = true;
   return i + 1;
 }
 

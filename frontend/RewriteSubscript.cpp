@@ -200,6 +200,8 @@ Result Translator::evalSubscript(const Node &node) {
     addFree();
 
   std::string fill;
+  if (node.keywords.size() > 1)
+    return std::nullopt;
   for (const auto &[keyword, value] : node.keywords) {
     std::optional<Text> given = scalar(*value);
     if (keyword != "fill" || !given || whole->tensor.empty())

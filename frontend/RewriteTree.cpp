@@ -435,8 +435,8 @@ private:
         continue;
       }
       NodePtr argument = expression();
-      if (!argument)
-        return nullptr;
+      if (!argument || !node->keywords.empty())
+        return nullptr; // whose place is it?
       node->parts.push_back(std::move(argument));
       if (peek() == "for" && (node->parts.size() != 2 || !items(*node)))
         return nullptr;

@@ -64,6 +64,7 @@ struct Entity {
   std::vector<Dim> dims;
   bool isDefined = true; // an output is declared first and defined later
   bool isOutput = false;
+  bool isSize = false; // a dim of the head
 };
 using Environment = llvm::StringMap<Entity>;
 
@@ -81,8 +82,6 @@ struct CallForm {
 /// What a call of a builtin takes.
 enum class Builtin { None, Values1, Values2, Values3, Clamp, Reduction, Scan, Other };
 Builtin builtinOf(llvm::StringRef name);
-/// This language's name of a function: `swish` is `silu`.
-llvm::StringRef ownName(llvm::StringRef name);
 bool isNone(const Node *node);
 
 class Translator {
@@ -166,6 +165,10 @@ private:
                                                    size_t rank, bool &isGiven);
   bool flag(const CallForm &form, llvm::ArrayRef<llvm::StringRef> names, bool fallback);
   const ast::Kernel *kernelOf(llvm::StringRef name) const;
+  /// Whether the file itself defines it.
+  bool isOwn(llvm::StringRef name) const;
+  /// This language's name of a function: `swish` is `silu`.
+  llvm::StringRef ownName(llvm::StringRef name) const;
   std::optional<std::string> constantArgument(const Node &node);
 
   const Module &module;
