@@ -25,7 +25,11 @@ static ExitCode formatFile(StringRef path) {
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;
-  if (loaded->diagnostics.hasErrors()) {
+  // A file of functions alone is no program, and has a form.
+  bool isWrong = llvm::any_of(loaded->diagnostics.all(), [](const Diagnostic &one) {
+    return one.code != Code::EmptyFile;
+  });
+  if (isWrong) {
     loaded->print(/*json=*/false);
     return ExitWrongProgram;
   }
