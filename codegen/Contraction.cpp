@@ -258,7 +258,7 @@ void ContractionEmitter::spread(mlir::Value axis, unsigned width, Value *base, V
   Value *mask = b.CreateICmpULT(numbers, bound(to));
   if (from)
     mask = b.CreateAnd(mask, b.CreateICmpUGE(numbers, bound(from)));
-  e.lanes = Emitter::Lanes{axis, width, base, mask};
+  e.lanes = Emitter::Lanes{axis, width, base, b.CreateAdd(base, i64(width - 1)), mask};
   e.values[axis] = b.CreateAdd(b.CreateVectorSplat(width, base), ConstantVector::get(wide));
   body();
   e.lanes.reset();

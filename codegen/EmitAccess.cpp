@@ -42,17 +42,21 @@ IndexExpr Emitter::bytesOf(tgl::TglTensorType type, int64_t alignment) {
   return IndexExpr::floorDiv(bytes + (alignment - 1), alignment) * alignment;
 }
 
-Emitter::Stride Emitter::strideAlong(const ValueExpr &offset, mlir::Value axis,
-                                     function_ref<bool(mlir::Value)> variesOtherwise) {
-  // offset(axis + 1) - offset(axis) is 0, 1, or anything else.
+std::optional<int64_t> Emitter::stepAlong(const ValueExpr &offset, mlir::Value axis,
+                                          function_ref<bool(mlir::Value)> variesOtherwise) {
   for (mlir::Value operand : offset.operands())
     if (operand != axis && variesOtherwise(operand))
-      return Stride::Other;
+      return std::nullopt;
   if (!offset.uses(axis))
-    return Stride::Uniform;
+    return 0;
   ValueExpr next = offset.substitute(axis, ValueExpr(axis) + ValueExpr(int64_t(1)));
-  std::optional<int64_t> difference = (next - offset).asConstant();
-  return difference == 1 ? Stride::Unit : difference == 0 ? Stride::Uniform : Stride::Other;
+  return (next - offset).asConstant();
+}
+
+Emitter::Stride Emitter::strideAlong(const ValueExpr &offset, mlir::Value axis,
+                                     function_ref<bool(mlir::Value)> variesOtherwise) {
+  std::optional<int64_t> step = stepAlong(offset, axis, variesOtherwise);
+  return step == 1 ? Stride::Unit : step == 0 ? Stride::Uniform : Stride::Other;
 }
 
 /// True where every subscript is inside its dim. A scalar or a vector of i1.
@@ -179,12 +183,12 @@ Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw,
                        function_ref<Value *(Value *)> tag) {
   Align alignment(raw->getScalarSizeInBits() / 8);
   auto address = [&](Value *index) { return b.CreateInBoundsGEP(raw, buffer.pointer, index); };
-  Stride stride = Stride::Uniform;
+  std::optional<int64_t> step = 0;
   if (lanes)
-    stride = strideAlong(offset, lanes->axis, [&](mlir::Value value) {
+    step = stepAlong(offset, lanes->axis, [&](mlir::Value value) {
       return value != lanes->axis && isVector(valueOf(value));
     });
-  if (stride == Stride::Uniform && !(mask && isVector(mask))) {
+  if (step == 0 && !(mask && isVector(mask))) {
     auto load = [&] { return tag(b.CreateAlignedLoad(raw, address(emitIndexAtLaneZero(offset)), alignment)); };
     return mask ? emitIfElse(mask, load, Constant::getNullValue(raw)) : load();
   }
@@ -193,14 +197,76 @@ Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw,
   if (mask)
     mask = splat(mask);
   Value *exists = emitAnd(mask, lanes->mask);
-  if (stride == Stride::Unit) {
+  if (step == 1) {
     Value *pointer = address(emitIndexAtLaneZero(offset));
     if (!exists)
       return tag(b.CreateAlignedLoad(vector, pointer, alignment));
     return tag(b.CreateMaskedLoad(vector, pointer, alignment, exists, none));
   }
+  if (step && isShortStep(*step))
+    return loadSteps(address(emitIndexAtLaneZero(offset)), *step, raw, exists, tag);
   return tag(b.CreateMaskedGather(vector, address(splat(emitIndex(offset))), alignment,
                                   exists ? exists : nullptr, none));
+}
+
+/// Elements `step` apart, lane 0's at `first`: all of their stretch is loaded and the others are dropped.
+Value *Emitter::loadSteps(Value *first, int64_t step, Type *raw, Value *exists,
+                          function_ref<Value *(Value *)> tag) {
+  unsigned width = lanes->width, apart = std::abs(step), stretch = apart * (width - 1) + 1;
+  Align alignment(raw->getScalarSizeInBits() / 8);
+  auto *vector = VectorType::get(raw, width, false);
+  auto place = [&](unsigned lane) { return apart * (step > 0 ? lane : width - 1 - lane); };
+  Value *low = first;
+  if (step < 0)
+    low = b.CreateInBoundsGEP(raw, first, i64(-int64_t(stretch - 1)));
+
+  SmallVector<Value *> parts;
+  SmallVector<unsigned> starts;
+  for (unsigned part = 0; part < apart; ++part) {
+    // Where all exist the last vector ends with the last element, so that nothing behind it is read.
+    unsigned start = exists ? part * width : std::min(part * width, stretch - width);
+    Value *address = b.CreateInBoundsGEP(raw, low, i64(start));
+    if (exists) {
+      // What lies between two lanes' elements is left out: it may not exist.
+      SmallVector<int> spread(width, int(width));
+      for (unsigned lane = 0; lane < width; ++lane)
+        if (place(lane) / width == part)
+          spread[place(lane) % width] = lane;
+      Value *mask =
+          b.CreateShuffleVector(exists, Constant::getNullValue(exists->getType()), spread);
+      parts.push_back(tag(
+          b.CreateMaskedLoad(vector, address, alignment, mask, Constant::getNullValue(vector))));
+    } else {
+      parts.push_back(tag(b.CreateAlignedLoad(vector, address, alignment)));
+    }
+    starts.push_back(start);
+  }
+  /// The part that first holds an element.
+  auto partOf = [&](unsigned lane) {
+    unsigned part = 0;
+    while (place(lane) >= starts[part] + width)
+      ++part;
+    return part;
+  };
+  // Pairs of vectors, then the pair of pairs.
+  SmallVector<Value *> pairs;
+  for (unsigned part = 0; part < apart; part += 2) {
+    SmallVector<int> picks;
+    for (unsigned lane = 0; lane < width; ++lane) {
+      unsigned from = partOf(lane);
+      picks.push_back(from / 2 * 2 == part
+                          ? int((from - part) * width + place(lane) - starts[from])
+                          : PoisonMaskElem);
+    }
+    pairs.push_back(b.CreateShuffleVector(parts[part], parts[std::min(part + 1, apart - 1)], picks));
+  }
+  if (pairs.size() == 1)
+    return pairs[0];
+  assert(pairs.size() == 2 && "the longest step is four");
+  SmallVector<int> pattern;
+  for (unsigned lane = 0; lane < width; ++lane)
+    pattern.push_back(lane + (partOf(lane) / 2 ? width : 0));
+  return b.CreateShuffleVector(pairs[0], pairs[1], pattern);
 }
 
 void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
@@ -312,7 +378,8 @@ void Emitter::emitRead(tgl::ReadOp op) {
     if (!isa<ConstantInt>(divisor)) // nothing is a multiple of 0
       mask = emitAnd(mask, b.CreateICmpNE(divisor, Constant::getNullValue(divisor->getType())));
   }
-  bool mayLeave = op.getFill() || op.getChecked() || options.checked;
+  bool mayMiss = op.getFill() && !insideReads.contains(op);
+  bool mayLeave = mayMiss || op.getChecked() || options.checked;
   if (mayLeave) {
     Value *inside = emitBoundsCheck(subscripts, buffer.type);
     if (!op.getFill()) {
@@ -325,7 +392,7 @@ void Emitter::emitRead(tgl::ReadOp op) {
   mask = checkRead(op, op.getTensor(), subscripts, mask);
   Value *raw = loadRaw(buffer, subscripts, mask);
   Value *value = decode(raw, buffer.type.getElementType());
-  if (op.getFill()) {
+  if (op.getFill() && mask) {
     // Where the guard is false the value is 0; where the element is missing, the fill.
     otherwise = valueOf(op.getFill());
     if (guard) {

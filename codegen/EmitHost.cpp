@@ -25,9 +25,12 @@ using tgl::ValueExpr;
 
 namespace {
 
-/// Points of the vectorised axis that one number stands for: long enough to amortise the outlined
-/// call, short enough to share among threads.
-constexpr int64_t laneBlock = 4096;
+/// Points of the vectorised axis that one number stands for: at most, long enough to amortise the outlined
+/// call; at least, so that neighbours do not share cache lines and each walks along a stretch of memory.
+constexpr int64_t mostLaneBlock = 4096, leastLaneBlock = 128;
+/// Parts of a reduction over the whole of a kernel, and their length in points. Both follow from sizes
+/// alone: results must not depend on the number of threads.
+constexpr int64_t mostParts = 256, leastPartPoints = 32768;
 /// Constant-size temporaries up to this live on the stack.
 constexpr int64_t stackBytes = 16 * 1024;
 /// Temporaries begin and end on cache lines, so that neighbours do not share one.
@@ -140,6 +143,11 @@ protected:
     Emitter::emitParallel(op);
   }
 
+  void emitReduce(tgl::ReduceOp op) override {
+    if (nested || lanes || !emitParts(op))
+      Emitter::emitReduce(op);
+  }
+
   void emitTemp(tgl::TempOp op) override {
     if (!isOutlined(op)) { // an argument of the kernel function
       if (clock)
@@ -221,17 +229,18 @@ private:
   };
 
   /// What the statement uses and does not define.
-  Captured capturesOf(tgl::ParallelOp op) {
+  Captured capturesOf(mlir::Operation *op) {
     SetVector<mlir::Value> tensors, scalars;
+    mlir::Region &body = op->getRegion(0);
     auto visit = [&](mlir::Value value) {
       mlir::Region *home = value.getParentRegion();
-      if (op.getBody().isAncestor(home))
+      if (body.isAncestor(home))
         return;
       (isa<tgl::TglTensorType>(value.getType()) ? tensors : scalars).insert(value);
     };
     for (mlir::Value operand : op->getOperands())
       visit(operand);
-    op.getBody().walk([&](mlir::Operation *inner) {
+    body.walk([&](mlir::Operation *inner) {
       for (mlir::Value operand : inner->getOperands())
         visit(operand);
     });
@@ -283,7 +292,8 @@ private:
     ContractionEmitter contraction(*this, *plan);
     ContractionShape shape = contraction.emitShape(emitThreads(), i64(4));
     auto asProduct = [&] {
-      outline(op, shape.units, contraction.emitCost(shape), [&](Value *begin, Value *end) {
+      outline(op, shape.units, contraction.emitCost(shape), {},
+              [&](Value *begin, Value *end, ArrayRef<Value *>) {
         ContractionShape inside = contraction.emitShape(emitThreads(), i64(4));
         Value *memory = emitMemory(offsetof(HostRun, panels), contraction.emitScratchBytes(inside));
         emitLoop(
@@ -340,7 +350,7 @@ private:
     bool blocked = laneIsBlocked;
 
     // The caller: numbers of points, the frame, the call.
-    Value *count = i64(1);
+    Value *count = i64(1), *laneBlock = nullptr;
     for (unsigned axis : numbering.outer)
       count = b.CreateMul(count, extent(axes, axis));
     Value *cost = emitWork(op.getBody().front(), op);
@@ -350,23 +360,103 @@ private:
       Value *length = blocked ? extent(axes, numbering.lane->axis)
                               : estimateExtent(axes, numbering.lane->axis, op);
       if (blocked) {
-        count = b.CreateMul(count,
-                            b.CreateSDiv(b.CreateAdd(length, i64(laneBlock - 1)), i64(laneBlock)));
-        length = b.CreateBinaryIntrinsic(Intrinsic::smin, length, i64(laneBlock));
+        laneBlock = emitLaneBlock(count, length);
+        count = b.CreateMul(
+            count, b.CreateUDiv(b.CreateAdd(length, b.CreateSub(laneBlock, i64(1))), laneBlock));
+        length = b.CreateBinaryIntrinsic(Intrinsic::smin, length, laneBlock);
       }
       cost =
           b.CreateAdd(b.CreateSDiv(b.CreateMul(cost, length), i64(numbering.lane->width)), i64(1));
     }
-    outline(op, count, cost, [&](Value *begin, Value *end) {
+    SmallVector<Value *> extra;
+    if (blocked)
+      extra.push_back(laneBlock);
+    outline(op, count, cost, extra, [&](Value *begin, Value *end, ArrayRef<Value *> passed) {
       allocateScratch(op);
-      emitNumbers(op, numbering, blocked, begin, end);
+      emitNumbers(op, numbering, blocked ? passed[0] : nullptr, begin, end);
     });
   }
 
+  /// Points of the lane axis for one number where there are `others` points around it.
+  Value *emitLaneBlock(Value *others, Value *length) {
+    Value *wanted = b.CreateMul(emitThreads(), i64(2));
+    Value *most = b.CreateBinaryIntrinsic(Intrinsic::smax, others, i64(1));
+    Value *pieces = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateUDiv(wanted, most), i64(1));
+    Value *block = b.CreateUDiv(length, pieces);
+    block = b.CreateAnd(b.CreateAdd(block, i64(leastLaneBlock - 1)), i64(-leastLaneBlock));
+    block = b.CreateBinaryIntrinsic(Intrinsic::smax, block, i64(leastLaneBlock));
+    return b.CreateBinaryIntrinsic(Intrinsic::smin, block, i64(mostLaneBlock));
+  }
+
+  //===--- Reductions of a whole kernel ---===//
+
+  /// A long reduction outside of parallel statements: parts of its first axis on all threads, then the
+  /// parts' results in order. False where it is short or cannot be cut.
+  bool emitParts(tgl::ReduceOp op) {
+    auto axes = cast<tgl::AxesOp>(op.getOperation());
+    if (!options.vectorBytes || options.checked || op.getAxes().empty())
+      return false;
+    bool single = op.getAxes().size() == 1;
+    Value *low = emitIndex(lowOf(axes, 0)), *high = emitIndex(highOf(axes, 0)), *inner = i64(1);
+    for (unsigned axis = 1; axis < op.getAxes().size(); ++axis)
+      inner = b.CreateMul(inner, estimateExtent(axes, axis, op));
+    Value *length = extent(axes, 0);
+    auto ceilDiv = [&](Value *value, Value *by) {
+      return b.CreateUDiv(b.CreateAdd(value, b.CreateSub(by, i64(1))), by);
+    };
+    inner = b.CreateBinaryIntrinsic(Intrinsic::smax, inner, i64(1));
+    Value *part = b.CreateBinaryIntrinsic(Intrinsic::smax, ceilDiv(i64(leastPartPoints), inner),
+                                          ceilDiv(length, i64(mostParts)));
+    if (single) // whole vectors, so that parts begin on the same lanes
+      part = b.CreateAnd(b.CreateAdd(part, i64(1023)), i64(-1024));
+    Value *count = ceilDiv(length, part);
+
+    Accumulator identity = initialAccumulator(op);
+    SmallVector<Type *> types;
+    for (Value *element : identity)
+      types.push_back(element->getType());
+    StructType *partType = StructType::get(module.getContext(), types);
+    Value *results;
+    {
+      IRBuilder<>::InsertPointGuard guard(b);
+      b.SetInsertPoint(entry, entry->getFirstInsertionPt());
+      results = b.CreateAlloca(ArrayType::get(partType, mostParts));
+    }
+    Value *cost = b.CreateMul(b.CreateMul(part, inner), emitWork(op.getBody().front(), op));
+    cost = b.CreateUDiv(cost, i64(std::max(1u, options.vectorBytes / 4)));
+    outline(op, count, cost, {results, low, high, part},
+            [&](Value *begin, Value *end, ArrayRef<Value *> passed) {
+              emitLoop(begin, end, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
+                Value *first = b.CreateAdd(passed[1], b.CreateMul(number, passed[3]));
+                Value *last = b.CreateBinaryIntrinsic(
+                    Intrinsic::smin, b.CreateAdd(first, passed[3]), passed[2]);
+                axisPart = AxisPart{op.getAxes()[0], first, last};
+                Accumulator sum = emitReduceNest(op);
+                axisPart.reset();
+                Value *slot = b.CreateInBoundsGEP(partType, passed[0], number);
+                for (auto [k, element] : enumerate(sum))
+                  b.CreateStore(element, b.CreateStructGEP(partType, slot, k));
+                return SmallVector<Value *>();
+              });
+            });
+    SmallVector<Value *> total =
+        emitLoop(i64(0), count, i64(1), identity, [&](Value *number, ArrayRef<Value *> carried) {
+          Value *slot = b.CreateInBoundsGEP(partType, results, number);
+          Accumulator one;
+          for (auto [k, type] : enumerate(types))
+            one.push_back(b.CreateLoad(type, b.CreateStructGEP(partType, slot, k)));
+          return SmallVector<Value *>(combine(op, Accumulator(carried.begin(), carried.end()), one));
+        });
+    values[op.getResult()] = total.back();
+    return true;
+  }
+
+  using OutlinedBody = function_ref<void(Value *begin, Value *end, ArrayRef<Value *> passed)>;
+
   /// Outlines what `inside` emits for units [begin, end) of the statement and calls it for all
-  /// `count`.
-  void outline(tgl::ParallelOp op, Value *count, Value *cost,
-               function_ref<void(Value *begin, Value *end)> inside) {
+  /// `count`; it sees `extra` as `passed`.
+  void outline(mlir::Operation *op, Value *count, Value *cost, ArrayRef<Value *> extra,
+               OutlinedBody inside) {
     Captured captured = capturesOf(op);
     SmallVector<Value *> slots;
     for (mlir::Value tensor : captured.tensors)
@@ -382,6 +472,7 @@ private:
     llvm::sort(symbols);
     for (StringRef symbol : symbols)
       slots.push_back(sizes[symbol]);
+    slots.append(extra.begin(), extra.end());
     SmallVector<Type *> types;
     for (Value *slot : slots)
       types.push_back(slot->getType());
@@ -400,7 +491,7 @@ private:
         FunctionType::get(b.getVoidTy(), {b.getInt64Ty(), b.getInt64Ty(), pointer, pointer}, false);
     Function *body = Function::Create(bodyType, Function::InternalLinkage,
                                       function->getName() + "." + Twine(numOutlined++), module);
-    emitBody(body, captured, symbols, frameType, inside);
+    emitBody(body, captured, symbols, extra.size(), frameType, inside);
     if (clock) { // in order, on this thread
       b.CreateCall(body, {i64(0), count, frame, hostRun});
       return;
@@ -415,7 +506,7 @@ private:
   }
 
   void emitBody(Function *body, const Captured &captured, ArrayRef<StringRef> symbols,
-                StructType *frameType, function_ref<void(Value *begin, Value *end)> inside) {
+                size_t numExtra, StructType *frameType, OutlinedBody inside) {
     IRBuilder<>::InsertPointGuard guard(b);
     auto savedValues = values;
     auto savedBuffers = buffers;
@@ -446,10 +537,13 @@ private:
       values[scalar] = load("");
     for (StringRef symbol : symbols)
       sizes[symbol] = load(symbol);
+    SmallVector<Value *> passed;
+    for (size_t k = 0; k < numExtra; ++k)
+      passed.push_back(load(""));
     for (mlir::Value tensor : captured.tensors)
       scoped.push_back(&buffers[tensor]);
     addAliasScopes(scoped);
-    inside(body->getArg(0), body->getArg(1));
+    inside(body->getArg(0), body->getArg(1), passed);
     b.CreateRetVoid();
 
     values = std::move(savedValues);
@@ -464,7 +558,7 @@ private:
     nested = false;
   }
 
-  void emitNumbers(tgl::ParallelOp op, const Numbering &numbering, bool blocked, Value *begin,
+  void emitNumbers(tgl::ParallelOp op, const Numbering &numbering, Value *laneBlock, Value *begin,
                    Value *end) {
     auto axes = cast<tgl::AxesOp>(op.getOperation());
     beginPoints();
@@ -476,10 +570,11 @@ private:
         return value;
       };
       Value *block = nullptr;
-      if (blocked) {
-        Value *blocks = b.CreateSDiv(
-            b.CreateAdd(extent(axes, numbering.lane->axis), i64(laneBlock - 1)), i64(laneBlock));
-        block = b.CreateMul(digit(blocks), i64(laneBlock));
+      if (laneBlock) {
+        Value *length = extent(axes, numbering.lane->axis);
+        Value *blocks =
+            b.CreateUDiv(b.CreateAdd(length, b.CreateSub(laneBlock, i64(1))), laneBlock);
+        block = b.CreateMul(digit(blocks), laneBlock);
       }
       for (unsigned axis : reverse(numbering.outer))
         values[op.getAxes()[axis]] =
@@ -493,7 +588,7 @@ private:
         Value *high = emitIndex(highOf(axes, numbering.lane->axis));
         if (block) {
           low = b.CreateAdd(low, block);
-          high = b.CreateBinaryIntrinsic(Intrinsic::smin, high, b.CreateAdd(low, i64(laneBlock)));
+          high = b.CreateBinaryIntrinsic(Intrinsic::smin, high, b.CreateAdd(low, laneBlock));
         }
         emitLaneRange(op, *numbering.lane, low, high);
       });
@@ -551,10 +646,10 @@ private:
   //===--- Estimates ---===//
 
   /// The extent of an axis if it can be computed before `statement`, else a guess.
-  Value *estimateExtent(tgl::AxesOp op, unsigned axis, tgl::ParallelOp statement) {
+  Value *estimateExtent(tgl::AxesOp op, unsigned axis, mlir::Operation *statement) {
     auto known = [&](const ValueExpr &expr) {
       return none_of(expr.operands(), [&](mlir::Value value) {
-        return statement.getBody().isAncestor(value.getParentRegion());
+        return statement->getRegion(0).isAncestor(value.getParentRegion());
       });
     };
     if (known(lowOf(op, axis)) && known(highOf(op, axis)))
@@ -563,7 +658,7 @@ private:
   }
 
   /// Operations of one point of a block.
-  Value *emitWork(mlir::Block &block, tgl::ParallelOp statement) {
+  Value *emitWork(mlir::Block &block, mlir::Operation *statement) {
     int64_t plain = 0;
     Value *loops = i64(0);
     for (mlir::Operation &op : block) {

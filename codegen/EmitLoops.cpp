@@ -167,6 +167,16 @@ void Emitter::emitTiles(tgl::TilesOp op) {
 ValueExpr Emitter::lowOf(tgl::AxesOp op, unsigned axis) { return getAxisRange(op, axis).lo; }
 ValueExpr Emitter::highOf(tgl::AxesOp op, unsigned axis) { return getAxisRange(op, axis).hi; }
 
+Value *Emitter::emitLow(tgl::AxesOp op, unsigned axis) {
+  return axisPart && axisPart->axis == op.getAxes()[axis] ? axisPart->low
+                                                          : emitIndex(lowOf(op, axis));
+}
+
+Value *Emitter::emitHigh(tgl::AxesOp op, unsigned axis) {
+  return axisPart && axisPart->axis == op.getAxes()[axis] ? axisPart->high
+                                                          : emitIndex(highOf(op, axis));
+}
+
 void Emitter::emitNest(tgl::AxesOp op, ArrayRef<unsigned> axes, function_ref<void()> body) {
   if (axes.empty())
     return body();
@@ -203,13 +213,19 @@ void Emitter::emitLaneParallel(tgl::ParallelOp op, const LaneChoice &choice) {
 
 void Emitter::emitLaneRange(tgl::ParallelOp op, const LaneChoice &choice, Value *low, Value *high) {
   mlir::Value axis = op.getAxes()[choice.axis];
-  Value *full = emitFullEnd(low, high, choice.width);
-  emitLoop(low, full, i64(choice.width), {}, [&](Value *iv, ArrayRef<Value *>) {
-    withLanes(axis, choice.width, iv, nullptr, [&] { emitBlock(op.getBody().front()); });
-    return SmallVector<Value *>();
-  });
-  emitIf(b.CreateICmpSLT(full, high), [&] {
-    withLanes(axis, choice.width, full, high, [&] { emitBlock(op.getBody().front()); });
+  // Vectors side by side, single ones, and one of which some lanes do not exist.
+  for (unsigned width : {choice.width * choice.vectors, choice.width}) {
+    Value *full = emitFullEnd(low, high, width);
+    emitLoop(low, full, i64(width), {}, [&](Value *iv, ArrayRef<Value *>) {
+      withLanes(axis, width, iv, nullptr, [&] { emitBlock(op.getBody().front()); });
+      return SmallVector<Value *>();
+    });
+    low = full;
+    if (choice.vectors == 1)
+      break;
+  }
+  emitIf(b.CreateICmpSLT(low, high), [&] {
+    withLanes(axis, choice.width, low, high, [&] { emitBlock(op.getBody().front()); });
   });
 }
 
@@ -223,7 +239,10 @@ Value *Emitter::emitFullEnd(Value *low, Value *high, unsigned step) {
 void Emitter::withLanes(mlir::Value axis, unsigned width, Value *base, Value *high,
                         function_ref<void()> body) {
   assert(!lanes && "one axis is vectorised at a time");
-  lanes = Lanes{axis, width, base, nullptr};
+  Value *last = b.CreateAdd(base, i64(width - 1));
+  if (high)
+    last = b.CreateBinaryIntrinsic(Intrinsic::smin, last, b.CreateSub(high, i64(1)));
+  lanes = Lanes{axis, width, base, last, nullptr};
   SmallVector<Constant *> numbers;
   for (unsigned lane = 0; lane < width; ++lane)
     numbers.push_back(b.getInt64(lane));
@@ -373,7 +392,7 @@ Emitter::Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsign
   if (order.empty())
     return innermost(accumulator);
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  Value *low = emitIndex(lowOf(axes, order.front())), *high = emitIndex(highOf(axes, order.front()));
+  Value *low = emitLow(axes, order.front()), *high = emitHigh(axes, order.front());
   SmallVector<Value *> results =
       emitLoop(low, high, i64(1), accumulator, [&](Value *iv, ArrayRef<Value *> carried) {
         values[op.getAxes()[order.front()]] = iv;
@@ -385,6 +404,35 @@ Emitter::Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsign
 }
 
 void Emitter::emitReduce(tgl::ReduceOp op) {
+  SmallVector<mlir::Operation *> free;
+  Value *interior = insideReads.empty() ? emitInterior(op, free) : nullptr;
+  if (!interior) {
+    values[op.getResult()] = emitReduceNest(op).back();
+    return;
+  }
+  Function *function = b.GetInsertBlock()->getParent();
+  BasicBlock *inside = BasicBlock::Create(module.getContext(), "inside", function);
+  BasicBlock *border = BasicBlock::Create(module.getContext(), "border", function);
+  BasicBlock *after = BasicBlock::Create(module.getContext(), "endwindow", function);
+  b.CreateCondBr(interior, inside, border);
+  b.SetInsertPoint(inside);
+  insideReads.insert_range(free);
+  Value *unchecked = emitReduceNest(op).back();
+  insideReads.clear();
+  BasicBlock *insideEnd = b.GetInsertBlock();
+  b.CreateBr(after);
+  b.SetInsertPoint(border);
+  Value *checked = emitReduceNest(op).back();
+  BasicBlock *borderEnd = b.GetInsertBlock();
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+  PHINode *result = b.CreatePHI(checked->getType(), 2);
+  result->addIncoming(unchecked, insideEnd);
+  result->addIncoming(checked, borderEnd);
+  values[op.getResult()] = result;
+}
+
+Emitter::Accumulator Emitter::emitReduceNest(tgl::ReduceOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   Accumulator accumulator = initialAccumulator(op);
   SmallVector<unsigned> order = to_vector(seq<unsigned>(0, op.getAxes().size()));
@@ -407,7 +455,7 @@ void Emitter::emitReduce(tgl::ReduceOp op) {
       return emitReducePoint(op, std::move(inner));
     });
   }
-  values[op.getResult()] = accumulator.back();
+  return accumulator;
 }
 
 /// Vectors are halved until one lane is left: a fixed, pairwise order.
@@ -438,7 +486,7 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
   mlir::Value axis = op.getAxes()[choice.axis];
   unsigned width = choice.width, unroll = choice.unroll, step = width * unroll;
   constexpr int64_t blockSteps = 64;
-  Value *low = emitIndex(lowOf(axes, choice.axis)), *high = emitIndex(highOf(axes, choice.axis));
+  Value *low = emitLow(axes, choice.axis), *high = emitHigh(axes, choice.axis);
   Value *full = emitFullEnd(low, high, step);
 
   Accumulator identity = initialAccumulator(op);

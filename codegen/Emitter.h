@@ -23,6 +23,7 @@
 
 #include "ir/Tgl.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -59,6 +60,7 @@ public:
     unsigned axis;   // of the op
     unsigned width;  // lanes
     unsigned unroll; // accumulators of a reduction
+    unsigned vectors = 1; // of a parallel axis side by side, where something is inside to share
   };
 
   /// Null after success, else why the IR cannot be lowered (our defect, not the user's).
@@ -78,6 +80,7 @@ protected:
     mlir::Value axis;
     unsigned width = 1;
     llvm::Value *base = nullptr; // axis value of lane 0
+    llvm::Value *last = nullptr; // and of the last lane that exists
     llvm::Value *mask = nullptr; // <width x i1>; null: all lanes exist
   };
 
@@ -135,6 +138,8 @@ protected:
                        llvm::Value *mask);
   llvm::Value *loadAt(const Buffer &buffer, const tgl::ValueExpr &offset, llvm::Type *raw,
                       llvm::Value *mask, llvm::function_ref<llvm::Value *(llvm::Value *)> tag);
+  llvm::Value *loadSteps(llvm::Value *first, int64_t step, llvm::Type *raw, llvm::Value *exists,
+                         llvm::function_ref<llvm::Value *(llvm::Value *)> tag);
   void storeRaw(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *raw,
                 llvm::Value *mask);
   void storeNibbles(const Buffer &buffer, llvm::Value *byte, llvm::Value *nibble, llvm::Value *raw,
@@ -210,11 +215,28 @@ protected:
   Accumulator emitSerialReduce(tgl::ReduceOp op, llvm::ArrayRef<unsigned> order,
                                Accumulator accumulator,
                                llvm::function_ref<Accumulator(Accumulator)> innermost);
+  /// All of a reduction, at the current axes around it.
+  Accumulator emitReduceNest(tgl::ReduceOp op);
   Accumulator combineLanes(tgl::ReduceOp op, Accumulator accumulator, unsigned width);
   /// Loops over `axes` in order, `body` innermost.
   void emitNest(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes, llvm::function_ref<void()> body);
+  /// Bounds of an axis: its own, or the part of it that is being emitted.
+  llvm::Value *emitLow(tgl::AxesOp op, unsigned axis);
+  llvm::Value *emitHigh(tgl::AxesOp op, unsigned axis);
+  struct AxisPart {
+    mlir::Value axis;
+    llvm::Value *low, *high;
+  };
+  std::optional<AxisPart> axisPart;
   tgl::ValueExpr lowOf(tgl::AxesOp op, unsigned axis);
   tgl::ValueExpr highOf(tgl::AxesOp op, unsigned axis);
+
+  //===--- Windows (Interior.cpp) ---===//
+
+  /// Reads with a fill of which every element exists in what is being emitted.
+  llvm::SmallPtrSet<mlir::Operation *, 4> insideReads;
+  llvm::Value *emitInside(const tgl::ValueExpr &subscript, const IndexExpr &size, tgl::AxesOp op);
+  llvm::Value *emitInterior(tgl::ReduceOp op, llvm::SmallVectorImpl<mlir::Operation *> &free);
 
   //===--- Vectors (Lanes.cpp) ---===//
 
@@ -245,7 +267,13 @@ private:
 
 public:
   enum class Stride { Uniform, Unit, Other };
-  /// How an element offset moves along an axis: `varies` tells which other operands do.
+  /// By how many elements an offset moves along an axis where that is the same at every point of it:
+  /// `varies` tells which other operands do.
+  static std::optional<int64_t> stepAlong(const tgl::ValueExpr &offset, mlir::Value axis,
+                                          llvm::function_ref<bool(mlir::Value)> varies);
+  /// Vectors apart by so much are loaded whole and shuffled.
+  static bool isShortStep(int64_t step) { return step && step >= -longestStep && step <= longestStep; }
+  static constexpr int64_t longestStep = 4;
   static Stride strideAlong(const tgl::ValueExpr &offset, mlir::Value axis,
                             llvm::function_ref<bool(mlir::Value)> varies);
   /// Bytes of a tensor, rounded up to a multiple of `alignment`.

@@ -53,7 +53,36 @@ private:
     auto value = extent.expr().evaluate([](const IndexVar &var) -> std::optional<int64_t> {
       return var.isSymbol() ? 256 : 128;
     });
-    return value && *value > 0 ? static_cast<double>(*value) : 128;
+    // A difference of sizes (`W - KW + 1`) is no short axis.
+    return value && *value >= 128 ? static_cast<double>(*value) : 128;
+  }
+
+  /// A summed axis that moves a window over a tensor (`x[p + r]`): such windows are small.
+  static bool isWindow(mlir::Value axis) {
+    auto usesOf = [&](const ValueExpr &subscript) {
+      if (!subscript.uses(axis))
+        return false;
+      return any_of(subscript.operands(), [&](mlir::Value other) {
+        if (other == axis || !subscript.uses(other) || !isa<mlir::BlockArgument>(other) ||
+            !isa_and_nonnull<tgl::ParallelOp>(other.getParentBlock()->getParentOp()))
+          return false;
+        ValueExpr next = subscript.substitute(other, ValueExpr(other) + ValueExpr(int64_t(1)));
+        return (next - subscript).asConstant().has_value();
+      });
+    };
+    return any_of(axis.getUsers(), [&](mlir::Operation *user) {
+      auto read = dyn_cast<tgl::ReadOp>(user);
+      return read && any_of(read.getSubscriptExprs(), usesOf);
+    });
+  }
+
+  static double axisTrips(tgl::AxesOp op, unsigned axis) {
+    tgl::AxisRange range = tgl::getAxisRange(op, axis);
+    double extent = trips(range.lo, range.hi);
+    if (!(range.hi - range.lo).asConstant() && isa<tgl::ReduceOp>(op.getOperation()) &&
+        isWindow(op.getAxes()[axis]))
+      return std::min(extent, 4.0);
+    return extent;
   }
 
   static double loopTrips(mlir::Operation *op) {
@@ -106,17 +135,28 @@ private:
     if (element.isInteger(4) && !subscripts.empty() && lane.varies(subscripts.back()))
       return 2.0 * lane.width;
     ValueExpr offset = Emitter::elementOffset(type, subscripts);
-    switch (Emitter::strideAlong(offset, lane.axis, [&](mlir::Value value) {
+    std::optional<int64_t> step = Emitter::stepAlong(offset, lane.axis, [&](mlir::Value value) {
       return value != lane.axis && lane.varies(value);
-    })) {
-    case Emitter::Stride::Uniform:
+    });
+    if (step == 0)
       return isWrite ? lane.width : 1; // lanes that write one element take turns
-    case Emitter::Stride::Unit:
-      return std::max(1.0, double(lane.width * element.getIntOrFloatBitWidth()) / 8 / vectorBytes);
-    case Emitter::Stride::Other:
-      return 1.2 * lane.width;
-    }
-    llvm_unreachable("every stride");
+    double vectors =
+        std::max(1.0, double(lane.width * element.getIntOrFloatBitWidth()) / 8 / vectorBytes);
+    if (step == 1)
+      return vectors;
+    if (step && !isWrite && Emitter::isShortStep(*step))
+      return 2 * vectors * std::abs(*step); // loads and shuffles
+    return 1.2 * lane.width;
+  }
+
+  static bool boundsVary(mlir::Operation *op, const Lane &lane) {
+    if (auto loop = dyn_cast<tgl::ForOp>(op))
+      return lane.varies(loop.getLowExpr()) || lane.varies(loop.getHighExpr());
+    if (auto tiles = dyn_cast<tgl::TilesOp>(op))
+      return lane.varies(tiles.getLowExpr()) || lane.varies(tiles.getHighExpr());
+    return any_of(getAxisRanges(cast<tgl::AxesOp>(op)), [&](const tgl::AxisRange &range) {
+      return lane.varies(range.lo) || lane.varies(range.hi);
+    });
   }
 
   /// Cost of the op for one vector of lanes; `never` where it cannot be emitted inside lanes.
@@ -132,14 +172,22 @@ private:
       result = accessCost(write.getTensorType(), write.getSubscriptExprs(), lane, true);
       if (write.getAdd())
         result += 4 * lane.width;
-    } else if (auto reduce = dyn_cast<tgl::ReduceOp>(op)) {
-      if (varies) // its bounds differ from lane to lane
+    } else if (isa<tgl::ReduceOp, tgl::ParallelOp, tgl::ForOp, tgl::TilesOp>(op)) {
+      if (boundsVary(op, lane)) // from lane to lane
         return never;
-      double points = 1, inside = 1;
-      for (const tgl::AxisRange &range : getAxisRanges(cast<tgl::AxesOp>(op)))
-        points *= trips(range.lo, range.hi);
+      double points = loopTrips(op), inside = 1;
+      if (auto axes = dyn_cast<tgl::AxesOp>(op)) {
+        for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
+          points *= axisTrips(axes, axis);
+      } else {
+        // What a loop carries is kept as vectors.
+        auto carried = isa<tgl::ForOp>(op) ? cast<tgl::ForOp>(op).getIterArgs()
+                                           : cast<tgl::TilesOp>(op).getIterArgs();
+        lane.varying.insert_range(carried);
+        varies = !carried.empty();
+      }
       unsigned before = lane.varying.size();
-      for (mlir::Operation &nested : reduce.getBody().front()) {
+      for (mlir::Operation &nested : op->getRegion(0).front()) {
         inside += laneCost(&nested, lane);
         varies |= any_of(nested.getOperands(), [&](mlir::Value value) { return lane.varies(value); });
       }
@@ -168,13 +216,33 @@ private:
     return true;
   }
 
+  /// Loops inside of lanes wait for each sum and touch one vector of each row of memory: several vectors
+  /// share that, as far as registers go. Windows are not worth it: their masks are vectors as well.
+  unsigned sideBySide(tgl::AxesOp op, mlir::Value axis) const {
+    unsigned operations = 0;
+    bool loops = false, plain = true;
+    op->walk([&](mlir::Operation *nested) {
+      ++operations;
+      loops |= nested != op && nested->getNumRegions();
+      if (auto read = dyn_cast<tgl::ReadOp>(nested)) {
+        ValueExpr offset = Emitter::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+        std::optional<int64_t> step = Emitter::stepAlong(offset, axis, [](mlir::Value) { return false; });
+        plain &= !read.getFill() && (step == 0 || step == 1);
+      }
+      // Elementary functions are a dozen operations and as many constants.
+      if (isa<mlir::math::MathDialect>(nested->getDialect()))
+        operations += 12;
+    });
+    return !loops || !plain || operations > 40 ? 1 : operations > 16 ? 2 : 4;
+  }
+
   double nestCost(tgl::AxesOp op) {
     bool isReduce = isa<tgl::ReduceOp>(op.getOperation());
     bool isParallel = isa<tgl::ParallelOp>(op.getOperation());
     double points = 1;
     SmallVector<double> extents;
-    for (const tgl::AxisRange &range : getAxisRanges(op)) {
-      extents.push_back(trips(range.lo, range.hi));
+    for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
+      extents.push_back(axisTrips(op, axis));
       points *= extents.back();
     }
     // Point by point, whatever is best inside.
@@ -207,7 +275,7 @@ private:
       unsigned unroll = operations <= 24 ? 4 : operations <= 64 ? 2 : 1;
       while (unroll > 1 && width * unroll > extents[axis])
         unroll /= 2;
-      choice = Emitter::LaneChoice{axis, width, unroll};
+      choice = Emitter::LaneChoice{axis, width, unroll, isParallel ? sideBySide(op, op.getAxes()[axis]) : 1};
     }
     if (choice) {
       // What was chosen further inside does not hold any more.
