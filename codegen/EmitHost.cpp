@@ -148,6 +148,31 @@ protected:
       Emitter::emitReduce(op);
   }
 
+  /// The runtime sorts; only as many elements as anyone looks at.
+  void emitSort(tgl::SortOp op) override {
+    const Buffer sorted = buffers.lookup(op.getValues()), places = buffers.lookup(op.getPositions());
+    mlir::Type element = sorted.type.getElementType();
+    if (lanes || element.isInteger(4) || !options.vectorBytes || options.checked)
+      return Emitter::emitSort(op);
+    SmallVector<ValueExpr> first = op.getSubscriptExprs();
+    first.push_back(ValueExpr(int64_t(0)));
+    Value *row = emitIndex(elementOffset(sorted.type, first));
+    Value *length = emitSize(sorted.type.getDims().back().getExpr());
+    Value *take = length;
+    if (std::optional<IndexExpr> looked = elementsRead(op))
+      take = b.CreateBinaryIntrinsic(Intrinsic::smin, take, emitSize(*looked));
+    Type *pointer = b.getPtrTy(), *wide = b.getInt64Ty(), *narrow = b.getInt32Ty();
+    Value *callee = b.CreateLoad(
+        pointer, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), hostRun, offsetof(HostRun, sort)));
+    auto *type = FunctionType::get(b.getVoidTy(),
+                                   {pointer, pointer, pointer, wide, wide, narrow, narrow}, false);
+    b.CreateCall(type, callee,
+                 {hostRun, b.CreateInBoundsGEP(storageType(element), sorted.pointer, row),
+                  b.CreateInBoundsGEP(wide, places.pointer, row), length, take,
+                  b.getInt32(static_cast<int32_t>(*dtypeOf(element))),
+                  b.getInt32(op.getDescending())});
+  }
+
   void emitTemp(tgl::TempOp op) override {
     if (!isOutlined(op)) { // an argument of the kernel function
       if (clock)
@@ -641,6 +666,35 @@ private:
     b.CreateRetVoid();
     b.SetInsertPoint(goOn);
     return space;
+  }
+
+  //===--- Sorts ---===//
+
+  /// How many elements of sorted rows are read at most, where every read of the temporaries walks along
+  /// them from the front to a size.
+  static std::optional<IndexExpr> elementsRead(tgl::SortOp op) {
+    std::optional<IndexExpr> most;
+    for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
+      if (!tensor.getDefiningOp<tgl::TempOp>())
+        return std::nullopt;
+      for (mlir::Operation *user : tensor.getUsers()) {
+        auto read = dyn_cast<tgl::ReadOp>(user);
+        if (!read) {
+          if (isa<tgl::WriteOp>(user) || user == op)
+            continue; // what is sorted
+          return std::nullopt;
+        }
+        auto axis = dyn_cast_or_null<mlir::BlockArgument>(read.getSubscriptExprs().back().asValue());
+        auto owner = axis ? dyn_cast<tgl::AxesOp>(axis.getOwner()->getParentOp()) : tgl::AxesOp();
+        if (!owner)
+          return std::nullopt;
+        ValueExpr high = tgl::getAxisRange(owner, axis.getArgNumber()).hi;
+        if (!high.operands().empty())
+          return std::nullopt;
+        most = most ? IndexExpr::max(*most, high.expr()) : high.expr();
+      }
+    }
+    return most;
   }
 
   //===--- Estimates ---===//

@@ -184,7 +184,7 @@ protected:
   virtual void emitParallel(tgl::ParallelOp op);
   virtual void emitReduce(tgl::ReduceOp op);
   virtual void emitTemp(tgl::TempOp op) = 0;
-  void emitSort(tgl::SortOp op);
+  virtual void emitSort(tgl::SortOp op);
   /// `body` for 0 <= n < count in any order, all done when it returns (device code: by all threads).
   virtual void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body);
   void emitFor(tgl::ForOp op);

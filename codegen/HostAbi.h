@@ -43,6 +43,9 @@ struct HostRun {
   /// As `scratch`, of its own: panels of a matrix product, which may stand inside what uses scratch.
   void *(*panels)(HostRun *run, int64_t bytes) = nullptr;
   int64_t clock = 1; // of checked code
+  /// Sorts a row (runtime/Sort.h): elements of the type with this number in DType, and their positions.
+  void (*sort)(HostRun *run, void *values, int64_t *positions, int64_t length, int64_t take,
+               int32_t type, int32_t descending) = nullptr;
 };
 
 /// `buffers`: the kernel's tensor arguments in order, then its global temporaries. `sizes`: values of the

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Threads.h"
+#include "runtime/Sort.h"
 
 #include <algorithm>
 #include <atomic>
@@ -185,6 +186,15 @@ static void *panels(HostRun *run, int64_t bytes) {
   return atLeast(space, run, bytes);
 }
 
+static void sort(HostRun *run, void *values, int64_t *positions, int64_t length, int64_t take,
+                 int32_t type, int32_t descending) {
+  auto memory = [](void *context, int64_t bytes) {
+    static thread_local Space space;
+    return atLeast(space, static_cast<HostRun *>(context), bytes);
+  };
+  sortRow(values, positions, length, take, static_cast<DType>(type), descending, memory, run);
+}
+
 HostRun tegula::makeHostRun(ThreadPool &pool) {
-  return HostRun{{}, parallelFor, scratch, &pool, int64_t(pool.size()), panels};
+  return HostRun{{}, parallelFor, scratch, &pool, int64_t(pool.size()), panels, /*clock=*/1, sort};
 }
