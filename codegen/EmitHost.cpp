@@ -15,6 +15,7 @@
 
 #include "codegen/Contraction.h"
 #include "codegen/HostAbi.h"
+#include "ir/DTypes.h"
 #include "ir/TglUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include <cstddef>

@@ -14,10 +14,10 @@
 #include "runtime/Sort.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 using namespace tegula;
 
