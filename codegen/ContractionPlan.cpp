@@ -82,21 +82,37 @@ private:
     });
   }
 
-  /// The axis along which results are neighbours in memory: it must be a column.
+  /// The axis along which results are neighbours in memory, or nearly so where the neighbours belong to an
+  /// axis too short for a vector: it must be a column.
   bool findLaneAxis() {
+    constexpr int64_t shortest = 8; // points of an axis that vectors along it are worth
+    int64_t nearest = Emitter::longestStep + 1;
     for (mlir::Operation &inner : op.getBody().front()) {
       auto write = dyn_cast<tgl::WriteOp>(inner);
       if (!write || write.getAdd())
         continue;
       ValueExpr offset = Emitter::elementOffset(write.getTensorType(), write.getSubscriptExprs());
-      for (mlir::BlockArgument axis : axes.getAxes())
-        if (Emitter::strideAlong(offset, axis, [](mlir::Value) { return false; }) ==
-            Emitter::Stride::Unit) {
+      for (auto [number, axis] : enumerate(axes.getAxes())) {
+        tgl::AxisRange range = tgl::getAxisRange(axes, number);
+        std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
+        std::optional<int64_t> step =
+            Emitter::stepAlong(offset, axis, [](mlir::Value) { return false; });
+        if (!step || *step < 1 || (extent && *extent < shortest && *step == 1 && hasStep(offset, *extent)))
+          continue;
+        if (*step < nearest) {
+          nearest = *step;
           laneAxis = axis;
-          return true;
         }
+      }
     }
-    return false;
+    return nearest <= Emitter::longestStep;
+  }
+
+  /// Whether an axis of the statement moves the offset by that much.
+  bool hasStep(const ValueExpr &offset, int64_t wanted) {
+    return llvm::any_of(axes.getAxes(), [&](mlir::Value axis) {
+      return Emitter::stepAlong(offset, axis, [](mlir::Value) { return false; }) == wanted;
+    });
   }
 
   bool splitFactors() {

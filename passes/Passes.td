@@ -168,6 +168,25 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
            "make a launch of every statement, without fusing">];
 }
 
+def SplitResiduesPass : Pass<"tgl-split-residues", "::tegula::tgl::KernelOp"> {
+  let summary = "splits axes where exact divisions leave most points out";
+  let description = [{
+    In a transposed convolution, `parallel (p) { sum_r x[(p - r)/2] * w[r] }` with a fill of 0, half of the
+    summed points have no whole subscript and add nothing. The pass splits p into `2*p + p_rest` and lets r
+    take the values `2*r + p_rest mod 2` alone: `parallel (p_rest, p) { sum_r x[p - r] * w[2*r + p_rest] }`.
+    With several such axes the work shrinks by the product of their divisors, and subscripts become
+    affine: the sum is a convolution for each rest. Where a size is no multiple of the divisor, accesses get
+    a guard.
+
+    *Why here*: after fusion, so that all statements of a nest are split alike; before axes are given to the
+    machine. For the CPU alone so far.
+    *Rounding*: none but that of a sum's order. A product of the fill 0 with inf or nan is left out, as in
+    PyTorch, whose transposed convolution has no such product.
+    *Stops*: at divisors that are no constants, at weights of the summed axis that share a factor with the
+    divisor, and at sums of anything but a product with the read.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Schedule
 //===----------------------------------------------------------------------===//

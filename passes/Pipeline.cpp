@@ -90,6 +90,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createBoundLoopsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
   pipeline.add(createFusePass());
+  // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that is in them.
+  if (options.machine == Machine::CPU)
+    pipeline.add(createSplitResiduesPass());
   pipeline.add(createSimplifyAccessesPass());
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
@@ -167,6 +170,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createExpandScansPass(); }, counters);
   registerCounted([] { return createDistributePass(); }, counters);
   registerCounted([] { return createFusePass(); }, counters);
+  registerCounted([] { return createSplitResiduesPass(); }, counters);
   registerCounted([] { return createBlockRowsPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);
