@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Tensor.h"
+#include "runtime/Memory.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -50,7 +51,7 @@ std::optional<Tensor> Tensor::make(DType type, ArrayRef<int64_t> shape) {
     tensor.columns = shape.back();
     tensor.paddedColumns = paddedLastDim(type, shape);
   }
-  tensor.memory.reset(static_cast<char *>(std::aligned_alloc(64, padded)));
+  tensor.memory.reset(static_cast<char *>(allocateAligned(64, padded)));
   if (!tensor.memory)
     return std::nullopt;
   return tensor;

@@ -230,6 +230,10 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
 }
 
 ExitCode run() {
+  if (target != "cpu" && target != "cuda") {
+    errs() << "tegula: --target takes cpu or cuda, not '" << target << "'\n";
+    return ExitWrongCall;
+  }
   HarnessOptions options;
   options.kernel = kernelName;
   options.reference = reference;

@@ -8,6 +8,8 @@
 #include "driver/Commands.h"
 #include "frontend/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <climits>
 
 using namespace llvm;
 
@@ -29,6 +31,34 @@ static void printIndented(StringRef text) {
   }
 }
 
+/// The code that was probably meant: by name, or by number within its group.
+static const CodeInfo *nearestCode(StringRef text) {
+  SmallVector<StringRef> names;
+  for (const CodeInfo &each : allCodes())
+    names.push_back(each.name);
+  StringRef nearest = nearestName(text, names);
+  for (const CodeInfo &each : allCodes())
+    if (!nearest.empty() && each.name == nearest)
+      return &each;
+  unsigned wanted, number;
+  StringRef digits = text.drop_while([](char c) { return isAlpha(c); });
+  if (digits.empty() || digits.getAsInteger(10, wanted))
+    return nullptr;
+  char letter = text.starts_with_insensitive("W") ? 'W' : 'E';
+  const CodeInfo *best = nullptr;
+  unsigned bestDistance = UINT_MAX;
+  for (const CodeInfo &each : allCodes()) {
+    if (each.code[0] != letter || each.code.drop_front().getAsInteger(10, number))
+      continue;
+    unsigned distance = number > wanted ? number - wanted : wanted - number;
+    if (distance < bestDistance) {
+      best = &each;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
 static ExitCode run() {
   if (wanted.empty()) {
     for (const CodeInfo &info : allCodes())
@@ -40,14 +70,15 @@ static ExitCode run() {
     return each.code.equals_insensitive(wanted) || each.name.equals_insensitive(wanted);
   });
   if (info == codes.end()) {
-    SmallVector<StringRef> names;
-    for (const CodeInfo &each : codes)
-      names.push_back(each.name);
-    StringRef nearest = nearestName(wanted, names);
     errs() << "tegula: there is no code '" << wanted << "'";
-    if (!nearest.empty())
-      errs() << "; nearest is '" << nearest << "'";
+    if (const CodeInfo *nearest = nearestCode(wanted))
+      errs() << "; nearest is " << nearest->code << " (" << nearest->name << ")";
     errs() << "; 'tegula explain' lists all codes\n";
+    // A word of a title is a way to ask, too.
+    StringRef word = wanted;
+    for (const CodeInfo &each : codes)
+      if (word.size() > 2 && each.title.contains_insensitive(word))
+        errs() << each.code << "  " << each.title << '\n';
     return ExitWrongCall;
   }
   outs() << info->code << " (" << severityName(info->severity) << ", " << info->name

@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 #include <cstring>
 
 using namespace llvm;
@@ -139,7 +140,9 @@ void show(StringRef name, const Tensor &tensor) {
       outs() << " ...";
       i = count - tail;
     }
-    if (isFloat(tensor.dtype()))
+    if (isFloat(tensor.dtype()) && std::isnan(tensor.real(i)))
+      outs() << " nan"; // without the sign that printf shows
+    else if (isFloat(tensor.dtype()))
       outs() << ' ' << format("%.6g", tensor.real(i));
     else
       outs() << ' ' << tensor.integer(i);
@@ -171,19 +174,19 @@ struct Given {
   Instance instance;
 };
 
-bool readInputs(const ast::Kernel &kernel, const Signature &signature,
-                const std::map<std::string, std::string> &files, Given &given) {
+ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
+                    const std::map<std::string, std::string> &files, Given &given) {
   for (const auto &[name, file] : files) {
     const Signature::Parameter *parameter = signature.find(name);
     if (!parameter || parameter->kind != Signature::Parameter::Tensor) {
-      wrongCall("kernel '" + kernel.name.name + "' has no input tensor '" + name + "'");
-      return false;
+      return wrongCall("kernel '" + kernel.name.name + "' has no input tensor '" + name + "'");
     }
     std::string error;
-    std::optional<NpyArray> array = readNpy(file, error);
+    bool noMemory = false;
+    std::optional<NpyArray> array = readNpy(file, error, &noMemory);
     if (!array) {
-      wrongCall(error);
-      return false;
+      errs() << "tegula: " << error << '\n';
+      return noMemory ? ExitMissingResource : ExitWrongCall;
     }
     if (parameter->isOptional)
       given.instance.options.givenOptionals.push_back(name);
@@ -201,10 +204,9 @@ bool readInputs(const ast::Kernel &kernel, const Signature &signature,
     const Signature::Parameter &parameter = *signature.find(param.name.name);
     size_t fixed = param.dims.size() - (parameter.ellipsisAt >= 0);
     if (parameter.ellipsisAt >= 0 ? shape.size() < fixed : shape.size() != fixed) {
-      wrongCall("'" + param.name.name + "' has " + Twine(fixed) + " dims" +
+      return wrongCall("'" + param.name.name + "' has " + Twine(fixed) + " dims" +
                 (parameter.ellipsisAt >= 0 ? " or more" : "") + ", the array in '" +
                 files.at(param.name.name) + "' has shape " + shapeText(shape));
-      return false;
     }
     // Bare dims bind their symbols; whether all agree is checked at the launch.
     size_t at = 0;
@@ -221,7 +223,7 @@ bool readInputs(const ast::Kernel &kernel, const Signature &signature,
       ++at;
     }
   }
-  return true;
+  return ExitSuccess;
 }
 
 ExitCode run() {
@@ -236,6 +238,8 @@ ExitCode run() {
         return wrongCall(error);
     }
 
+  if (target != "cpu" && target != "cuda")
+    return wrongCall("--target takes cpu or cuda, not '" + target + "'");
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;
@@ -253,8 +257,8 @@ ExitCode run() {
   if (!signature.sort(settings, given.instance, error, evaluateConstant))
     return wrongCall(error);
   std::map<std::string, int64_t> demanded = given.instance.sizes;
-  if (!readInputs(*kernel, signature, inFiles, given))
-    return ExitWrongCall;
+  if (ExitCode code = readInputs(*kernel, signature, inFiles, given))
+    return code;
   for (const auto &[name, value] : demanded)
     if (given.instance.sizes.at(name) != value)
       return wrongCall(name + " is " + Twine(value) + " by -d and " +

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Launch.h"
+#include "runtime/Memory.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -233,7 +234,7 @@ Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> a
   };
   std::unique_ptr<void, Free> owned;
   if (binding.workspaceBytes && !workspace) {
-    owned.reset(std::aligned_alloc(64, binding.workspaceBytes));
+    owned.reset(allocateAligned(64, binding.workspaceBytes));
     if (!owned)
       return make_error<LaunchError>(LaunchError::OutOfMemory,
                                      "no memory for temporaries of " +

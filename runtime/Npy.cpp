@@ -6,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Npy.h"
+#include "runtime/Memory.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Errc.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstring>
 
@@ -194,7 +195,17 @@ bool writeAll(raw_fd_ostream &stream, StringRef header, ArrayRef<char> data, std
 
 } // namespace
 
-std::optional<NpyArray> parseNpy(StringRef bytes, std::string &error) {
+namespace {
+/// What a file's header says.
+struct Layout {
+  NpyArray array;    // without data
+  size_t begin = 0;  // of the data
+  uint64_t size = 0; // of the data, in bytes
+};
+} // namespace
+
+/// The layout by the file's first bytes; 12 and maxHeaderBytes of them are enough.
+static std::optional<Layout> readLayout(StringRef bytes, std::string &error) {
   auto fail = [&](const Twine &why) {
     error = why.str();
     return std::nullopt;
@@ -222,36 +233,99 @@ std::optional<NpyArray> parseNpy(StringRef bytes, std::string &error) {
   Header header;
   if (!HeaderReader(bytes.substr(begin, length), error).read(header))
     return std::nullopt;
-  NpyArray array;
-  if (!elementType(header.descr, array.type, error))
+  Layout layout;
+  if (!elementType(header.descr, layout.array.type, error))
     return std::nullopt;
-  array.shape = std::move(header.shape);
+  layout.array.shape = std::move(header.shape);
+  const std::vector<int64_t> &shape = layout.array.shape;
   // Without two dims of more than one element there is only one order.
-  if (header.fortranOrder && count_if(array.shape, [](int64_t size) { return size != 1; }) > 1)
+  if (header.fortranOrder && count_if(shape, [](int64_t size) { return size != 1; }) > 1)
     return fail("the array is in Fortran order; write np.ascontiguousarray(x)");
-  std::optional<int64_t> size = arrayBytes(array.shape, array.type[1] - '0');
+  std::optional<int64_t> size = arrayBytes(shape, layout.array.type[1] - '0');
   if (!size)
-    return fail("shape " + shapeText(array.shape) + " has more than 2^63 bytes");
-  StringRef data = bytes.drop_front(begin + length);
-  if (data.size() != static_cast<uint64_t>(*size))
-    return fail("shape " + shapeText(array.shape) + " of " + array.type + " needs " + Twine(*size) +
-                " bytes; the file has " + Twine(data.size()));
-  array.data.assign(data.begin(), data.end());
-  return array;
+    return fail("shape " + shapeText(shape) + " has more than 2^63 bytes");
+  layout.begin = begin + length;
+  layout.size = *size;
+  return layout;
 }
 
-std::optional<NpyArray> readNpy(StringRef path, std::string &error) {
-  // `volatile`, so that the file is read rather than mapped: another process may shorten it.
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
-                                      /*IsVolatile=*/true);
-  if (!buffer) {
-    error = "'" + path.str() + "': " + buffer.getError().message();
+static std::string wrongSize(const Layout &layout, const Twine &found) {
+  return ("shape " + shapeText(layout.array.shape) + " of " + layout.array.type + " needs " +
+          Twine(layout.size) + " bytes; the file has " + found)
+      .str();
+}
+
+std::optional<NpyArray> parseNpy(StringRef bytes, std::string &error) {
+  std::optional<Layout> layout = readLayout(bytes, error);
+  if (!layout)
+    return std::nullopt;
+  StringRef data = bytes.drop_front(layout->begin);
+  if (data.size() != layout->size) {
+    error = wrongSize(*layout, Twine(data.size()));
     return std::nullopt;
   }
-  std::optional<NpyArray> array = parseNpy((*buffer)->getBuffer(), error);
-  if (!array)
-    error = "'" + path.str() + "': " + error;
-  return array;
+  layout->array.data.assign(data.begin(), data.end());
+  return std::move(layout->array);
+}
+
+std::optional<NpyArray> readNpy(StringRef path, std::string &error, bool *noMemory) {
+  auto fail = [&](const Twine &why) {
+    error = ("'" + path + "': " + why).str();
+    return std::nullopt;
+  };
+  Expected<sys::fs::file_t> opened = sys::fs::openNativeFileForRead(path);
+  if (!opened)
+    return fail(errorToErrorCode(opened.takeError()).message());
+  sys::fs::file_t file = *opened;
+  llvm::scope_exit close([&] { sys::fs::closeFile(file); });
+  // What no header announces is not read: a pipe or a device may never end.
+  std::string failure;
+  auto readUpTo = [&](MutableArrayRef<char> buffer) -> size_t {
+    size_t count = 0;
+    while (count != buffer.size()) {
+      Expected<size_t> got = sys::fs::readNativeFile(file, buffer.drop_front(count));
+      if (!got) {
+        failure = errorToErrorCode(got.takeError()).message();
+        break;
+      }
+      if (*got == 0)
+        break;
+      count += *got;
+    }
+    return count;
+  };
+  std::vector<char> head(magicBytes + 6 + maxHeaderBytes);
+  head.resize(readUpTo(head));
+  if (!failure.empty())
+    return fail(failure);
+  std::string why;
+  std::optional<Layout> layout = readLayout(StringRef(head.data(), head.size()), why);
+  if (!layout)
+    return fail(why);
+  sys::fs::file_status status;
+  if (!sys::fs::status(file, status) && status.type() == sys::fs::file_type::regular_file &&
+      status.getSize() - layout->begin != layout->size)
+    return fail(wrongSize(*layout, Twine(status.getSize() - layout->begin)));
+  // Twice: the array, and the tensor made of it.
+  if (layout->size > availableMemory() / 2) {
+    if (noMemory)
+      *noMemory = true;
+    return fail("there is no memory for its " + Twine(layout->size) + " bytes");
+  }
+  std::vector<char> &data = layout->array.data;
+  size_t early = head.size() - layout->begin; // data that came with the header
+  if (early > layout->size)
+    return fail(wrongSize(*layout, Twine(early) + " or more"));
+  data.resize(layout->size);
+  std::copy(head.begin() + layout->begin, head.end(), data.begin());
+  size_t count = early + readUpTo(MutableArrayRef<char>(data).drop_front(early));
+  char more;
+  bool isLonger = count == layout->size && readUpTo(MutableArrayRef<char>(&more, 1)) == 1;
+  if (!failure.empty())
+    return fail(failure);
+  if (count != layout->size || isLonger)
+    return fail(wrongSize(*layout, isLonger ? Twine("more") : Twine(count)));
+  return std::move(layout->array);
 }
 
 bool writeNpy(StringRef path, StringRef type, ArrayRef<int64_t> shape, ArrayRef<char> data,

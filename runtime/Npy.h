@@ -34,7 +34,9 @@ struct NpyArray {
 /// Nothing where `bytes` are no array of these types; `error` then says why, and where there is one,
 /// what to write in NumPy instead.
 std::optional<NpyArray> parseNpy(llvm::StringRef bytes, std::string &error);
-std::optional<NpyArray> readNpy(llvm::StringRef path, std::string &error);
+/// `noMemory` is set where the array is too large for this machine.
+std::optional<NpyArray> readNpy(llvm::StringRef path, std::string &error,
+                                bool *noMemory = nullptr);
 
 /// Writes version 1.0. A file is replaced in one step or not at all: there is never a partial one.
 /// False, with `error` set, where it could not be written.
