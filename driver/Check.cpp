@@ -32,7 +32,13 @@ static cl::opt<bool> guards("guards",
 static std::string conditionOf(const checked::Program &program, const checked::Guard &guard) {
   std::string result;
   raw_string_ostream os(result);
-  auto print = [&](const IndexExpr &expr) {
+  auto print = [&](IndexExpr expr) {
+    // Sizes that the program has no name for are shown as what they are; the last may use earlier ones.
+    for (const checked::Size &size : llvm::reverse(program.sizes))
+      if (size.isUnnamed)
+        expr = expr.substitute([&](const IndexVar &var) {
+          return var == IndexVar::symbol(size.name) ? std::optional(size.definition) : std::nullopt;
+        });
     expr.print(os, [&](raw_ostream &out, unsigned position) { out << program.vars[position].name; });
   };
   switch (guard.kind) {

@@ -65,6 +65,9 @@ std::unique_ptr<Program> Checker::run() {
   if (bindEntry(entry) && declareOutputs(entry, outputs)) {
     checkBody(kernel->body);
     finishKernel(entry, outputs);
+    suggestDims();
+    for (checked::Size &size : program->sizes)
+      size.isUnnamed = autoDefinitions.contains(size.name);
   }
   program->precision = entry.precision;
   if (hasErrors())

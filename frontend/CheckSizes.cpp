@@ -371,32 +371,27 @@ std::optional<Report> Checker::warnGuard(Code code, Span span, const llvm::Twine
   return report(code, span, message);
 }
 
+/// What a read needs of the sizes, as text; and, where enlarging one dim of a parameter gives it, that
+/// dim and what it must be at least.
 Checker::Suggestion Checker::suggest(const Outcome &outcome, const Obligation &what) {
   Suggestion result;
   if (outcome.suffices.empty() || outcome.suffices.size() > 3)
     return result;
   for (const Condition &condition : outcome.suffices)
     result.needs += (result.needs.empty() ? "" : " and ") + show(condition);
-  const ast::Param *param = what.tensor ? what.tensor->param : nullptr;
-  if (outcome.suffices.size() != 1 || !param || what.dim >= param->dims.size())
-    return result;
-  for (const ast::Dim &dim : param->dims)
-    if (dim.ellipsis)
-      return result;
   const Condition &condition = outcome.suffices[0];
-  const ast::Dim &dim = param->dims[what.dim];
-  if (condition.kind != Condition::NonNegative || dim.expr->kind != ast::Expr::Name)
+  if (outcome.suffices.size() != 1 || !what.tensor || condition.kind != Condition::NonNegative ||
+      what.dim >= what.tensor->tensor->dims.size())
     return result;
-  const std::string &name = dim.expr->name.name;
-  IndexExpr symbol = IndexExpr::symbol(name);
-  IndexExpr needed = symbol - condition.lhs;
-  if (symbol != what.tensor->tensor->dims[what.dim] || needed.uses(IndexVar::symbol(name)))
+  std::optional<IndexVar> dim = what.tensor->tensor->dims[what.dim].asVariable();
+  if (!dim || !dim->isSymbol())
     return result;
-  if (needed.asConstant())
-    return result; // only small sizes are refused
-  std::string declared = show(needed);
-  result.advice = "declare '" + param->name.name + "' with dim " + declared + " instead of " + name;
-  result.edits.push_back({dim.span, declared});
+  IndexExpr needed = IndexExpr::variable(*dim) - condition.lhs;
+  // By a constant, only small sizes are refused.
+  if (needed.uses(*dim) || needed.asConstant())
+    return result;
+  result.symbol = dim->name().str();
+  result.needed = needed;
   return result;
 }
 
@@ -496,10 +491,13 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
     return Bound::Wrong;
   }
   Suggestion suggestion = suggest(outcome, what);
-  addGuard(Guard::InBounds, index, size,
-           what.what + " leaves " + tensor + " in dim " + std::to_string(what.dim + 1), what.span,
-           &domain)
-      .advice = suggestion.advice;
+  Guard &guard = addGuard(Guard::InBounds, index, size,
+                          what.what + " leaves " + tensor + " in dim " +
+                              std::to_string(what.dim + 1),
+                          what.span, &domain);
+  if (!suggestion.symbol.empty())
+    wantedDims.push_back({suggestion.symbol, suggestion.needed,
+                          static_cast<size_t>(&guard - program->guards.data()), std::nullopt});
   // `x[N - 1]` of no elements: nothing to declare, nothing to warn of.
   bool onlySmall = outcome.suffices.size() == 1;
   for (const Condition &condition : outcome.suffices)
@@ -516,8 +514,8 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
                      : "inside where " + suggestion.needs + "; every launch checks it");
     if (!what.permuted.empty())
       record->fix(what.permuted + " stays inside", {{what.access, what.permuted}});
-    else if (!suggestion.edits.empty())
-      record->fix(suggestion.advice, suggestion.edits);
+    if (!suggestion.symbol.empty())
+      wantedDims.back().report.emplace(*record);
   }
   return path.empty() ? Bound::Guarded : Bound::OnPath;
 }
@@ -551,10 +549,10 @@ bool Checker::requireEqual(const IndexExpr &a, const IndexExpr &b, Span span,
   assume(Condition::equal(a, b));
   if (std::optional<Report> record = warnGuard(
           Code::GuardAgree, span, what + ": " + show(a) + " and " + show(b) + " may differ", true)) {
+    suggestOneDim(*record, a, b);
     explain(*record);
     record->note("every launch checks that they agree" +
                  (advice.empty() ? "" : "; to prove it, " + advice));
-    suggestOneDim(*record, a, b);
   }
   return true;
 }

@@ -163,6 +163,25 @@ void Checker::suggestAccumulation(Report &record, const LeftSide &left) {
   insert(record, "add up", {target.file, place, place}, "+");
 }
 
+/// The places of a name in a text, comments left out.
+static void forEachWord(llvm::StringRef text, llvm::StringRef word,
+                        llvm::function_ref<void(size_t)> visit) {
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  for (size_t at = 0; (at = text.find(word, at)) != llvm::StringRef::npos; ++at) {
+    bool whole = (at == 0 || !isWord(text[at - 1])) &&
+                 (at + word.size() == text.size() || !isWord(text[at + word.size()]));
+    llvm::StringRef line = text.take_front(at).rsplit('\n').second;
+    if (whole && !line.contains('#'))
+      visit(at);
+  }
+}
+
+static size_t countWord(llvm::StringRef text, llvm::StringRef word) {
+  size_t count = 0;
+  forEachWord(text, word, [&](size_t) { ++count; });
+  return count;
+}
+
 /// Two names for one size: the second becomes the first wherever it stands in the kernel.
 void Checker::suggestOneDim(Report &record, const IndexExpr &a, const IndexExpr &b) {
   auto symbolOf = [](const IndexExpr &size) -> std::string {
@@ -170,22 +189,22 @@ void Checker::suggestOneDim(Report &record, const IndexExpr &a, const IndexExpr 
     return var && var->isSymbol() ? var->name().str() : "";
   };
   std::string keep = symbolOf(a), drop = symbolOf(b);
-  Span kernel = frame->kernel->span;
-  if (keep.empty() || drop.empty() || !expansions.empty())
+  // Called kernels are checked in the sizes of the entry: the declaration is its own.
+  const Frame *entry = frame;
+  while (entry->caller)
+    entry = entry->caller;
+  Span kernel = entry->kernel->span;
+  if (keep.empty() || drop.empty() || entry->isLibrary)
     return;
-  for (const ast::SizeDef &size : frame->kernel->sizes)
+  for (const ast::SizeDef &size : entry->kernel->sizes)
     if (size.name.name == keep || size.name.name == drop)
       return; // derived from others: not one size
-  llvm::StringRef all = module.sourceManager().text(kernel.file);
-  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
   std::vector<Edit> edits;
-  for (size_t at = kernel.begin; (at = all.find(drop, at)) < kernel.end; ++at) {
-    if ((at && isWord(all[at - 1])) || isWord(all[at + drop.size()]))
-      continue;
-    uint32_t begin = static_cast<uint32_t>(at), end = begin + static_cast<uint32_t>(drop.size());
-    edits.push_back({{kernel.file, begin, end}, keep});
-  }
-  record.fix("declare " + drop + " as " + keep, std::move(edits));
+  forEachWord(text(kernel), drop, [&](size_t at) {
+    uint32_t begin = kernel.begin + static_cast<uint32_t>(at);
+    edits.push_back({{kernel.file, begin, begin + static_cast<uint32_t>(drop.size())}, keep});
+  });
+  record.fixAtCall("declare " + drop + " as " + keep, std::move(edits));
 }
 
 void Checker::suggestResult(Report &record, const ast::Expr &call, const ast::Kernel *kernel) {
@@ -252,4 +271,57 @@ void Checker::suggestState(Report record, const Entity &entity, const ast::Stmt 
   record.fix("make it a state",
              {{{file, entity.span.begin, entity.span.begin}, "state "},
               {{file, stmt.targets[0].span.end, stmt.value->span.begin}, " = " + name + " + "}});
+}
+
+/// `w: f32[C3, C]`, of which C, 2*C and 3*C are read: declare it as f32[3*C, C].
+void Checker::suggestDims() {
+  const ast::Kernel &kernel = *frame->kernel;
+  if (frame->isLibrary)
+    return;
+  for (size_t i = 0; i != wantedDims.size(); ++i) {
+    const WantedDim &one = wantedDims[i];
+    // The strongest of all that want this dim.
+    auto isEnough = [&](const WantedDim &other) {
+      return other.symbol != one.symbol || prover->proves(Condition::nonNegative(one.needed - other.needed));
+    };
+    bool isFirst = std::none_of(wantedDims.begin(), wantedDims.begin() + i, [&](const WantedDim &other) {
+      return other.symbol == one.symbol && other.needed == one.needed;
+    });
+    if (!isFirst || !llvm::all_of(wantedDims, isEnough))
+      continue;
+    bool isDerived = llvm::any_of(kernel.sizes, [&](const ast::SizeDef &size) {
+      return size.name.name == one.symbol;
+    });
+    // The parameters that show it; elsewhere its name must not stand.
+    const ast::Param *param = nullptr;
+    std::vector<Edit> edits;
+    std::string declared = show(one.needed);
+    for (const std::vector<ast::Param> *params : {&kernel.params, &kernel.outputs})
+      for (const ast::Param &each : *params)
+        for (const ast::Dim &dim : each.dims)
+          if (dim.expr && dim.expr->kind == ast::Expr::Name && dim.expr->name.name == one.symbol) {
+            param = param ? param : &each;
+            edits.push_back({dim.span, declared});
+          }
+    // Its other sizes must be bound by dims of their own.
+    bool isBound = param && !isDerived;
+    std::string all = text(kernel.span).str();
+    for (const IndexVar &var : one.needed.variables())
+      isBound &= var.isSymbol() && llvm::any_of(kernel.params, [&](const ast::Param &each) {
+        return llvm::any_of(each.dims, [&](const ast::Dim &dim) {
+          return dim.expr && dim.expr->kind == ast::Expr::Name && dim.expr->name.name == var.name();
+        });
+      });
+    if (!isBound || countWord(all, one.symbol) != edits.size())
+      continue;
+    std::string advice =
+        "declare '" + param->name.name + "' with dim " + declared + " instead of " + one.symbol;
+    for (WantedDim &other : wantedDims) {
+      if (other.symbol != one.symbol)
+        continue;
+      program->guards[other.guard].advice = advice;
+      if (other.report)
+        other.report->fixAtCall(advice, edits);
+    }
+  }
 }

@@ -217,6 +217,7 @@ struct Size {
   IndexExpr definition; // derived: in earlier sizes. Not an expression where bound
   /// A compile-time integer that was given no value: such a program can be checked, not compiled.
   bool isOpen = false;
+  bool isUnnamed = false; ///< derived, and the program has no name for it: messages show its definition
 };
 
 struct Constant { // a compile-time constant and the value it was checked at

@@ -151,6 +151,33 @@ struct Subscript {
 
 class Report;
 
+/// A diagnostic being built; inside library code and called kernels it stands at the call and
+/// carries no fixes.
+class Report {
+public:
+  Report(Diagnostics::Builder builder, bool atCall) : builder(builder), atCall(atCall) {}
+  Report &note(std::string message, Span span = {}) {
+    builder.note(std::move(message), span);
+    return *this;
+  }
+  Report &fix(std::string message, std::vector<Edit> edits,
+              Applicability applicability = Applicability::Maybe) {
+    if (!atCall)
+      builder.fix(std::move(message), std::move(edits), applicability);
+    return *this;
+  }
+
+  /// An edit in the file of the entry, not where the error was found.
+  Report &fixAtCall(std::string message, std::vector<Edit> edits) {
+    builder.fix(std::move(message), std::move(edits), Applicability::Maybe);
+    return *this;
+  }
+
+private:
+  Diagnostics::Builder builder;
+  bool atCall;
+};
+
 class Checker {
 public:
   Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics);
@@ -274,9 +301,9 @@ private:
   std::optional<Report> warnGuard(Code code, Span span, const llvm::Twine &message,
                                   bool evenInLibrary);
   struct Suggestion {
-    std::string needs;              // `M >= N + 2`
-    std::string advice;             // declare 'x' with dim N + 2 instead of M
-    std::vector<Edit> edits;
+    std::string needs;  // `M >= N + 2`
+    std::string symbol; // M; empty: no one dim
+    IndexExpr needed;   // N + 2
   };
   Suggestion suggest(const Outcome &outcome, const Obligation &what);
   /// The points of the indices that the expressions use; with what the path demands, and with the
@@ -380,6 +407,8 @@ private:
   void suggestResult(Report &record, const ast::Expr &call, const ast::Kernel *kernel);
   void suggestOver(Report &record, const ast::Expr &scan, llvm::ArrayRef<const ast::Expr *> values);
   void suggestState(Report record, const Entity &entity, const ast::Stmt &stmt);
+  /// Once all reads are known: the declarations that prove them.
+  void suggestDims();
   void suggestInout(Report &record, const TensorInfo &info);
   /// Writes `name` in front of a call without place, makes elements of a result, ...
   void insert(Report &record, llvm::StringRef message, Span span, llvm::StringRef text,
@@ -540,6 +569,14 @@ private:
   bool keepAtoms = false;                   // in a `where` size, which may get a name
   llvm::StringMap<IndexExpr> autoDefinitions;              // unnamed derived sizes
   std::set<std::string> reportedGuards;
+  /// A dim that a read needs larger than it is declared.
+  struct WantedDim {
+    std::string symbol;
+    IndexExpr needed;
+    size_t guard; // position in program->guards
+    std::optional<Report> report;
+  };
+  std::deque<WantedDim> wantedDims;
 
   /// What the passes over a parallel block found about its states.
   struct StateFact {
@@ -548,27 +585,6 @@ private:
   };
   std::map<const ast::Stmt *, StateFact> stateFacts;
   bool stateFactsChanged = false;
-};
-
-/// A diagnostic being built; inside library code and called kernels it stands at the call and
-/// carries no fixes.
-class Report {
-public:
-  Report(Diagnostics::Builder builder, bool atCall) : builder(builder), atCall(atCall) {}
-  Report &note(std::string message, Span span = {}) {
-    builder.note(std::move(message), span);
-    return *this;
-  }
-  Report &fix(std::string message, std::vector<Edit> edits,
-              Applicability applicability = Applicability::Maybe) {
-    if (!atCall)
-      builder.fix(std::move(message), std::move(edits), applicability);
-    return *this;
-  }
-
-private:
-  Diagnostics::Builder builder;
-  bool atCall;
 };
 
 /// Sets a variable for the length of a block.
