@@ -1,0 +1,75 @@
+"""What a run shows while it goes: a live table in a terminal, one line a program elsewhere."""
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+COLOURS = {"right": "green", "wrong": "red", "unjudged": "yellow", "task": "yellow"}
+
+
+class Plain:
+    def __init__(self, total: int, done: int):
+        self.total, self.done = total, done
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def begin(self, key: str) -> None:
+        pass
+
+    def end(self, record: dict) -> None:
+        self.done += 1
+        print(f"[{self.done}/{self.total}] {line(record)}", flush=True)
+
+
+class Live:
+    def __init__(self, total: int, done: int):
+        from rich.console import Group
+        from rich.live import Live as RichLive
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        self.group = Group
+        self.progress = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                                 TimeRemainingColumn())
+        self.bar = self.progress.add_task("programs", total=total, completed=done)
+        self.counts: Counter[str] = Counter()
+        self.running: list[str] = []
+        self.live = RichLive(self._render(), refresh_per_second=4)
+
+    def __enter__(self):
+        self.live.__enter__()
+        return self
+
+    def __exit__(self, *details):
+        return self.live.__exit__(*details)
+
+    def _render(self):
+        from rich.text import Text
+        counts = Text("  ".join(f"{number} {outcome}" for outcome, number in self.counts.most_common()))
+        return self.group(self.progress, counts, Text("now: " + ", ".join(self.running), style="dim"))
+
+    def begin(self, key: str) -> None:
+        self.running.append(key)
+        self.live.update(self._render())
+
+    def end(self, record: dict) -> None:
+        from rich.text import Text
+        self.running.remove(record["task"])
+        self.counts[record["outcome"]] += 1
+        self.progress.advance(self.bar)
+        if record["outcome"] != "right":
+            self.live.console.print(Text(line(record), style=COLOURS.get(record["outcome"], "magenta")))
+        self.live.update(self._render())
+
+
+def line(record: dict) -> str:
+    flags = f" [{', '.join(record['flags'])}]" if record.get("flags") else ""
+    if record["outcome"] == "right":
+        return f"{record['task']}: right{flags} ({record['seconds']:.1f} s)"
+    return f"{record['task']}: {record['outcome']} ({record['reason']}){flags}: {record['message']}"
+
+
+def make(total: int, done: int, plain: bool):
+    return Plain(total, done) if plain or not sys.stdout.isatty() else Live(total, done)

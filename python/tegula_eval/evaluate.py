@@ -1,0 +1,191 @@
+"""Judges one program on one task. Runs in a child process.
+
+`evaluate` gives a record of fixed form; its `outcome` is one of
+
+  right      every case that can be judged is right
+  wrong      a result is wrong (reason: value, not-finite, shape, dtype)
+  refused    the compiler refuses the program (reason: the first diagnostic's code)
+  binding    its parameters do not stand for the module's (reason: see binding.py)
+  call       it refuses the module's shapes or types (reason: the code), or left a tensor (reason: subscript)
+  unjudged   the module's own result says nothing (reason: random, unstable)
+  task       the task is broken
+  internal   a defect of the compiler
+  missing    a device, a driver or memory is missing
+
+to which isolation.py adds timeout, memory, crashed and failed.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Callable
+
+import torch
+
+from . import runner
+from .binding import Binding, BindingError, bind
+from .reference import Case, evaluate_reference, make_case
+from .tasks import TaskError
+from .variants import Variant, find_variants, from_json, to_json
+from .verdict import judge
+
+DISTRIBUTIONS = ("task", "normal")
+SEARCH_VERSION = 1  # of the search for variants: another one does not use what this one found
+
+
+def derived_seed(secret: str, *parts) -> int:
+    """A seed that cannot be told without the secret."""
+    digest = hashlib.blake2b(repr(parts).encode(), key=secret.encode()[:64], digest_size=7).digest()
+    return int.from_bytes(digest, "little")
+
+
+def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) -> dict:
+    """`request`: task and program as text, secret, seeds (cases of each kind), target, bytes and flops of the
+    budget, own (also at the task's own sizes), time (None or the options of timing)."""
+    torch.set_num_threads(request.get("threads", 1))
+    record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [], "timing": None}
+    try:
+        _evaluate(request, stage, record)
+    except TaskError as error:
+        record.update(outcome="task", reason="broken", message=str(error))
+    except BindingError as error:
+        record.update(outcome="binding", reason=error.reason, message=str(error))
+    except runner.Refused as error:
+        outcome = {1: "refused", 2: "call", 3: "missing", 4: "call"}.get(error.status, "internal")
+        reason = "subscript" if error.status == 4 else (error.codes or ["?"])[0]
+        record.update(outcome=outcome, reason=reason, message=str(error), diagnostics=error.records[:8])
+    return record
+
+
+def _evaluate(request: dict, stage, record: dict) -> None:
+    stage("parse")
+    program = runner.Program(request["program"], request.get("program_name", "program.tgl"))
+    stage("check")
+    program.check()
+    stage("variants")
+    variants = _variants(request)
+    kernels: dict[str, runner.Kernel] = {}
+    judged = 0
+    for variant in variants:
+        for number in range(request.get("seeds", 2)):
+            distribution = DISTRIBUTIONS[number % len(DISTRIBUTIONS)]
+            seed = derived_seed(request["secret"], variant.name, number)
+            stage(f"reference {variant.name}")
+            case = _case(variant, seed, distribution, request.get("target", "cpu"), number)
+            if case is None:
+                continue
+            for flag in case.flags:
+                if flag not in record["flags"]:
+                    record["flags"].append(flag)
+            told = {"variant": variant.name, "changed": variant.changed, "seed": seed,
+                    "distribution": distribution, "flags": case.flags}
+            record["cases"].append(told)
+            stage(f"compile {variant.name}")
+            binding = bind(program.parameters, case)
+            kernel = _kernel(program, binding, kernels, request)
+            stage(f"run {variant.name}")
+            results = _launch(kernel, binding)
+            stage(f"compare {variant.name}")
+            judged += _judge(results, case, variant, told)
+            if told["outcome"] == "wrong":
+                record.update(outcome="wrong", reason=told["reason"],
+                              message=f"{variant.name} ({variant.changed or 'own sizes'}), {distribution}: "
+                                      + told["message"])
+                return
+    if not judged:
+        record.update(outcome="unjudged", reason=record["cases"][-1].get("reason") or "random",
+                      message="the module's own result says nothing about a program's")
+    elif request.get("time"):
+        from .timing import time_program  # needs a device's events, or minutes on a CPU
+        stage("time")
+        seed = derived_seed(request["secret"], "timing")
+        record["timing"] = time_program(program, variants[-1], {**request, "seed": seed})
+
+
+def _variants(request: dict) -> list[Variant]:
+    """Found once for a task and kept in the folder `cache`, where one is given."""
+    budget = (request.get("bytes", 8 << 20), request.get("flops", 1 << 28), request.get("own", False))
+    if not request.get("cache"):
+        return find_variants(request["task"], *budget)
+    key = hashlib.sha256(repr((SEARCH_VERSION, request["task"], budget)).encode()).hexdigest()[:32]
+    path = Path(request["cache"]) / f"{key}.json"
+    try:
+        return from_json(json.loads(path.read_text()))
+    except (OSError, ValueError, KeyError):  # not there, or cut off: found again
+        pass
+    found = find_variants(request["task"], *budget)
+    part = path.with_suffix(f".{os.getpid()}")
+    try:
+        part.write_text(json.dumps(to_json(found)))
+        part.replace(path)
+    except OSError:  # a full disk costs time, not results
+        part.unlink(missing_ok=True)
+    return found
+
+
+def _case(variant: Variant, seed: int, distribution: str, target: str, number: int) -> Case | None:
+    """None where the module cannot take this distribution."""
+    try:
+        case = make_case(variant.source, seed, distribution, target)
+        evaluate_reference(case, seed, audit=number == 0)
+    except TaskError:
+        if distribution == "task":
+            raise
+        return None
+    if distribution != "task" and any(one.is_floating_point() and not bool(torch.isfinite(one).all())
+                                      for one in case.exact):
+        return None
+    return case
+
+
+def _kernel(program: runner.Program, binding: Binding, kernels: dict, request: dict) -> runner.Kernel:
+    key = repr((sorted(binding.settings.items()), binding.optionals, binding.ellipsis_rank))
+    if key not in kernels:
+        kernels[key] = program.compile(binding.settings, binding.optionals, binding.ellipsis_rank,
+                                       request.get("target", "cpu"), request.get("threads", 1))
+    return kernels[key]
+
+
+def _launch(kernel: runner.Kernel, binding: Binding) -> list[torch.Tensor]:
+    # Copies: what the program may write to is not what the module was given.
+    tensors = {name: tensor.clone() for name, tensor in binding.tensors.items()}
+    launch = kernel.prepare(tensors, binding.scalars)
+    launch()
+    launch.wait()
+    if binding.outputs:
+        return [launch.outputs[name] for name in binding.outputs]
+    return [tensors[one.name.decode()] for one in kernel.arguments if runner.ROLES[one.role] == "inout"]
+
+
+def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict) -> bool:
+    """Fills the case's record; whether it could be judged."""
+    verdicts = [judge(ours, expected, exact, variant.cost.depth)
+                for ours, expected, exact in zip(results, case.expected, case.exact)]
+    first = next((place for place, one in enumerate(verdicts) if not one.right), None)
+    shown = verdicts[first if first is not None else 0]
+    told.update(outcome="right", reason="", message="", kernelbench=all(one.kernelbench for one in verdicts),
+                error=asdict(shown.ours) if shown.ours else None,
+                pytorch=asdict(shown.reference) if shown.reference else None)
+    if first is None:
+        return "random" not in case.flags
+    if "random" in case.flags and shown.reason in ("value", "not-finite"):
+        told.update(outcome="unjudged", reason="random")
+        return False
+    if "dropout-off" in case.flags and shown.reason in ("value", "not-finite"):
+        # The program may draw as the module does, from other numbers.
+        told.update(outcome="unjudged", reason="random", message=shown.message)
+        return False
+    if shown.reason in ("value", "not-finite") and "unstable" in case.flags:
+        # Nobody's float32 is near the truth here. KernelBench's rule may still hold: then it decides.
+        if told["kernelbench"]:
+            return True
+        if "inaccurate" in case.flags:
+            told.update(outcome="unjudged", reason="unstable")
+            return False
+    which = f"result {first}: " if len(verdicts) > 1 else ""
+    told.update(outcome="wrong", reason=shown.reason, message=which + shown.message, wrong=shown.wrong,
+                wrong_share=shown.wrong_share)
+    return True

@@ -1,0 +1,145 @@
+"""Runs a function in a child process with a deadline and a memory limit.
+
+The child is forked from a process that has imported what it needs, so that it starts at once. Whatever happens to
+it is an outcome of a fixed form:
+
+  done     the function's own result
+  timeout  killed at the deadline
+  memory   it asked for more than it may have
+  crashed  it ended on a signal, or without an answer
+  failed   the function raised something that it should not have: a defect of the evaluation
+
+All but the first tell the `stage` that the child was in, as it last said.
+"""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import tempfile
+import time
+import traceback
+from typing import Callable
+
+MAX_ANSWER = 16 << 20
+MAX_OUTPUT_BYTES = 64 << 20  # what a child may write to a file, its own messages among it
+
+
+def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, deadline_s: float,
+        memory_bytes: int | None) -> dict:
+    """`function(request, stage)` in a child; `stage(name)` says where it is."""
+    read, write = os.pipe()
+    with tempfile.TemporaryFile() as output:
+        started = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            _child(function, request, memory_bytes, write, output.fileno())
+        os.close(write)
+        try:
+            data, late = _read(read, started + deadline_s)
+        finally:
+            os.close(read)
+            _kill(child)
+        _, status = os.waitpid(child, 0)
+        outcome = _outcome(data, late, status, _tail(output))
+    outcome["seconds"] = round(time.monotonic() - started, 3)
+    return outcome
+
+
+def die_with_parent() -> None:
+    """Asks the kernel to end this process with the one that started it (Linux)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _child(function, request, memory_bytes, write, output) -> None:
+    """Never returns."""
+    code = 1
+    try:
+        os.setsid()
+        die_with_parent()
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES))
+        if memory_bytes:
+            # Not the address space: CUDA reserves much more of that than it uses.
+            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+
+        def tell(message: dict) -> None:
+            text = json.dumps(message).encode() + b"\n"
+            while text:
+                text = text[os.write(write, text):]
+
+        try:
+            tell({"answer": function(request, lambda name: tell({"stage": name}))})
+        except MemoryError as error:
+            tell({"memory": str(error)})
+        except Exception as error:
+            if "can't allocate memory" in str(error) or "out of memory" in str(error).lower():
+                tell({"memory": str(error)[:500]})
+            else:
+                tell({"failed": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()[-4000:]})
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _read(read: int, end: float) -> tuple[bytes, bool]:
+    data = b""
+    while len(data) <= MAX_ANSWER:
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([read], [], [], left)[0]:
+            return data, True
+        more = os.read(read, 1 << 16)
+        if not more:
+            return data, False
+        data += more
+        if b'\n{"answer"' in b"\n" + data and data.endswith(b"\n"):
+            return data, False  # not waiting for what the child's own threads still do
+    return data, False
+
+
+def _kill(child: int) -> None:
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:
+        try:
+            os.kill(child, signal.SIGKILL)  # before it led a group of its own
+        except ProcessLookupError:
+            pass
+
+
+def _tail(output, count: int = 2000) -> str:
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - count))
+    return output.read().decode(errors="replace").strip()
+
+
+def _outcome(data: bytes, late: bool, status: int, tail: str) -> dict:
+    stage = "start"
+    for line in data.splitlines():
+        try:
+            message = json.loads(line)
+        except json.JSONDecodeError:  # cut off in the middle
+            continue
+        if "stage" in message:
+            stage = message["stage"]
+        elif "answer" in message:
+            return {"kind": "done", "answer": message["answer"], "stage": stage}
+        elif "memory" in message:
+            return {"kind": "memory", "stage": stage, "message": message["memory"][:500]}
+        elif "failed" in message:
+            return {"kind": "failed", "stage": stage, "message": message["failed"], "trace": message["trace"]}
+    if late:
+        return {"kind": "timeout", "stage": stage, "message": "not done at the deadline"}
+    how = f"signal {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) \
+        else f"exit code {os.WEXITSTATUS(status)}"
+    if "allocate memory" in tail or "bad_alloc" in tail or "out of memory" in tail.lower():
+        return {"kind": "memory", "stage": stage, "message": tail[-500:]}
+    return {"kind": "crashed", "stage": stage, "message": f"{how}; {tail[-1500:]}"}

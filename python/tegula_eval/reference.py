@@ -1,0 +1,212 @@
+"""What the module itself gives: in its own precision, and exactly.
+
+The exact result is the module in float64 on the same inputs and parameters. Where it cannot be trusted the case
+carries a flag:
+
+  random        forward draws random numbers: two runs on the same inputs differ
+  dropout-off   it was random, and is not once its dropout modules are switched off: judged so
+  unstable      the module's own float32 result is far from the float64 one (cancellation, a branch)
+  constant      the result does not depend on the inputs' values: it is the same for other inputs
+  zero          a result of zeros passes KernelBench's rule
+  inaccurate    the module's own float32 result fails KernelBench's rule against float64
+"""
+from __future__ import annotations
+
+import copy
+import inspect
+from dataclasses import dataclass, field
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+from .tasks import TaskError
+from .variants import Built, build
+from .verdict import ErrorMeasure, kernelbench_rule, measure_error
+
+
+@dataclass
+class Case:
+    """One task at one size on one set of inputs."""
+    built: Built
+    inputs: list                       # forward's positional inputs
+    state: dict[str, torch.Tensor]     # before forward ran
+    expected: list[torch.Tensor] = field(default_factory=list)  # in the module's precision
+    exact: list[torch.Tensor] = field(default_factory=list)     # in float64
+    flags: list[str] = field(default_factory=list)
+
+    def constants(self) -> dict[str, object]:
+        """The constructor's arguments by name, defaults among them."""
+        parameters = inspect.signature(type(self.built.model).__init__)
+        try:
+            if isinstance(self.built.init, dict):
+                bound = parameters.bind(self.built.model, **self.built.init)
+            else:
+                bound = parameters.bind(self.built.model, *self.built.init)
+        except TypeError as error:
+            raise TaskError(f"the constructor's arguments: {error}") from error
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        values.pop(next(iter(parameters.parameters)))
+        for name, kind in parameters.parameters.items():
+            if kind.kind is inspect.Parameter.VAR_KEYWORD:
+                values.update(values.pop(name))
+            elif kind.kind is inspect.Parameter.VAR_POSITIONAL:
+                values.pop(name)
+        return values
+
+    def input_names(self) -> list[str]:
+        names = list(inspect.signature(self.built.model.forward).parameters)
+        return names[:len(self.inputs)] + [f"input{place}" for place in range(len(names), len(self.inputs))]
+
+
+def results(value) -> list[torch.Tensor]:
+    """What forward returned as a flat list; numbers become tensors, None is left out."""
+    flat, _ = tree_flatten(value)
+    return [one if isinstance(one, torch.Tensor) else torch.tensor(one) for one in flat if one is not None]
+
+
+def _run(model, state, inputs, seed: int) -> list[torch.Tensor]:
+    model.load_state_dict(state)
+    torch.manual_seed(seed)
+    fresh = [one.clone() if isinstance(one, torch.Tensor) else one for one in inputs]
+    with torch.no_grad():
+        return [one.detach().clone() for one in results(model(*fresh))]
+
+
+def _wide(value):
+    """Normal numbers in place of others. What an input is known to be stays so: whole numbers (labels, signs),
+    zeros (a triangle), symmetry, and rows that add up to one."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel() \
+            or torch.equal(value, value.round()):
+        return value
+    if value.dim() and value.shape[-1] > 1 and bool(((value.sum(-1) - 1).abs() < 1e-4).all()):
+        return value
+    wide = torch.randn_like(value) * (value != 0)
+    if value.dim() >= 2 and value.shape[-1] == value.shape[-2] and torch.equal(value, value.mT):
+        wide = wide.tril() + wide.tril(-1).mT
+    return wide
+
+
+def _jitter(model: torch.nn.Module) -> None:
+    """Parameters that start out all the same (a norm's ones and zeros) would hide a program that leaves them
+    out."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.is_floating_point() and parameter.numel() \
+                    and bool((parameter == parameter.flatten()[0]).all()):
+                parameter.add_(0.25 * torch.rand_like(parameter))
+
+
+def make_case(source: str, seed: int, distribution: str = "task", device: str = "cpu") -> Case:
+    """Builds the task with inputs and parameters drawn from `seed`.
+
+    `distribution`: "task", as the task draws them; "normal", inputs that are not whole numbers from N(0, 1), and
+    parameters that are all the same moved apart. Raises TaskError.
+    """
+    torch.manual_seed(seed)
+    built = build(source)
+    if distribution == "normal":
+        built.inputs = tree_map(_wide, built.inputs)
+        _jitter(built.model)
+    model = built.model.to(device)
+    inputs = tree_map(lambda one: one.to(device) if isinstance(one, torch.Tensor) else one, built.inputs)
+    state = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    return Case(built, inputs, state)
+
+
+def evaluate_reference(case: Case, seed: int, audit: bool = True) -> None:
+    """Fills `expected`, `exact` and `flags`. Raises TaskError where the module does not run."""
+    model = case.built.model
+    try:
+        case.expected = _run(model, case.state, case.inputs, seed)
+        again = _run(model, case.state, case.inputs, seed + 1)
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        if "allocate" in str(error):
+            raise MemoryError(str(error)) from error
+        raise TaskError(f"forward does not run: {type(error).__name__}: {error}") from error
+    if not case.expected:
+        raise TaskError("forward returns no tensor")
+    if not _same(case.expected, again):
+        dropouts = [one for one in model.modules()
+                    if isinstance(one, torch.nn.modules.dropout._DropoutNd) and one.p > 0]
+        for one in dropouts:
+            one.eval()
+        case.expected = _run(model, case.state, case.inputs, seed)
+        again = _run(model, case.state, case.inputs, seed + 1)
+        case.flags.append("dropout-off" if _same(case.expected, again) else "random")
+    case.exact = _exact(case, seed)
+    for ours, exact in zip(case.expected, case.exact):
+        if not ours.is_floating_point():
+            continue
+        if not kernelbench_rule(ours, exact.to(ours.dtype)):
+            _flag(case, "inaccurate")
+        if measure_error(ours, exact).norm > 1e-2 or measure_error(ours, exact).worst > 0.1:
+            _flag(case, "unstable")
+    if audit:
+        _audit(case, seed)
+
+
+def _flag(case: Case, flag: str) -> None:
+    if flag not in case.flags:
+        case.flags.append(flag)
+
+
+def _same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    """Equal but for the order of additions, which threads may change."""
+    if len(one) != len(other):
+        return False
+    for a, b in zip(one, other):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        if a.is_floating_point():
+            if not torch.equal(a, b) and measure_error(a, b.double()) != ErrorMeasure(0, 0, -1) \
+                    and not measure_error(a, b.double()).norm < 1e-5:
+                return False
+        elif not torch.equal(a, b):
+            return False
+    return True
+
+
+def _exact(case: Case, seed: int) -> list[torch.Tensor]:
+    def up(one):
+        return one.double() if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+
+    old = torch.get_default_dtype()
+    try:
+        model = copy.deepcopy(case.built.model).double()
+        torch.set_default_dtype(torch.float64)  # for what forward itself makes
+        return _run(model, {name: up(value) for name, value in case.state.items()},
+                    tree_map(up, case.inputs), seed)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TaskError(f"forward does not run in float64: {type(error).__name__}: {error}") from error
+    finally:
+        torch.set_default_dtype(old)
+
+
+def _audit(case: Case, seed: int) -> None:
+    """Answers that would pass without doing the work."""
+    floats = [one for one in case.expected if one.is_floating_point()]
+    if floats and len(floats) == len(case.expected) and \
+            all(kernelbench_rule(torch.zeros_like(one), one) for one in floats):
+        _flag(case, "zero")
+    generator = torch.Generator(device="cpu").manual_seed(seed ^ 0x5DEECE66D)  # not what the inputs were drawn from
+
+    def other(one):
+        if isinstance(one, torch.Tensor) and one.is_floating_point():
+            return torch.rand(one.shape, generator=generator, dtype=torch.float32).to(one)
+        return one
+
+    if "random" not in case.flags and any(isinstance(one, torch.Tensor) and one.is_floating_point()
+                                          for one in case.inputs):
+        try:
+            moved = _run(case.built.model, case.state, tree_map(other, case.inputs), seed)
+        except Exception:  # other numbers may be outside what the module takes: then nothing is learnt
+            return
+        if len(moved) == len(case.expected) and all(
+                a.shape == b.shape and (kernelbench_rule(a, b) if b.is_floating_point() else torch.equal(a, b))
+                for a, b in zip(moved, case.expected)):
+            _flag(case, "constant")

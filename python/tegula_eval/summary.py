@@ -1,0 +1,61 @@
+"""Counts of outcomes, and fast_p where times were taken."""
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+THRESHOLDS = (0, 0.5, 0.8, 1, 1.5, 2)
+GOOD = "right"
+
+
+def summarize(records: list[dict]) -> dict:
+    levels: dict[str, list[dict]] = {}
+    for record in records:
+        levels.setdefault(f"level{record['level']}" if record["level"] else "tasks", []).append(record)
+    return {"levels": {name: _count(ones) for name, ones in sorted(levels.items())}, "all": _count(records),
+            "reasons": dict(Counter(f"{one['outcome']}: {one['reason']}" for one in records
+                                    if one["outcome"] != GOOD).most_common()),
+            "flags": dict(Counter(flag for one in records for flag in one.get("flags", [])).most_common())}
+
+
+def _count(records: list[dict]) -> dict:
+    outcomes = Counter(one["outcome"] for one in records)
+    result = {"total": len(records), "right": outcomes[GOOD], "outcomes": dict(outcomes)}
+    for against in ("eager", "compile"):
+        ratios = [speedup(one, against) for one in records]
+        if any(ratio is not None for ratio in ratios):
+            result[against] = {
+                "fast_p": {str(p): sum(ratio is not None and ratio > p for ratio in ratios) / len(records)
+                           for p in THRESHOLDS},
+                # A failure counts as a speedup of 1/100: leaving it out would reward failing where it is slow.
+                "geometric_mean": math.exp(sum(math.log(ratio or 0.01) for ratio in ratios) / len(records))}
+    return result
+
+
+def speedup(record: dict, against: str) -> float | None:
+    """Time of the module over the program's; None for what is not right or was not timed."""
+    timing = record.get("timing") or {}
+    if record["outcome"] != GOOD or f"{against}_s" not in timing:
+        return None
+    return timing[f"{against}_ratio"]
+
+
+def as_text(summary: dict) -> str:
+    lines = []
+    for name, count in [*summary["levels"].items(), ("all", summary["all"])]:
+        share = 100 * count["right"] / max(count["total"], 1)
+        rest = ", ".join(f"{number} {outcome}" for outcome, number in sorted(count["outcomes"].items())
+                         if outcome != GOOD)
+        lines.append(f"{name:8} {count['right']:4} of {count['total']:4} right ({share:.1f} %)"
+                     + (f"; {rest}" if rest else ""))
+        for against in ("eager", "compile"):
+            if against in count:
+                told = ", ".join(f"{p}: {100 * value:.0f} %" for p, value in count[against]["fast_p"].items())
+                lines.append(f"         fast_p against {against}: {told}; geometric mean "
+                             f"{count[against]['geometric_mean']:.2f}")
+    if summary["reasons"]:
+        lines.append("not right, by reason:")
+        lines += [f"  {number:4}  {reason}" for reason, number in summary["reasons"].items()]
+    if summary["flags"]:
+        lines.append("flags: " + ", ".join(f"{flag} {number}" for flag, number in summary["flags"].items()))
+    return "\n".join(lines)

@@ -1,0 +1,87 @@
+"""Tasks: Python files that define a module and its inputs.
+
+A task is a file with `class Model(torch.nn.Module)`, `get_inputs()` and `get_init_inputs()` (a list, or a
+dict of keyword arguments). KernelBench's repository holds them in `KernelBench/level<N>/`; a folder of one's
+own may hold them directly (level 0) or in such `level<N>` folders.
+"""
+from __future__ import annotations
+
+import fnmatch
+import re
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class TaskError(Exception):
+    """The task itself is broken: its file, its module or its inputs."""
+
+
+@dataclass(frozen=True)
+class Task:
+    level: int
+    name: str  # file name without `.py`
+    path: Path
+
+    @property
+    def key(self) -> str:
+        return f"level{self.level}/{self.name}" if self.level else self.name
+
+    def source(self) -> str:
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise TaskError(f"cannot read {self.path}: {error}") from error
+
+
+def _order(name: str) -> tuple[int, str]:
+    number = re.match(r"\d+", name)
+    return (int(number.group()) if number else 1 << 30, name)
+
+
+def find_tasks(root: Path, levels: list[int] | None = None, patterns: list[str] | None = None) -> list[Task]:
+    """Tasks under `root`, by level and number.
+
+    `patterns` are globs over a task's name or key, or its number (`17`, `2/17`). Raises TaskError where the
+    folder holds no task at all; an empty list means that none was chosen.
+    """
+    folder = root / "KernelBench" if (root / "KernelBench").is_dir() else root
+    if not folder.is_dir():
+        raise TaskError(f"{root} is no folder")
+    places = [(int(child.name[5:]), child) for child in folder.iterdir()
+              if child.is_dir() and re.fullmatch(r"level\d+", child.name)]
+    if not places:
+        places = [(0, folder)]
+    found = [Task(level, path.stem, path) for level, place in sorted(places)
+             for path in sorted(place.glob("*.py"), key=lambda path: _order(path.stem))
+             if not path.name.startswith("_")]
+    if not found:
+        raise TaskError(f"{root} holds no tasks: expected level<N>/*.py or *.py")
+    return [task for task in found
+            if (levels is None or task.level in levels)
+            and (not patterns or any(matches(task, pattern) for pattern in patterns))]
+
+
+def matches(task: Task, pattern: str) -> bool:
+    numbered = re.fullmatch(r"(?:(?:level)?(\d+)/)?(\d+)", pattern)
+    if numbered:
+        level, number = numbered.groups()
+        return (level is None or int(level) == task.level) and \
+            re.match(r"\d+(?=_|$)", task.name) is not None and \
+            int(re.match(r"\d+", task.name).group()) == int(number)
+    return fnmatch.fnmatchcase(task.name, pattern) or fnmatch.fnmatchcase(task.key, pattern)
+
+
+def load(source: str, name: str = "task") -> types.ModuleType:
+    """Executes a task's text. Raises TaskError, never the task's own exceptions."""
+    module = types.ModuleType(name)
+    try:
+        exec(compile(source, f"{name}.py", "exec"), module.__dict__)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TaskError(f"the file does not run: {type(error).__name__}: {error}") from error
+    for needed in ("Model", "get_inputs", "get_init_inputs"):
+        if not callable(getattr(module, needed, None)):
+            raise TaskError(f"the file defines no {needed}")
+    return module

@@ -1,0 +1,87 @@
+"""Times a program against its module, in turns.
+
+Every turn draws new inputs, runs PyTorch and the program on them one after the other, and checks what the program
+wrote while it was being timed. On CUDA an event stands before and after each call, with the L2 cache overwritten
+before it; on the CPU the clock does. Speedups are medians of the turns' own ratios, so that a machine that
+changes speed during the run harms neither side.
+"""
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Callable
+
+import torch
+
+from . import runner
+from .binding import bind
+from .reference import make_case, results
+from .variants import Variant
+from .verdict import kernelbench_rule
+
+FLUSH_BYTES = 256 << 20
+
+
+class Clock:
+    def __init__(self, target: str):
+        self.cuda = target == "cuda"
+        if self.cuda:
+            self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+            self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def __call__(self, function: Callable) -> tuple[float, object]:
+        """Seconds, and what it returned."""
+        if not self.cuda:
+            start = time.perf_counter()
+            result = function()
+            return time.perf_counter() - start, result
+        self.flush.zero_()
+        torch.cuda.synchronize()
+        self.begin.record()
+        result = function()
+        self.end.record()
+        torch.cuda.synchronize()  # of the whole device: work on another stream counts
+        return self.begin.elapsed_time(self.end) * 1e-3, result
+
+
+def time_program(program: runner.Program, variant: Variant, request: dict) -> dict:
+    """Medians in seconds of the program, of eager mode and, where asked for, of torch.compile."""
+    target, turns = request.get("target", "cpu"), request["time"].get("turns", 20)
+    clock, kernel = Clock(target), None
+    times: dict[str, list[float]] = {"program": [], "eager": []}
+    if request["time"].get("compile"):
+        times["compile"] = []
+    # Parameters once, inputs anew for each turn.
+    base = make_case(variant.source, request["seed"], "task", target)
+    model = base.built.model
+    fast = torch.compile(model) if "compile" in times else None
+    for turn in range(-3, turns):
+        torch.manual_seed(request["seed"] + 1000 + turn)
+        base.inputs = [one.to(target) if isinstance(one, torch.Tensor) else one
+                       for one in base.built.module.get_inputs()]
+        base.state = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        binding = bind(program.parameters, base)
+        if kernel is None:
+            kernel = program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, target,
+                                     request.get("threads", 1))
+        launch = kernel.prepare({name: one.clone() for name, one in binding.tensors.items()}, binding.scalars)
+        one_turn = {"program": clock(launch)[0]}
+        launch.wait()
+        with torch.no_grad():
+            one_turn["eager"], expected = clock(lambda: model(*base.inputs))
+            if fast is not None:
+                one_turn["compile"] = clock(lambda: fast(*base.inputs))[0]
+        written = [launch.outputs[name] for name in binding.outputs]
+        if not all(kernelbench_rule(a, b) for a, b in zip(written, results(expected))):
+            return {"failed": f"turn {turn}: the timed call's result is not the module's"}
+        if turn >= 0:
+            for name, value in one_turn.items():
+                times[name].append(value)
+    told = {f"{name}_s": statistics.median(values) for name, values in times.items()}
+    for name in times:
+        if name != "program":
+            told[f"{name}_ratio"] = statistics.median(
+                theirs / ours for theirs, ours in zip(times[name], times["program"]))
+    told.update(turns=turns, variant=variant.name, tf32_convolutions=torch.backends.cudnn.allow_tf32,
+                tf32_products=torch.backends.cuda.matmul.allow_tf32)
+    return told

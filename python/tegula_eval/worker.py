@@ -1,0 +1,29 @@
+"""A process that has torch imported and judges programs, each in a child of its own.
+
+Reads requests as JSON lines, {"request": ..., "deadline_s": ..., "memory_bytes": ...}, and answers each with a
+line. Nothing of a task or program runs in this process.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what anything prints must not mix with the answers
+    from . import isolation
+    isolation.die_with_parent()
+    from .evaluate import evaluate
+    answers.write('{"ready": true}\n')
+    answers.flush()
+    for line in sys.stdin:
+        message = json.loads(line)
+        outcome = isolation.run(evaluate, message["request"], message["deadline_s"], message["memory_bytes"])
+        answers.write(json.dumps(outcome) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Programs judged on tasks, in this process, with the compiler of the build."""
+import pytest
+from conftest import RIGHT, SCALE, module
+
+from tegula_eval import runner
+from tegula_eval.evaluate import derived_seed, evaluate
+
+try:
+    runner.library_path()
+except FileNotFoundError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+
+NEGATE = "kernel negate(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = -x[i, j] }"
+
+
+def judged(task, program, **options):
+    return evaluate({"task": task, "program": program, "secret": "s", "seeds": 2, "bytes": 1 << 16,
+                     "flops": 1 << 20, **options})
+
+
+def test_right():
+    record = judged(SCALE, RIGHT)
+    assert (record["outcome"], record["flags"]) == ("right", [])
+    assert [(one["variant"], one["distribution"]) for one in record["cases"]] == \
+        [("ragged", "task"), ("ragged", "normal"), ("small", "task"), ("small", "normal")]
+    assert all(one["kernelbench"] for one in record["cases"])
+    assert len({one["seed"] for one in record["cases"]}) == 4
+
+
+@pytest.mark.parametrize("old, new, reason", [
+    ("relu(", "(", "value"),
+    ("factor*relu", "0.2501*relu", "value"),
+    ("+ fc_bias[j]", "+ fc_bias[0]*0 + fc_bias[j]*1.00001", "value"),
+    ("y[i, j] = factor", "y[i, j] = (0.0/0.0)*factor", "not-finite"),
+    ("(y: f32[M, N])", "(y: f32[M, 1 + N - 1])", None),
+])
+def test_slightly_wrong(old, new, reason):
+    record = judged(SCALE, RIGHT.replace(old, new))
+    assert (record["outcome"], record["reason"]) == (("wrong", reason) if reason else ("right", ""))
+    if reason == "value":
+        first = record["cases"][-1]["wrong"][0]
+        assert first["expected"] != first["got"] and len(first["index"]) == 2
+
+
+def test_wrong_only_where_inputs_are_negative():
+    record = judged(module("return torch.relu(x)", "torch.rand(rows, 9)"), NEGATE.replace("-x", "x"))
+    assert record["outcome"] == "wrong" and record["cases"][-1]["distribution"] == "normal"
+    assert record["cases"][0]["outcome"] == "right"
+
+
+def test_wrong_shape_and_type():
+    assert judged(module("return -x"), NEGATE.replace("(y: f32[N, M]) { y[i, j]", "(y: f32[M, N]) { y[j, i]"),
+                  )["reason"] == "shape"
+    record = judged(module("return (x > 0.5).long()"), NEGATE)
+    assert (record["outcome"], record["reason"]) == ("wrong", "dtype")
+
+
+def test_refused_with_the_diagnostics():
+    record = judged(SCALE, RIGHT.replace("relu(", "rellu("))
+    assert record["outcome"] == "refused" and record["reason"].startswith("T")
+    assert any("rellu" in one["message"] for one in record["diagnostics"])
+    assert judged(SCALE, "no program")["outcome"] == "refused"
+    assert judged(SCALE, "")["outcome"] == "refused"
+
+
+def test_binding_and_call():
+    assert judged(SCALE, RIGHT.replace("fc_bias", "bias"))["outcome"] == "binding"
+    record = judged(SCALE, RIGHT.replace("x: f32[M, K]", "x: f32[M, 3]"))
+    assert record["outcome"] == "call", record
+    record = judged(module("return x.double()"), NEGATE.replace("x: f32", "x: f16"))
+    assert record["outcome"] == "call", record
+
+
+def test_subscript_outside():
+    text = module("return x[idx[0]]", "torch.rand(rows, 4), torch.tensor([3, 1])").replace("self, x", "self, x, idx")
+    gather = "kernel take(x: f32[N, M], idx: i64[K]) -> (y: f32[M]) { y[j] = x[idx[0] + 100000, j] }"
+    record = judged(text, gather)
+    assert (record["outcome"], record["reason"]) == ("call", "subscript")
+    assert judged(text, gather.replace(" + 100000", ""))["outcome"] == "right"
+
+
+def test_updated_in_place_when_there_is_no_output():
+    assert judged(module("return x + 1"), "kernel bump(x: inout f32[N, M]) { x[i, j] = x[i, j] + 1 }",
+                  )["outcome"] in ("right", "refused")
+
+
+def test_tasks_that_say_nothing():
+    random = judged(module("return x + torch.rand_like(x)"), NEGATE)
+    assert (random["outcome"], random["reason"]) == ("unjudged", "random")
+    broken = judged("this is no Python", NEGATE)
+    assert (broken["outcome"], broken["reason"]) == ("task", "broken")
+    raises = judged(module("raise ValueError('no')"), NEGATE)
+    assert raises["outcome"] == "task"
+
+
+def test_seeds_depend_on_the_secret():
+    assert derived_seed("a", "small", 0) != derived_seed("b", "small", 0) != derived_seed("b", "small", 1)
+    assert derived_seed("a", "small", 0) == derived_seed("a", "small", 0) < 1 << 56
+
+
+def test_variants_are_kept(tmp_path):
+    judged(SCALE, RIGHT, cache=str(tmp_path))
+    kept, = tmp_path.glob("*.json")
+    kept.write_text("[")  # cut off
+    assert judged(SCALE, RIGHT, cache=str(tmp_path))["outcome"] == "right"
+    assert kept.read_text() != "["
+
+
+def test_times_beside_eager():
+    record = judged(SCALE, RIGHT, time={"turns": 3})
+    timing = record["timing"]
+    assert timing["eager_s"] > 0 and timing["program_s"] > 0 and timing["turns"] == 3
+    assert timing["eager_ratio"] > 0

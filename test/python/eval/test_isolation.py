@@ -1,0 +1,95 @@
+import os
+import signal
+import time
+
+from tegula_eval.isolation import run
+
+
+def give(request, stage):
+    stage("work")
+    return {"got": request["value"]}
+
+
+def test_answer():
+    outcome = run(give, {"value": 3}, 10, None)
+    assert outcome["kind"] == "done" and outcome["answer"] == {"got": 3}
+
+
+def test_large_answer():
+    assert len(run(lambda r, s: {"text": "x" * 3_000_000}, {}, 20, None)["answer"]["text"]) == 3_000_000
+
+
+def test_deadline():
+    def sleeps(request, stage):
+        stage("sleep")
+        time.sleep(60)
+    started = time.monotonic()
+    outcome = run(sleeps, {}, 0.3, None)
+    assert (outcome["kind"], outcome["stage"]) == ("timeout", "sleep") and time.monotonic() - started < 10
+
+
+def test_children_of_the_child_end_too(tmp_path):
+    def forks(request, stage):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+        (tmp_path / "pid").write_text(str(child))
+        return {}
+    assert run(forks, {}, 10, None)["kind"] == "done"
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(100):
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                if stat.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return
+        except FileNotFoundError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the grandchild still runs")
+
+
+def test_memory():
+    def takes(request, stage):
+        stage("take")
+        return {"size": len(bytearray(4 << 30))}
+    outcome = run(takes, {}, 30, 1 << 30)
+    assert (outcome["kind"], outcome["stage"]) == ("memory", "take")
+
+
+def test_memory_of_torch():
+    import torch
+
+    def takes(request, stage):
+        return {"size": torch.ones(1 << 30).numel()}
+    assert run(takes, {}, 30, 1 << 30)["kind"] == "memory"
+
+
+def test_crash():
+    def crashes(request, stage):
+        stage("crash")
+        os.write(2, b"the last words")
+        os.kill(os.getpid(), signal.SIGSEGV)
+    outcome = run(crashes, {}, 10, None)
+    assert (outcome["kind"], outcome["stage"]) == ("crashed", "crash")
+    assert "SIGSEGV" in outcome["message"] and "the last words" in outcome["message"]
+
+
+def test_exit_without_an_answer():
+    outcome = run(lambda r, s: os._exit(0), {}, 10, None)
+    assert outcome["kind"] == "crashed" and "exit code 0" in outcome["message"]
+
+
+def test_exception():
+    def fails(request, stage):
+        raise KeyError("no such thing")
+    outcome = run(fails, {}, 10, None)
+    assert outcome["kind"] == "failed" and "no such thing" in outcome["message"] and "fails" in outcome["trace"]
+
+
+def test_what_a_task_prints_is_not_an_answer(capfd):
+    def prints(request, stage):
+        print('{"answer": {"outcome": "right"}}', flush=True)
+        return {"outcome": "wrong"}
+    assert run(prints, {}, 10, None)["answer"] == {"outcome": "wrong"}
+    assert capfd.readouterr().out == ""

@@ -1,0 +1,51 @@
+import torch
+from conftest import SCALE, module
+
+from tegula_eval.reference import evaluate_reference, make_case
+
+
+def flags(text, seed=5, distribution="task"):
+    case = make_case(text, seed, distribution)
+    evaluate_reference(case, seed)
+    return case.flags
+
+
+def test_honest_module_has_no_flag():
+    assert flags(module("return torch.sin(x) + x.sum(1, keepdim=True)")) == []
+
+
+def test_flags():
+    assert "random" in flags(module("return x + torch.rand_like(x)"))
+    assert "dropout-off" in flags(module("return torch.nn.Dropout(0.5)(x)").replace(
+        "def forward", "def __init__(self):\n        super().__init__()\n        self.drop = torch.nn.Dropout(0.5)"
+        "\n\n    def forward").replace("torch.nn.Dropout(0.5)(x)", "self.drop(x)"))
+    assert "constant" in flags(module("return torch.clamp(x, 2, 3)"))
+    assert "zero" in flags(module("return 1e-6*x"))
+    assert "unstable" in flags(module("y = x + 1e6\n        return (y - y.mean()).mean(1)"))
+
+
+def test_seed_decides_everything():
+    one, other, third = (make_case(SCALE.replace("1024", "2").replace("512", "8"), seed) for seed in (1, 1, 2))
+    assert torch.equal(one.inputs[0], other.inputs[0]) and torch.equal(one.state["fc.bias"], other.state["fc.bias"])
+    assert not torch.equal(one.inputs[0], third.inputs[0])
+
+
+def test_normal_inputs_keep_what_is_known_of_them():
+    case = make_case(module("return x", "torch.rand(9, 9).tril(), torch.rand(8, 8).softmax(-1), "
+                            "(lambda a: a + a.T)(torch.rand(7, 7)), torch.arange(5.0), torch.rand(50)"), 1, "normal")
+    triangle, rows, symmetric, whole, free = case.inputs
+    assert torch.equal(triangle, triangle.tril()) and float(triangle.min()) < 0
+    assert torch.allclose(rows.sum(-1), torch.ones(8))
+    assert torch.equal(symmetric, symmetric.T)
+    assert torch.equal(whole, torch.arange(5.0))
+    assert float(free.min()) < 0
+
+
+def test_batch_statistics_do_not_leak_into_the_next_run():
+    text = module("return self.norm(x)", "torch.rand(16, 8)").replace(
+        "def forward", "def __init__(self):\n        super().__init__()\n        self.norm = torch.nn.BatchNorm1d(8)"
+        "\n\n    def forward")
+    case = make_case(text, 1)
+    evaluate_reference(case, 1)
+    assert torch.equal(case.state["norm.running_mean"], torch.zeros(8))
+    assert case.exact[0].dtype == torch.float64

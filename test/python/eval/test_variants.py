@@ -1,0 +1,58 @@
+import pytest
+from conftest import SCALE, module
+
+from tegula_eval.tasks import TaskError
+from tegula_eval.variants import Sizes, build, find_variants, from_json, measure, to_json
+
+
+def test_sizes_are_found_where_they_are_written():
+    text = "import torch\nrows = 1024 * 2\nH, W = 16, 32\nshape = (rows, 3)\nflag = True\nscale = 2.0\n" \
+           "def get_inputs():\n    return [torch.rand(rows, 224)]\n"
+    sizes = Sizes(text)
+    assert sorted(sizes.values()) == [3, 16, 32, 224, 2048]
+    assert "rows = 7" in sizes.text((7,) + sizes.values()[1:])
+    assert "rows = 2048" in sizes.text(sizes.values())
+
+
+def test_smaller_and_ragged():
+    ragged, small = find_variants(SCALE, max_bytes=1 << 18, max_flops=1 << 24)
+    assert (ragged.name, small.name) == ("ragged", "small")
+    assert small.cost.bytes <= 1 << 18
+    rows, features = build(ragged.source).inputs[0].shape
+    assert rows % 2 == 1 and features % 2 == 1
+    assert "4096 -> " in ragged.changed
+    assert from_json(to_json([small]))[0].source == small.source
+
+
+def test_divisibility_is_kept():
+    text = module("return torch.nn.functional.group_norm(x, groups)", "torch.rand(rows, channels, 64)",
+                  "rows = 512\nchannels = 96\ngroups = 8")
+    for variant in find_variants(text, max_bytes=1 << 16, max_flops=1 << 20):
+        assert build(variant.source).inputs[0].shape[1] % 8 == 0
+
+
+def test_sizes_that_shrink_together():
+    text = module("return x.reshape(left, right).sum(0)", "torch.rand(total)",
+                  "total = 4096\nleft = 64\nright = 64")
+    small = find_variants(text, max_bytes=1 << 12, max_flops=1)[-1]
+    assert small.cost.bytes <= 1 << 12
+
+
+def test_small_task_is_its_own_variant():
+    assert [one.name for one in find_variants(module("return -x", "torch.rand(3, 2)", ""))] == ["own"]
+
+
+def test_module_that_computes_with_values():
+    text = module("return x*int((x > 2).sum().item() + 1)", "torch.rand(rows, 64)", "rows = 4096")
+    assert find_variants(text, max_bytes=1 << 16, max_flops=1)
+
+
+def test_module_that_never_runs():
+    with pytest.raises(TaskError):
+        find_variants(module("return x @ x", "torch.rand(3, 5)"))
+
+
+def test_depth_counts_added_terms():
+    assert measure(module("return x @ x.T", "torch.rand(9, 333)")).depth == pytest.approx(334)
+    assert measure(module("return x.sum(1)", "torch.rand(9, 333)")).depth == pytest.approx(334)
+    assert measure(module("return x + 1", "torch.rand(9, 333)")).depth == 1
