@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/IRMapping.h"
-#include "passes/Nest.h"
+#include "passes/Outline.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -166,12 +166,36 @@ static Value expandLogSumExp(ReduceOp op) {
   return arith::AddFOp::create(builder, loc, log, shift);
 }
 
-static Value expandSoftmax(ScanOp op) {
+/// Moves the exponentials that `sum` adds up into a statement of their own; the one at `positions` as a
+/// read. Null where they cannot stand there.
+static Value storeExponentials(ReduceOp sum, ArrayRef<ValueExpr> positions, OpBuilder &builder, Prover &prover) {
+  Operation *exponential = sum.getYield().getValues()[0].getDefiningOp();
+  std::optional<Outline> where =
+      outline(exponential, valuesUsedBy(exponential).getArrayRef(), OutlineMode::Always);
+  if (!where)
+    return Value();
+  std::optional<AxesTemp> kept =
+      storeOutlined(exponential, *where, "exp", prover, /*tileSize=*/64);
+  if (!kept)
+    return Value();
+  eraseUnusedOps(sum.getBody().front());
+  SmallVector<ValueExpr> subscripts(kept->subscripts);
+  for (ValueExpr &subscript : subscripts)
+    for (auto [axis, position] : llvm::zip_equal(cast<AxesOp>(sum.getOperation()).getAxes(), positions))
+      subscript = subscript.substitute(axis, position);
+  return ReadOp::create(builder, sum.getLoc(), kept->tensor, subscripts);
+}
+
+/// With a prover the exponentials are computed once and kept.
+static Value expandSoftmax(ScanOp op, Prover *keep) {
   Sequence values(op);
   OpBuilder &builder = values.at();
   Location loc = op.getLoc();
   Value maximum = values.reduce(ReduceKind::Max, op.getType());
   Value sum = sumOfExponentials(values, loc, maximum);
+  if (op.getKind() == ScanKind::Softmax && keep)
+    if (Value kept = storeExponentials(sum.getDefiningOp<ReduceOp>(), op.getPositionExprs(), builder, *keep))
+      return arith::DivFOp::create(builder, loc, kept, sum);
   Value difference = arith::SubFOp::create(builder, loc, values.at(op.getPositionExprs()), maximum);
   if (op.getKind() == ScanKind::LogSoftmax) {
     Value log = math::LogOp::create(builder, loc, sum);
@@ -182,7 +206,7 @@ static Value expandSoftmax(ScanOp op) {
 }
 
 /// The same value from simpler reductions, built before `op`; null where `op` is simple.
-static Value expand(Operation *op) {
+static Value expand(Operation *op, Prover *keep) {
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     switch (reduce.getKind()) {
     case ReduceKind::Mean:
@@ -197,18 +221,21 @@ static Value expand(Operation *op) {
   }
   auto scan = dyn_cast<ScanOp>(op);
   if (scan && (scan.getKind() == ScanKind::Softmax || scan.getKind() == ScanKind::LogSoftmax))
-    return expandSoftmax(scan);
+    return expandSoftmax(scan, keep);
   return Value();
 }
 
 namespace {
 struct ExpandReductionsPass : Counted<tegula::impl::ExpandReductionsPassBase<ExpandReductionsPass>> {
+  using Counted::Counted;
+
   void runOnOperation() override {
+    Prover prover(sizeFacts(getOperation()));
     // Innermost first: an outer expansion clones what it holds, which is then simple already.
     SmallVector<Operation *> ops;
     getOperation().walk<WalkOrder::PostOrder>([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops)
-      if (Value value = expand(op)) {
+      if (Value value = expand(op, keepExponentials ? &prover : nullptr)) {
         op->getResult(0).replaceAllUsesWith(value);
         op->erase();
         count("reductions expanded");

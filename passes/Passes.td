@@ -99,9 +99,13 @@ def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelO
 
     *Why here*: code generation knows fewer kinds, and fusion sees that softmax and logsumexp share
     their maximum.
+    With `keep-exponentials`, softmax computes each exp once, in a statement of its own: worth it where
+    a row stays in a cache, as on a CPU.
     *Rounding*: defines it; the order of operations is PyTorch's.
     *Stops*: at nothing.
   }];
+  let options = [Option<"keepExponentials", "keep-exponentials", "bool", /*default=*/"false",
+                        "compute the exponentials of softmax once">];
 }
 
 def ExpandScansPass : Pass<"tgl-expand-scans", "::tegula::tgl::KernelOp"> {

@@ -76,7 +76,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
     return;
 
   // Fewer kinds of reductions, no scans.
-  pipeline.add(createExpandReductionsPass());
+  ExpandReductionsPassOptions expandOptions;
+  expandOptions.keepExponentials = options.machine == Machine::CPU;
+  pipeline.add(createExpandReductionsPass(expandOptions));
   pipeline.add(createExpandScansPass());
   // Each value once per point of its own axes: statements now do no redundant work...
   pipeline.add(createDistributePass());

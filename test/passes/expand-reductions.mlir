@@ -84,3 +84,26 @@ tgl.kernel @logsumexp(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "in"
     tgl.write %r, %y[] : f32, !tgl.tensor<[], f32>
   }
 }
+
+// With keep-exponentials softmax computes each exp once, in a statement of its own.
+// RUN: tegula-opt %s --tgl-expand-reductions=keep-exponentials=true | FileCheck %s --check-prefix=KEEP
+// KEEP: tgl.kernel @softmax_kept
+// KEEP: %[[EXP:.*]] = tgl.temp "exp" : !tgl.tensor<[M, N], f32>
+// KEEP: tgl.parallel (%i = 0 to M, %k = 0 to N) {
+// KEEP: tgl.reduce max
+// KEEP: math.exp
+// KEEP-NEXT: tgl.write %{{.*}}, %[[EXP]][%i, %k]
+// KEEP: tgl.reduce sum
+// KEEP-NEXT: tgl.read %[[EXP]][%i, %{{.*}}]
+// KEEP-NOT: math.exp
+// KEEP: arith.divf
+tgl.kernel @softmax_kept(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"}, %y: !tgl.tensor<[M, N], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, N = 0 : 1] {
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %0 = tgl.scan softmax (%k = 0 to N) at [%j] -> f32 {
+      %1 = tgl.read %x[%i, %k] : !tgl.tensor<[M, N], f32>
+      tgl.yield %1 : f32
+    }
+    tgl.write %0, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+}
