@@ -15,7 +15,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
-#include <chrono>
+#include <ctime>
 #include <set>
 
 using namespace llvm;
@@ -248,10 +248,10 @@ TEST(Limits, StatementsAndFilesAreBounded) {
 
 TEST(Limits, UnbalancedBracketsAreQuick) {
   for (StringRef each : {"(", ")", "[", "]", "{", "}", "([{", "}])"}) {
-    auto start = std::chrono::steady_clock::now();
+    std::clock_t start = std::clock(); // of this process: the machine may be busy
     Parsed parsed(inKernel(repeat(each, 100'000)));
     EXPECT_TRUE(parsed.diagnostics.hasErrors());
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << each.str();
+    EXPECT_LT(double(std::clock() - start) / CLOCKS_PER_SEC, 10) << each.str();
   }
 }
 
