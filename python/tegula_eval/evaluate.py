@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -30,7 +31,7 @@ from .binding import Binding, BindingError, bind
 from .reference import Case, evaluate_reference, make_case
 from .tasks import TaskError
 from .variants import Variant, find_variants, from_json, to_json
-from .verdict import judge
+from .verdict import ErrorMeasure, judge
 
 DISTRIBUTIONS = ("task", "normal")
 SEARCH_VERSION = 1  # of the search for variants: another one does not use what this one found
@@ -160,6 +161,11 @@ def _launch(kernel: runner.Kernel, binding: Binding) -> list[torch.Tensor]:
     return [tensors[one.name.decode()] for one in kernel.arguments if runner.ROLES[one.role] == "inout"]
 
 
+def _told(error: ErrorMeasure | None) -> dict | None:
+    """JSON has no infinity: text stands for it."""
+    return error and {name: value if math.isfinite(value) else str(value) for name, value in asdict(error).items()}
+
+
 def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict) -> bool:
     """Fills the case's record; whether it could be judged."""
     verdicts = [judge(ours, expected, exact, variant.cost.depth)
@@ -167,8 +173,7 @@ def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict
     first = next((place for place, one in enumerate(verdicts) if not one.right), None)
     shown = verdicts[first if first is not None else 0]
     told.update(outcome="right", reason="", message="", kernelbench=all(one.kernelbench for one in verdicts),
-                error=asdict(shown.ours) if shown.ours else None,
-                pytorch=asdict(shown.reference) if shown.reference else None)
+                error=_told(shown.ours), pytorch=_told(shown.reference))
     if first is None:
         return "random" not in case.flags
     if "random" in case.flags and shown.reason in ("value", "not-finite"):

@@ -14,11 +14,13 @@ All but the first tell the `stage` that the child was in, as it last said.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import resource
 import select
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -61,10 +63,12 @@ def _child(function, request, memory_bytes, write, output) -> None:
     try:
         os.setsid()
         die_with_parent()
+        faulthandler.disable()  # a crash is told by the signal
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES))
         if memory_bytes:

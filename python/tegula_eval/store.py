@@ -60,10 +60,10 @@ class Store:
 
     def _open_lines(self):
         path = self.folder / "results.jsonl"
-        lines = open(path, "a+b")
+        lines = open(path, "a+b", buffering=0)  # what could not be written must not come again later
         lines.seek(0)
         end = 0
-        for line in lines:
+        for line in lines.read().splitlines(keepends=True):
             if not line.endswith(b"\n"):
                 break
             try:
@@ -96,11 +96,12 @@ class Store:
 
     def add(self, record: dict) -> None:
         """Raises StoreError where it cannot be written; what was there before stays whole."""
-        line = json.dumps(record, allow_nan=True).encode() + b"\n"
+        line = json.dumps(record).encode() + b"\n"
         end = self._lines.seek(0, os.SEEK_END)
         try:
-            self._lines.write(line)
-            self._lines.flush()
+            left = line
+            while left:
+                left = left[self._lines.write(left):]
             os.fsync(self._lines.fileno())
         except OSError as error:
             try:

@@ -124,16 +124,22 @@ def _dtype(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
+def _number(element: torch.Tensor) -> float | str:
+    """JSON has no `nan` and no `inf`: they are told as text."""
+    value = float(f"{float(element):.9g}")
+    return value if math.isfinite(value) else str(value)
+
+
 def _wrong(reason, what, bad, result, expected, exact, agrees, count: int = 4) -> Verdict:
     places = torch.nonzero(bad.reshape(bad.shape or (1,)))
     elements = []
     for place in places[:count].tolist():
         at = tuple(place) if result.dim() else ()
-        elements.append({"index": list(at), "expected": float(exact[at]), "got": float(result[at]),
-                         "pytorch": float(expected[at])})
+        elements.append({"index": list(at), "expected": _number(exact[at]), "got": _number(result[at]),
+                         "pytorch": _number(expected[at])})
     share = len(places) / max(bad.numel(), 1)
     message = f"{len(places)} of {bad.numel()} elements are wrong; {what}"
     if elements:
         first = elements[0]
-        message += f"; first at {first['index']}: expected {first['expected']:.9g}, got {first['got']:.9g}"
+        message += f"; first at {first['index']}: expected {first['expected']}, got {first['got']}"
     return Verdict(False, reason, message, agrees, wrong=elements, wrong_share=share)

@@ -79,7 +79,7 @@ def test_killed_in_the_middle(root, programs, tmp_path):
     (programs / "level1" / "9_slow.tgl").write_text(RIGHT)
     process = subprocess.Popen([sys.executable, "-m", "tegula_eval", *arguments(root, programs, out)],
                                env={**os.environ, "PYTHONPATH": str(TREE / "python")}, stdout=subprocess.DEVNULL)
-    for _ in range(600):
+    for _ in range(4000):
         if (out / "results.jsonl").exists() and (out / "results.jsonl").read_bytes().count(b"\n") == 1:
             break
         time.sleep(0.05)
@@ -87,7 +87,7 @@ def test_killed_in_the_middle(root, programs, tmp_path):
     process.wait()
     before = lines(out)
     assert len(before) == 1
-    for _ in range(100):  # the killed run's children hold its lock until they notice
+    for _ in range(600):  # the killed run's children hold its lock until they notice
         code = cli.main(arguments(root, programs, out))
         if code != cli.STOPPED:
             break

@@ -57,7 +57,7 @@ def test_wrong_shape_and_type():
 
 def test_refused_with_the_diagnostics():
     record = judged(SCALE, RIGHT.replace("relu(", "rellu("))
-    assert record["outcome"] == "refused" and record["reason"].startswith("T")
+    assert record["outcome"] == "refused" and record["reason"].startswith("E0")
     assert any("rellu" in one["message"] for one in record["diagnostics"])
     assert judged(SCALE, "no program")["outcome"] == "refused"
     assert judged(SCALE, "")["outcome"] == "refused"

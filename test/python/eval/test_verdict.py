@@ -35,7 +35,7 @@ def test_one_wrong_element_is_named():
     result[5, 3] += 1
     verdict = judge(result, expected, exact, 1)
     assert not verdict.right and [one["index"] for one in verdict.wrong] == [[5, 3]]
-    assert verdict.wrong[0]["got"] == pytest.approx(float(exact[5, 3]) + 1)
+    assert verdict.wrong[0]["got"] == pytest.approx(float(exact[5, 3]) + 1, rel=1e-6)
 
 
 def test_depth_allows_more():
@@ -56,7 +56,8 @@ def test_unwritten_and_infinite():
     result = expected.clone()
     result[0, 1] = math.nan
     verdict = judge(result, expected, exact, 1)
-    assert verdict.reason == "not-finite" and verdict.wrong[0]["index"] == [0, 1]
+    assert verdict.reason == "not-finite" and verdict.wrong[0]["index"] == [0, 1] \
+        and verdict.wrong[0]["got"] == "nan"
     exact[0, 1] = math.nan
     assert judge(result, exact.float(), exact, 1).right
     assert not judge(expected, exact.float(), exact, 1).right
