@@ -169,6 +169,17 @@ static Value expandLogSumExp(ReduceOp op) {
 /// Moves the exponentials that `sum` adds up into a statement of their own; the one at `positions` as a
 /// read. Null where they cannot stand there.
 static Value storeExponentials(ReduceOp sum, ArrayRef<ValueExpr> positions, OpBuilder &builder, Prover &prover) {
+  // Rows that lie together in memory: others are faster computed again, lane by lane of a neighbouring axis.
+  Value last = cast<AxesOp>(sum.getOperation()).getAxes().back();
+  WalkResult inRows = sum.walk([&](ReadOp read) {
+    SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
+    for (const ValueExpr &subscript : ArrayRef(subscripts).drop_back(subscripts.empty() ? 0 : 1))
+      if (subscript.uses(last))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  if (inRows.wasInterrupted())
+    return Value();
   Operation *exponential = sum.getYield().getValues()[0].getDefiningOp();
   std::optional<Outline> where =
       outline(exponential, valuesUsedBy(exponential).getArrayRef(), OutlineMode::Always);

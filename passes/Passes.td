@@ -100,7 +100,7 @@ def ExpandReductionsPass : Pass<"tgl-expand-reductions", "::tegula::tgl::KernelO
     *Why here*: code generation knows fewer kinds, and fusion sees that softmax and logsumexp share
     their maximum.
     With `keep-exponentials`, softmax computes each exp once, in a statement of its own: worth it where
-    a row stays in a cache, as on a CPU.
+    a row stays in a cache, as on a CPU, and lies together in memory.
     *Rounding*: defines it; the order of operations is PyTorch's.
     *Stops*: at nothing.
   }];
