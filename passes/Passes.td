@@ -213,6 +213,23 @@ def BlockRowsPass : Pass<"tgl-block-rows", "::tegula::tgl::KernelOp"> {
   let options = [Option<"rows", "rows", "int64_t", /*default=*/"128", "rows of a block">];
 }
 
+def CollapseAxesPass : Pass<"tgl-collapse-axes", "::tegula::tgl::KernelOp"> {
+  let summary = "counts through neighbouring axes as one";
+  let description = [{
+    `parallel (n, p, q) { write y[n, p, q] }` over all of y is `parallel (n_p_q)`: the place of an element does
+    not change. The pass joins two axes where all that uses them is accesses whose place in memory is a function
+    of `p*Q + q`, for pointwise statements and reductions alike (a mean over channels and image, rows of an
+    image 7 wide). The subscripts become `n_p_q // Q` and `n_p_q % Q`; the place, which is what code
+    generation computes, has no division.
+
+    *Why here*: last before axes are given to the machine: other passes look at subscripts one by one.
+    For the CPU alone: on a GPU the launch grid has several dims.
+    *Rounding*: none but that of a sum's order.
+    *Stops*: at accesses that may leave their tensor, which are checked by subscript; at all other uses of an
+    axis; at bounds that are no sizes.
+  }];
+}
+
 def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
   let summary = "gives each launch a strategy and maps its axes to the machine";
   let description = [{

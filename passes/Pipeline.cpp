@@ -105,6 +105,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Matrix products hidden in the nests of online algorithms come out.
   if (options.machine == Machine::CPU)
     pipeline.add(createBlockRowsPass());
+  // Vectors and parts for threads come from long axes.
+  if (options.machine == Machine::CPU)
+    pipeline.add(createCollapseAxesPass());
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
   scheduleOptions.gpu = options.machine == Machine::GPU;
@@ -172,6 +175,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createExpandScansPass(); }, counters);
   registerCounted([] { return createDistributePass(); }, counters);
   registerCounted([] { return createFusePass(); }, counters);
+  registerCounted([] { return createCollapseAxesPass(); }, counters);
   registerCounted([] { return createSplitResiduesPass(); }, counters);
   registerCounted([] { return createBlockRowsPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);

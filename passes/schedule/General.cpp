@@ -19,19 +19,14 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-/// How the subscripts of an access move along an axis: its coefficient in the last one, if no other
-/// uses it.
-static std::optional<int64_t> strideAlong(ArrayRef<ValueExpr> subscripts, Value axis) {
-  if (subscripts.empty())
+/// By how many elements an access moves along an axis, if that is the same everywhere.
+static std::optional<int64_t> strideAlong(TglTensorType type, ArrayRef<ValueExpr> subscripts, Value axis) {
+  ValueExpr place(0);
+  for (auto [subscript, dim] : llvm::zip_equal(subscripts, type.getDims()))
+    place = place * ValueExpr(dim.getExpr()) + subscript;
+  if (!place.uses(axis))
     return 0;
-  for (const ValueExpr &subscript : subscripts.drop_back())
-    if (subscript.uses(axis))
-      return std::nullopt;
-  const ValueExpr &last = subscripts.back();
-  if (!last.uses(axis))
-    return 0;
-  ValueExpr difference = last.substitute(axis, ValueExpr(axis) + 1) - last;
-  return difference.asConstant();
+  return (place.substitute(axis, ValueExpr(axis) + 1) - place).asConstant();
 }
 
 /// How much an access matters: the ops with axes around it, up to the launch, count for 8 each, and
@@ -55,14 +50,18 @@ static unsigned gain(AxesOp op, Value axis) {
   unsigned total = 0;
   op->walk([&](Operation *nested) {
     SmallVector<ValueExpr> subscripts;
-    if (auto read = dyn_cast<ReadOp>(nested))
+    TglTensorType type;
+    if (auto read = dyn_cast<ReadOp>(nested)) {
       subscripts = read.getSubscriptExprs();
-    else if (auto write = dyn_cast<WriteOp>(nested))
+      type = read.getTensorType();
+    } else if (auto write = dyn_cast<WriteOp>(nested)) {
       subscripts = write.getSubscriptExprs();
-    else
+      type = write.getTensorType();
+    } else {
       return;
+    }
     // Ties go to the written tensor: stores need whole lines.
-    if (strideAlong(subscripts, axis) == 1)
+    if (strideAlong(type, subscripts, axis) == 1)
       total += weightOf(nested, subscripts) + isa<WriteOp>(nested);
   });
   return total;

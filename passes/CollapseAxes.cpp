@@ -1,0 +1,116 @@
+//===- CollapseAxes.cpp - Counts through neighbouring axes as one --------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Nest.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+namespace tegula {
+#define GEN_PASS_DEF_COLLAPSEAXESPASS
+#include "passes/Passes.h.inc"
+} // namespace tegula
+
+namespace {
+/// Two axes of an op as one: outer = joined // extent, inner = joined % extent.
+struct Joint {
+  Value outer, inner;
+  ValueExpr extent; // of the inner axis
+
+  std::optional<ValueExpr> replace(Value value, const ValueExpr &joined) const {
+    if (value != outer && value != inner)
+      return std::nullopt;
+    ValueExpr quotient = ValueExpr::floorDiv(joined, extent);
+    return value == outer ? quotient : joined - quotient * extent;
+  }
+};
+
+struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxesPass>> {
+  void runOnOperation() override {
+    getOperation().walk([&](AxesOp op) {
+      auto reduce = dyn_cast<ReduceOp>(op.getOperation());
+      // The position of an argmax is its axis.
+      bool isNamed = reduce && (reduce.getKind() == ReduceKind::ArgMax ||
+                                reduce.getKind() == ReduceKind::ArgMin);
+      if (!isa<ParallelOp, ReduceOp>(op.getOperation()) || isNamed)
+        return;
+      while (collapsePair(op))
+        count("axes collapsed");
+    });
+  }
+
+  static bool collapsePair(AxesOp op) {
+    for (unsigned outer = 0; outer < op.getAxes().size(); ++outer)
+      for (unsigned inner = 0; inner < op.getAxes().size(); ++inner)
+        if (outer != inner && isBox(op, outer) && isBox(op, inner)) {
+          Joint joint{op.getAxes()[outer], op.getAxes()[inner], getAxisRange(op, inner).hi};
+          if (canJoin(joint)) {
+            join(op, outer, inner, joint);
+            return true;
+          }
+        }
+    return false;
+  }
+
+  /// From 0 to a size, and in no bound of another axis.
+  static bool isBox(AxesOp op, unsigned axis) {
+    AxisRange range = getAxisRange(op, axis);
+    Value value = op.getAxes()[axis];
+    return range.lo.asConstant() == 0 && range.hi.operands().empty() &&
+           llvm::none_of(getAxisRanges(op), [&](const AxisRange &other) {
+             return other.lo.uses(value) || other.hi.uses(value);
+           });
+  }
+
+  /// Whether both axes are used in accesses alone, and there as one: the place of an element must not
+  /// change when the outer axis is 0 and the inner counts through both.
+  static bool canJoin(const Joint &joint) {
+    llvm::SetVector<Operation *> users;
+    for (Value axis : {joint.outer, joint.inner})
+      users.insert_range(axis.getUsers());
+    ValueExpr number = ValueExpr(joint.outer) * joint.extent + ValueExpr(joint.inner);
+    auto isJoint = [&](auto access) {
+      if (access.getChecked() || access.getTensorType().getElementType().isInteger(4))
+        return false;
+      ValueExpr offset(0);
+      for (auto [subscript, dim] :
+           llvm::zip_equal(access.getSubscriptExprs(), access.getTensorType().getDims()))
+        offset = offset * ValueExpr(dim.getExpr()) + subscript;
+      ValueExpr counted = offset.substitute([&](Value value) -> std::optional<ValueExpr> {
+        if (value == joint.outer)
+          return ValueExpr(0);
+        return value == joint.inner ? std::optional(number) : std::nullopt;
+      });
+      return counted == offset;
+    };
+    return !users.empty() && llvm::all_of(users, [&](Operation *user) {
+      if (auto read = dyn_cast<ReadOp>(user))
+        return !read.getFill() && read.getExactNumerators().empty() && isJoint(read);
+      auto write = dyn_cast<WriteOp>(user);
+      return write && isJoint(write);
+    });
+  }
+
+  static void join(AxesOp op, unsigned outer, unsigned inner, const Joint &joint) {
+    ValueExpr extent = getAxisRange(op, outer).hi * joint.extent;
+    std::string name = (getAxisName(op, outer) + "_" + getAxisName(op, inner)).str();
+    BlockArgument joined = insertAxis(op, inner + 1, {name, ValueExpr(0), extent});
+    llvm::SetVector<Operation *> users;
+    for (Value axis : {joint.outer, joint.inner})
+      users.insert_range(axis.getUsers());
+    for (Operation *user : users)
+      rewriteExprs(cast<IndexedOp>(user), [&](const ValueExpr &expr) {
+        return expr.substitute([&](Value value) { return joint.replace(value, ValueExpr(joined)); });
+      });
+    unsigned outerNow = outer > inner ? outer + 1 : outer;
+    eraseAxis(op, std::max(outerNow, inner));
+    eraseAxis(op, std::min(outerNow, inner));
+  }
+};
+} // namespace
