@@ -77,7 +77,7 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
   void fuse(Block &block, Prover &prover) {
     gatherDefinitions(block);
     count("producers inlined", inlineProducers(block, prover));
-    count("statements merged", mergeNests(block, prover));
+    count("statements merged", mergeNests(block, batchedProducts, prover));
     PrivatizeCounts counts = privatizeTemps(block, prover);
     count("temporaries privatized", counts.privatized);
     count("temporaries forwarded", counts.forwarded);

@@ -169,7 +169,9 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
   }];
   let options = [
     Option<"singletons", "singletons", "bool", /*default=*/"false",
-           "make a launch of every statement, without fusing">];
+           "make a launch of every statement, without fusing">,
+    Option<"batchedProducts", "batched-products", "bool", /*default=*/"false",
+           "merge contractions of a batch, of which blocks of rows run together later (tgl-block-rows)">];
 }
 
 def SplitResiduesPass : Pass<"tgl-split-residues", "::tegula::tgl::KernelOp"> {

@@ -91,7 +91,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
-  pipeline.add(createFusePass());
+  FusePassOptions fuseOptions;
+  fuseOptions.batchedProducts = options.machine == Machine::CPU;
+  pipeline.add(createFusePass(fuseOptions));
   // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that is in them.
   if (options.machine == Machine::CPU)
     pipeline.add(createSplitResiduesPass());

@@ -114,7 +114,36 @@ static SmallVector<Value> restOf(ParallelOp statement, ArrayRef<AxisPair> pairs,
   return rest;
 }
 
-static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared) {
+/// Whether a nest over `shared` axes of the statement keeps its contractions: they are products of matrices
+/// for each point of an axis that all factors vary along (a batch), with rows that the nest can take in
+/// blocks (tgl-block-rows), and nothing else stands in the way of blocks.
+static bool isBatched(ParallelOp statement, ArrayRef<Value> shared) {
+  bool result = true;
+  statement->walk([&](Operation *op) {
+    if (isa<ForOp, TilesOp, SortOp>(op))
+      result = false;
+    if (auto axes = dyn_cast<AxesOp>(op))
+      for (const AxisRange &range : getAxisRanges(axes))
+        result &= range.lo.operands().empty() && range.hi.operands().empty();
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!reduce || !isContraction(reduce, statement))
+      return;
+    std::optional<Contraction> contraction = matchContraction(reduce);
+    bool hasBatch = false, hasRows = false;
+    for (Value axis : shared) {
+      unsigned varying = contraction ? llvm::count_if(contraction->factors, [&](const auto &factor) {
+        return factor.axes.contains(cast<BlockArgument>(axis));
+      }) : 0;
+      hasBatch |= varying && varying == contraction->factors.size();
+      hasRows |= varying && varying < contraction->factors.size();
+    }
+    result &= hasBatch && hasRows;
+  });
+  return result;
+}
+
+static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,
+                         bool batchedProducts) {
   SmallVector<Value> firstRest = restOf(first, shared.pairs, false),
                      secondRest = restOf(second, shared.pairs, true);
   bool same = firstRest.empty() && secondRest.empty();
@@ -123,9 +152,20 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   if (countOps(first) + countOps(second) > maxOps)
     return false;
   bool firstContracts = hasContraction(first), secondContracts = hasContraction(second);
-  // A contraction takes pointwise work on its result, nothing else.
-  if (firstContracts || secondContracts)
+  // A contraction takes pointwise work on its result, nothing else, but for those of a batch: what goes from
+  // one to the next (the scores of attention) stays in the cache then.
+  if (firstContracts || secondContracts) {
+    if (batchedProducts && shared.flow) {
+      SmallVector<Value> firstShared, secondShared;
+      for (const AxisPair &pair : shared.pairs) {
+        firstShared.push_back(pair.first);
+        secondShared.push_back(pair.second);
+      }
+      if (isBatched(first, firstShared) && isBatched(second, secondShared))
+        return true;
+    }
     return same && shared.flow && isPointwise(firstContracts ? second : first);
+  }
   // Without a dependence only statements over the same points gain: they read the same elements. Nor
   // does broadcasting a stored value cost enough to give up the order of a pointwise statement.
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
@@ -190,7 +230,7 @@ static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> 
 
 /// The nearest statement before `second` that it joins, as the nest that the two become; null where
 /// there is none.
-static ParallelOp joinEarlier(ParallelOp second, bool flow, Prover &prover) {
+static ParallelOp joinEarlier(ParallelOp second, bool flow, bool batchedProducts, Prover &prover) {
   unsigned distance = 0;
   for (Operation *op = second->getPrevNode(); op && distance < maxDistance; op = op->getPrevNode()) {
     distance += op->getNumRegions() != 0;
@@ -198,7 +238,7 @@ static ParallelOp joinEarlier(ParallelOp second, bool flow, Prover &prover) {
     if (!first)
       continue;
     SharedAxes shared = sharedAxes(first, second, prover);
-    if (shared.flow != flow || !isWorthwhile(first, second, shared))
+    if (shared.flow != flow || !isWorthwhile(first, second, shared, batchedProducts))
       continue;
     if (Operation *place = meetingPlace(first, second))
       return merge(first, second, shared.pairs, place);
@@ -206,7 +246,7 @@ static ParallelOp joinEarlier(ParallelOp second, bool flow, Prover &prover) {
   return nullptr;
 }
 
-unsigned tegula::mergeNests(Block &block, Prover &prover) {
+unsigned tegula::mergeNests(Block &block, bool batchedProducts, Prover &prover) {
   unsigned merges = 0;
   // Producers and consumers first: they decide which axes are outer ones.
   for (bool flow : {true, false})
@@ -214,7 +254,7 @@ unsigned tegula::mergeNests(Block &block, Prover &prover) {
       auto statement = dyn_cast<ParallelOp>(op);
       Operation *next = op->getNextNode();
       // A grown nest may join what its part could not.
-      if (ParallelOp nest = statement ? joinEarlier(statement, flow, prover) : ParallelOp()) {
+      if (ParallelOp nest = statement ? joinEarlier(statement, flow, batchedProducts, prover) : ParallelOp()) {
         ++merges;
         next = nest;
       }

@@ -13,8 +13,9 @@
 namespace tegula {
 
 /// Merges `parallel` statements of a block that share axes into nests over these, in which what has
-/// further axes is an inner `parallel`. Returns the number of merges.
-unsigned mergeNests(mlir::Block &block, Prover &prover);
+/// further axes is an inner `parallel`; with `batchedProducts` also contractions of a batch, whose rows run
+/// in blocks later. Returns the number of merges.
+unsigned mergeNests(mlir::Block &block, bool batchedProducts, Prover &prover);
 
 struct PrivatizeCounts {
   unsigned privatized = 0, forwarded = 0;
