@@ -20,6 +20,8 @@ static const Invention table[] = {
 #include "dsl/Inventions.def"
 };
 
+ArrayRef<Invention> allInventions() { return table; }
+
 std::string Invention::advice() const {
   if (!rewrite.empty())
     return rewrite.str();

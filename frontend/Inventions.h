@@ -25,6 +25,8 @@ struct Invention {
   bool isVoid() const { return rewrite.contains("leave it out"); }
 };
 
+llvm::ArrayRef<Invention> allInventions();
+
 /// The entry for a name that stands at such a place, or null.
 const Invention *findInvention(Invention::Kind kind, llvm::StringRef name);
 

@@ -505,37 +505,57 @@ bool ForeignForm::slice() {
   return true;
 }
 
+/// A function or constant of one element, here as elsewhere.
+static bool isBuiltin(StringRef name) {
+  enum { Unary, UnaryKeep, UnaryTest, Binary, Reduction, Scan, Special };
+#define TEGULA_BUILTIN(NAME, SIGNATURE, CLASS, DOC)                                                \
+  if (name == #NAME)                                                                               \
+    return CLASS <= Binary;
+#include "dsl/Builtins.def"
+  return name == "pi" || name == "inf" || name == "nan";
+}
+
 /// `x.T`, `tl.load(p)`, `x.sum(1)`.
 bool ForeignForm::member() {
   size_t i = place.at;
   if (text(i) != "." || i == 0)
     return false;
   bool ofModule = StringSwitch<bool>(text(i - 1))
-                      .Cases({"tl", "torch", "F", "np", "math", "triton", "nn", "jnp", "tensor"}, true)
+                      .Cases({"tl", "torch", "F", "np", "numpy", "math", "triton", "nn"}, true)
+                      .Cases({"jnp", "jax", "lax", "scipy", "einops", "libdevice", "cuda"}, true)
                       .Default(false);
-  bool called = type(i + 2) == Lexer::LPAREN;
-  StringRef name = text(i + 1);
+  // `torch.nn.functional.relu`: the last name counts.
+  size_t last = i + 1;
+  while (ofModule && text(last + 1) == "." && isNameType(type(last + 2)))
+    last += 2;
+  bool called = type(last + 1) == Lexer::LPAREN;
+  StringRef name = text(last);
   const Invention *entry = nullptr;
   if (ofModule)
     entry = findInvention(called ? Invention::Function : Invention::Type, name);
+  if (ofModule && !entry && !called)
+    entry = findInvention(Invention::Value, name);
   if (!entry)
     entry = findInvention(Invention::Member, name);
+  if (!entry && called)
+    entry = findInvention(Invention::Function, name);
   std::string what = ofModule ? "there are no modules" : ("there is no '." + name + "'").str();
+  if (!entry && !ofModule && called)
+    what = ("there are no methods: functions take elements, '" + name + "(x[i, j])'").str();
   auto found = reporter.report(
       Code::ForeignAccess,
       reporter.span(tokens[ofModule ? i - 1 : i].begin,
-                    tokens[std::min(i + 1, tokens.size() - 1)].end),
+                    tokens[std::min(last, tokens.size() - 1)].end),
       what + (entry ? ": " + entry->advice() : ""));
-  if (!found || !ofModule || !isNameType(type(i + 1)))
+  if (!found || !ofModule || !isNameType(type(last)))
     return true;
   // `math.exp(v)` is `exp(v)`; what has another name here is not renamed by dropping the module.
-  Span prefix = reporter.span(tokens[i - 1].begin, tokens[i].end);
+  Span all = reporter.span(tokens[i - 1].begin, tokens[last].end);
   if (!entry)
-    found->fix(("write '" + name + "'").str(), {{prefix, ""}});
+    found->fix(("write '" + name + "'").str(), {{all, name.str()}},
+               isBuiltin(name) ? Applicability::Safe : Applicability::Maybe);
   else if (entry->kind != Invention::Member && !entry->replacement.empty())
-    found->fix(entry->advice(), {{reporter.span(tokens[i - 1].begin, tokens[i + 1].end),
-                                  entry->replacement.str()}},
-               Applicability::Safe);
+    found->fix(entry->advice(), {{all, entry->replacement.str()}}, Applicability::Safe);
   return true;
 }
 

@@ -198,7 +198,9 @@ void suggestRewrites(Diagnostics &diagnostics, size_t first, uint32_t file, cons
     auto isInside = [&](const Diagnostic &one) {
       return isError(one) && one.span.begin >= own.front().begin && one.span.begin < own.back().end;
     };
-    if (!isKernel || none_of(found, isInside))
+    // Nobody wrote a longer one by hand, and names are followed through all of it.
+    constexpr size_t longest = 10000; // tokens
+    if (!isKernel || own.size() > longest || none_of(found, isInside))
       continue;
     KernelRewriter kernel(text, file, module, own);
     for (size_t i = 0; i != kernel.size() && done != most; ++i) {

@@ -43,6 +43,8 @@ size_t KernelReader::readParameters(size_t open, bool areOutputs) {
     bool isOpaque = false;
     if (text(type + 1) == "[") {
       size_t last = closing(type + 1);
+      if (last >= tokens.size())
+        return last;
       entity.kind = isTuple ? Entity::Scalar : Entity::Tensor;
       size_t from = type + 2;
       for (size_t j = from; j <= last && !isTuple; ++j) {
@@ -90,7 +92,7 @@ size_t KernelReader::readHead() {
 
 void KernelReader::readLoopNames() {
   for (size_t i = bodyBegin; i + 1 < tokens.size(); ++i)
-    if (tokens[i].brackets == 0 && tokens[i + 1].kind == Token::Name &&
+    if (tokens[i].brackets == 0 && isName(i + 1) &&
         (text(i) == "for" || text(i) == "parallel") && tokens[i].firstOnLine) {
       for (size_t j = i + 1; j < tokens.size() && text(j) != "{"; ++j)
         if (text(j + 1) == "in")
@@ -183,6 +185,8 @@ std::string KernelReader::extentOf(StringRef index, const Node &node) const {
 
 void KernelReader::noteTargets(size_t begin, size_t end) {
   size_t assign = begin;
+  if (begin >= end)
+    return;
   while (assign < end && !(tokens[assign].brackets == tokens[begin].brackets &&
                            (text(assign) == "=" || text(assign) == "+=")))
     ++assign;
@@ -217,7 +221,7 @@ std::optional<Rewriting> KernelReader::statement(size_t begin, size_t end, unsig
     return loopHead(begin, end);
   if (word == "return")
     return returned(begin, end);
-  size_t from = begin + (word == "state" && tokens[begin + 1].kind == Token::Name);
+  size_t from = begin + (word == "state" && isName(begin + 1));
   size_t assign = from;
   auto isAssign = [&](StringRef op) {
     return op == "=" || op == ":=" || op == "+=" || op == "-=" || op == "*=" || op == "/=";
@@ -310,7 +314,9 @@ std::optional<Statement> KernelReader::chosen(size_t begin) {
 
 /// `for t in range(T)`.
 std::optional<Rewriting> KernelReader::loopHead(size_t begin, size_t end) {
-  if (tokens[begin + 1].kind != Token::Name || text(begin + 2) != "in" ||
+  if (end < begin + 5)
+    return std::nullopt;
+  if (!isName(begin + 1) || text(begin + 2) != "in" ||
       (text(begin + 3) != "range" && text(begin + 3) != "arange") || text(begin + 4) != "(")
     return std::nullopt;
   NodePtr call = parseExpression(file, tokens.slice(begin + 3, end - begin - 3));

@@ -47,6 +47,7 @@ private:
   llvm::StringRef text(size_t begin, size_t end) const {
     return begin < end ? file.slice(tokens[begin].begin, tokens[end - 1].end) : llvm::StringRef();
   }
+  bool isName(size_t i) const { return i < tokens.size() && tokens[i].kind == Token::Name; }
   size_t closing(size_t open) const;
   size_t readParameters(size_t open, bool areOutputs);
   size_t readHead();

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/Diagnostics.h"
 #include "frontend/Parser.h"
+#include "frontend/Module.h"
 #include "frontend/Printer.h"
 #include <cstdlib>
 
@@ -37,14 +38,26 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   SourceManager sources;
   uint32_t id = sources.add("fuzz.tgl", text);
   Diagnostics diagnostics(sources);
-  auto file = parse(sources, id, diagnostics);
+  Module module(sources, id, diagnostics); // parses, and suggests rewrites
+  const ast::File *file = &module.file();
   std::string rendered;
   raw_string_ostream os(rendered);
   diagnostics.printText(os, /*color=*/false);
   diagnostics.printJson(os);
   applyFixes(diagnostics, id);
-  for (const Diagnostic &each : diagnostics.all())
+  applyFixes(diagnostics, id, /*maybe=*/true);
+  for (const Diagnostic &each : diagnostics.all()) {
     require(each.span.file == id && each.span.end <= size, "spans lie inside of the text");
+    for (const Fix &fix : each.fixes) {
+      std::vector<Edit> edits = fix.edits;
+      llvm::sort(edits, [](const Edit &a, const Edit &b) { return a.span.begin < b.span.begin; });
+      for (size_t i = 0; i != edits.size(); ++i)
+        require(edits[i].span.file == id && edits[i].span.begin <= edits[i].span.end &&
+                    edits[i].span.end <= size &&
+                    (i == 0 || edits[i - 1].span.end <= edits[i].span.begin),
+                "edits lie inside of the text and side by side");
+    }
+  }
   if (diagnostics.hasErrors())
     return 0;
 

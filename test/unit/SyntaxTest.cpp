@@ -383,6 +383,57 @@ TEST(Inventions, HaveAdvice) {
   EXPECT_EQ(applyFixes(diagnostics, file), "silu(x)");
 }
 
+TEST(Inventions, AreNoNamesOfTheLanguage) {
+  SourceManager sources;
+  uint32_t file = sources.add("t.tgl", inKernel("  y[i, j] = x[i, j]"));
+  Diagnostics diagnostics(sources);
+  Module module(sources, file, diagnostics);
+  std::set<StringRef> builtins = {
+#define TEGULA_BUILTIN(NAME, SIGNATURE, CLASS, DOC) #NAME,
+#include "dsl/Builtins.def"
+  };
+  auto isFunction = [&](StringRef name) {
+    return builtins.count(name) || module.findFn(name) || module.findKernel(name);
+  };
+  std::set<std::pair<int, StringRef>> seen;
+  for (const Invention &entry : allInventions()) {
+    EXPECT_TRUE(seen.insert({entry.kind, entry.name}).second) << entry.name.str() << " stands twice";
+    if (entry.kind != Invention::Function)
+      continue;
+    EXPECT_FALSE(isFunction(entry.name)) << entry.name.str() << " is a function";
+    EXPECT_TRUE(entry.replacement.empty() || isFunction(entry.replacement))
+        << entry.name.str() << ": there is no " << entry.replacement.str();
+  }
+}
+
+/// What the advice says to write is text of the language.
+TEST(Inventions, AdviseWhatParses) {
+  auto parses = [](const std::string &program) {
+    return !Parsed(program).diagnostics.hasErrors();
+  };
+  unsigned checked = 0;
+  for (const Invention &entry : allInventions()) {
+    std::string advice = entry.advice();
+    SmallVector<StringRef> parts; // every second one stands in quotes
+    StringRef(advice).split(parts, '\'');
+    for (size_t i = 1; i < parts.size(); i += 2) {
+      std::string piece = parts[i].str();
+      bool isForm = StringRef(piece).contains("...") || StringRef(piece).starts_with("in ") ||
+                    StringRef(piece).starts_with("tegula ") || StringRef(piece).starts_with("fill=") ||
+                    StringRef(piece).ends_with("=true");
+      if (isForm)
+        continue;
+      ++checked;
+      bool fits = parses(inKernel("  " + piece)) || parses(inKernel("  z = " + piece)) ||
+                  parses("kernel k(" + piece + ") -> (y: f32) { y = 1 }") ||
+                  parses("kernel k(x: " + piece + ") -> (y: f32) { y = 1 }") ||
+                  parses(inKernel("  " + piece + " x[i] = 1"));
+      EXPECT_TRUE(fits) << entry.name.str() << ": " << piece;
+    }
+  }
+  EXPECT_GT(checked, 200u);
+}
+
 //===----------------------------------------------------------------------===//
 // Library
 //===----------------------------------------------------------------------===//
