@@ -49,7 +49,8 @@ struct Parsed {
 } // namespace tegula::capi
 
 struct tegula_message {
-  std::string json;
+  std::string json; // lines
+  std::string text; // as the command prints them
 };
 
 struct tegula_context {

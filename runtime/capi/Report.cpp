@@ -17,21 +17,23 @@ using namespace llvm;
 
 namespace tegula::capi {
 
-void Report::append(StringRef lines) {
+void Report::append(StringRef lines, StringRef rendered) {
   if (!target || lines.empty())
     return;
   if (!*target)
     *target = new tegula_message();
   (*target)->json += lines;
+  (*target)->text += rendered;
 }
 
 void Report::add(const Diagnostics &diagnostics) {
   if (!target)
     return;
-  std::string text;
-  raw_string_ostream stream(text);
-  diagnostics.printJson(stream);
-  append(text);
+  std::string lines, rendered;
+  raw_string_ostream linesStream(lines), renderedStream(rendered);
+  diagnostics.printJson(linesStream);
+  diagnostics.printText(renderedStream, /*color=*/false);
+  append(lines, rendered);
 }
 
 /// The code and name of what no program is to blame for (docs/diagnostics.md).
@@ -52,18 +54,19 @@ tegula_status Report::fail(tegula_status status, const Twine &message) {
   if (!target)
     return status;
   auto [code, name] = codeOf(status);
+  std::string words = json::fixUTF8(message.str());
   json::Object object{{"schema", "tegula.diagnostic"},
                       {"version", 1},
                       {"code", code},
                       {"name", name},
                       {"severity", "error"},
-                      {"message", json::fixUTF8(message.str())},
+                      {"message", words},
                       {"notes", json::Array()},
                       {"fixes", json::Array()}};
   std::string text;
   raw_string_ostream stream(text);
   stream << json::Value(std::move(object)) << '\n';
-  append(text);
+  append(text, ("error[" + code + "]: " + words + "\n").str());
   return status;
 }
 
@@ -91,6 +94,10 @@ using namespace tegula::capi;
 
 const char *tegula_message_json(const tegula_message *message) {
   return message ? message->json.c_str() : "";
+}
+
+const char *tegula_message_text(const tegula_message *message) {
+  return message ? message->text.c_str() : "";
 }
 
 void tegula_message_free(tegula_message *message) { delete message; }

@@ -32,7 +32,7 @@ public:
   tegula_status fail(llvm::Error error);
 
 private:
-  void append(llvm::StringRef lines);
+  void append(llvm::StringRef lines, llvm::StringRef rendered);
   tegula_message **target;
 };
 

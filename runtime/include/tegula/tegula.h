@@ -95,6 +95,8 @@ TEGULA_API unsigned tegula_dtype_bits(tegula_dtype dtype);
 
 /* JSON Lines; "" for NULL. */
 TEGULA_API const char *tegula_message_json(const tegula_message *message);
+/* The same for people, as `tegula check` prints it, without colours; "" for NULL. */
+TEGULA_API const char *tegula_message_text(const tegula_message *message);
 TEGULA_API void tegula_message_free(tegula_message *message);
 
 /*===----------------------------------------------------------------------------===*\

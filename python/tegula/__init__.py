@@ -1,0 +1,35 @@
+"""Tegula in Python: compiles kernels and calls them on tensors.
+
+    import tegula, torch
+
+    scale = tegula.compile("kernel scale(x: f32[M, N], s: f32) -> (y: f32[M, N]) { y[i, j] = s * x[i, j] }")
+    y = scale(torch.ones(2, 3), 0.5)
+
+`tegula.compile` and `tegula.load` give a `Kernel`; `tegula.library` makes an operator of PyTorch of it.
+docs/python.md explains all.
+"""
+
+from ._errors import (
+    Diagnostic,
+    Edit,
+    Error,
+    Fix,
+    InternalError,
+    LaunchError,
+    MissingError,
+    Note,
+    ProgramError,
+    Span,
+    TegulaWarning,
+)
+from ._kernel import Compiled, Guard, Kernel, Parameter, compile, load
+from ._library import library
+from ._tegula import llvm_version, version
+
+__version__ = version()
+
+__all__ = [
+    "Compiled", "Diagnostic", "Edit", "Error", "Fix", "Guard", "InternalError", "Kernel", "LaunchError",
+    "MissingError", "Note", "Parameter", "ProgramError", "Span", "TegulaWarning", "compile", "library",
+    "llvm_version", "load", "version",
+]

@@ -1,0 +1,278 @@
+"""Kernels as callables: what a call specialises on, what is cached, and what can be asked."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import json
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Optional, Union
+
+from . import _errors, _tegula
+
+DTYPES = frozenset("f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 i4 u4 bool".split())
+STAGES = ("tgl", "scheduled", "llvm", "asm", "ptx")
+CPU = -1
+
+
+class Parameter(NamedTuple):
+    """A parameter or output as declared. `role`: "in", "inout", "out", "scalar" or "constant". `type`: a
+    dtype, the name of a generic type, or "int", "float", "bool". `dims` and `default` are as written."""
+
+    name: str
+    role: str
+    type: str
+    dims: tuple[str, ...]
+    default: Optional[str]
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.role in ("in", "inout", "out")
+
+    @property
+    def is_generic(self) -> bool:
+        return self.is_tensor and self.type not in DTYPES
+
+    def __str__(self) -> str:
+        text = f"{self.name}: {'inout ' if self.role == 'inout' else ''}{self.type}"
+        text += f"[{', '.join(self.dims)}]" if self.dims else ""
+        return text if self.default is None else f"{text} = {self.default}"
+
+
+class Guard(NamedTuple):
+    """A condition on sizes that every call checks before anything runs, and what is wrong where it fails."""
+
+    condition: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel compiled for one target, dtypes, ranks and constants."""
+
+    _handle: Any
+    target: str
+    stages: tuple[str, ...]
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything known, in the schema `tegula.kernel` (docs/c-api.md): arguments, sizes, constants,
+        guards, temporaries, milliseconds of each phase."""
+        return json.loads(self._handle.describe())
+
+    @property
+    def guards(self) -> list[Guard]:
+        return [Guard(one["condition"], one["message"]) for one in self.description["guards"]]
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        return {one["name"]: one["value"] for one in self.description["constants"]}
+
+    def stage(self, name: str) -> str:
+        """The text of a stage that was kept. Raises ValueError where there is none."""
+        text = self._handle.stage(name)
+        if text is None:
+            raise ValueError(f"the kernel for {self.target} has no stage '{name}', or it was not kept")
+        return text
+
+
+def _text_of(value: Any) -> str:
+    """A setting as the compiler reads it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(_text_of(one) for one in value)})"
+    return str(value)
+
+
+_contexts: dict[int, Any] = {}
+_lock = threading.Lock()
+
+
+def _context(device: int) -> Any:
+    with _lock:
+        if device not in _contexts:
+            if device != CPU:
+                _offer_assembler()
+            _contexts[device] = _tegula.make_context(device)
+        return _contexts[device]
+
+
+def _offer_assembler() -> None:
+    """Loads nvJitLink from the packages that PyTorch brings, where the compiler would not look: it finds a
+    library that the process has already loaded."""
+    if os.environ.get("TEGULA_NVJITLINK"):
+        return
+    for folder in sys.path:
+        for path in sorted(glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libnvJitLink.so.1[23]"))):
+            try:
+                ctypes.CDLL(path)
+                return
+            except OSError:
+                continue
+
+
+class Kernel:
+    """A kernel as a callable on torch tensors, numpy arrays and objects with `__dlpack__`.
+
+    Made by `tegula.compile` and `tegula.load`; `help(kernel)` and `kernel.signature` show what it takes.
+
+    kernel(*arguments, out=None)
+        Tensors, scalars and constants go by position, in the order of the declaration, or by name. None, or
+        leaving out, means the default. Tensors of any one device: CPU, or a CUDA device, on whose current
+        stream of torch the kernel is queued. Shapes are in elements and must fit the declaration.
+
+        Inputs that are not contiguous are copied first; what is written (inout, out=) must be contiguous.
+        `out`: the output, or a tuple of all; otherwise they are made: torch tensors where an input is one,
+        else numpy arrays. No gradient is recorded (see `tegula.library`).
+
+        Returns the output, a tuple of them where there are several, None where there is none.
+
+        The first call with new dtypes, ranks of `...`, constants, optional tensors or device compiles, which
+        takes some 10 to 150 ms; later ones find the kernel.
+
+        Raises LaunchError for wrong arguments, before anything runs, or where a data-dependent subscript left
+        its tensor (on a CUDA device: by `synchronize`); ProgramError where the program does not compile for
+        these arguments; MissingError where memory, a device or an assembler is missing.
+    """
+
+    def __init__(self, program: Any, index: int, settings: dict[str, Any], checked: bool = False):
+        self._program = program
+        self._settings = {name: _text_of(value) for name, value in settings.items()}
+        self._checked = checked
+        self._compiled: dict[Any, Compiled] = {}
+        self._warned: set = set()
+        self._lock = threading.RLock()
+        self.name: str = _tegula.kernels_of(program)[index]
+        self.__name__ = self.__qualname__ = self.name
+        self.parameters: tuple[Parameter, ...] = tuple(
+            Parameter(*one) for one in _tegula.parameters_of(program, index)
+        )
+        self._inputs = {one.name: one for one in self.parameters if one.role != "out"}
+        lines, _ = _tegula.check(program, self.name)
+        _errors.warn(lines, self._warned)
+        self._call = _tegula.Caller(program, index, self._specialise)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._call(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"<tegula kernel {self.signature}>"
+
+    @property
+    def outputs(self) -> tuple[Parameter, ...]:
+        return tuple(one for one in self.parameters if one.role == "out")
+
+    @property
+    def signature(self) -> str:
+        """The declaration as text: "scale(x: f32[M, N], s: f32) -> (y: f32[M, N])"."""
+        text = f"{self.name}({', '.join(map(str, self._inputs.values()))})"
+        return f"{text} -> ({', '.join(map(str, self.outputs))})" if self.outputs else text
+
+    @property
+    def guards(self) -> list[Guard]:
+        """Conditions on sizes, of the kernel last compiled; where there is none, of one with defaults."""
+        return self._any().guards
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """Constants and their values, of the kernel last compiled; where there is none, the defaults."""
+        return self._any().constants
+
+    def ptx(self, target: str = "sm_90a", **settings: Any) -> str:
+        """The PTX for a target, on any machine. See `compiled` for the settings."""
+        return self.compiled(target, **settings).stage("ptx")
+
+    def stage(self, name: str, target: str = "cpu", **settings: Any) -> str:
+        """The text of a stage: "tgl", "scheduled", "llvm", "asm" (CPU), "ptx" (others)."""
+        return self.compiled(target, stages=(name,), **settings).stage(name)
+
+    def compiled(self, target: str = "cpu", *, ellipsis_rank: int = 0, optionals: tuple[str, ...] = (),
+                 stages: tuple[str, ...] = (), **settings: Any) -> Compiled:
+        """Compiles without a call.
+
+        `target`: "cpu", "cuda" (the first device), or "sm_90a" and the like. `ellipsis_rank`: how many dims `...`
+        stands for. `optionals`: names of the optional tensors that are given. `settings`: constants, dtypes
+        of generic types (T="f16") and sizes to specialise for (N=1024). Raises ProgramError, LaunchError for
+        a setting that the kernel does not have, ValueError for a stage that does not exist."""
+        for stage in stages:
+            if stage not in STAGES:
+                raise ValueError(f"expected a stage {', '.join(STAGES)}, got '{stage}'")
+        texts = {name: _text_of(value) for name, value in settings.items()}
+        return self._compile(target, CPU if target != "cuda" else 0, texts, ellipsis_rank,
+                             tuple(optionals), tuple(stages))
+
+    def synchronize(self) -> None:
+        """Waits for the current stream of each CUDA device that this kernel ran on. Raises LaunchError where
+        a data-dependent subscript left its tensor since the last call."""
+        for (target, device, *_), one in list(self._compiled.items()):
+            if target == "cuda":
+                one._handle.synchronize(device)
+
+    def _any(self) -> Compiled:
+        if self._compiled:
+            return next(reversed(self._compiled.values()))
+        return self.compiled()
+
+    def _compile(self, target: str, device: int, settings: dict[str, str], rank: int,
+                 optionals: tuple[str, ...], stages: tuple[str, ...] = ()) -> Compiled:
+        settings = {**self._settings, **settings}
+        key = (target, device, tuple(sorted(settings.items())), rank, optionals, stages)
+        with self._lock:
+            if key not in self._compiled:
+                handle, lines, _ = _tegula.compile(
+                    _context(device), self._program, self.name, target, list(settings.items()), rank,
+                    list(optionals), self._checked and target == "cpu", list(stages))
+                _errors.warn(lines, self._warned)
+                self._compiled[key] = Compiled(handle, target, stages)
+            return self._compiled[key]
+
+    def _specialise(self, device: int, tensors: tuple, constants: dict[str, str]) -> Any:
+        """The kernel for what a call gives: called by the module where it is not cached."""
+        return self._for(device, tensors, constants)._handle
+
+    def _for(self, device: int, tensors: tuple, constants: dict[str, str]) -> Compiled:
+        settings, ranks, optionals = dict(constants), 0, []
+        has_ellipsis = False
+        for name, dtype, rank in tensors:
+            parameter = self._inputs[name]
+            if parameter.is_generic and parameter.type not in self._settings:
+                settings.setdefault(parameter.type, dtype)
+            if "..." in parameter.dims and not has_ellipsis:
+                has_ellipsis, ranks = True, rank - (len(parameter.dims) - 1)
+                if ranks < 0:
+                    raise _errors.wrong_call(
+                        f"'{name}' has rank {rank}, expected {parameter} with at least {len(parameter.dims) - 1}")
+            if parameter.default is not None:
+                optionals.append(name)
+        return self._compile("cpu" if device == CPU else "cuda", device, settings, ranks, tuple(optionals))
+
+
+def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input>", checked: bool = False,
+            **settings: Any) -> Kernel:
+    """The kernel of a program's text as a callable.
+
+    `kernel`: its name; None: the last one. `settings`: constants (`pad=1`, `stride=(2, 1)`), dtypes of
+    generic types (`T="f16"`) and sizes to specialise for (`N=1024`), for all calls. `checked`: verify every
+    access while running on the CPU. `file_name` is for messages.
+
+    Raises ProgramError for a wrong program, LaunchError for a kernel that it does not have. Warnings are
+    TegulaWarning. Machine code is made by the first call."""
+    program = _tegula.parse(text, file_name)
+    names = _tegula.kernels_of(program)
+    if kernel is None and not names:
+        raise _errors.wrong_call("the program has no kernel")
+    if kernel is not None and kernel not in names:
+        raise _errors.wrong_call(f"the program has no kernel '{kernel}', but {', '.join(names) or 'none'}")
+    index = len(names) - 1 if kernel is None else names.index(kernel)
+    return Kernel(program, index, settings, checked)
+
+
+def load(path: Union[str, os.PathLike], kernel: Optional[str] = None, *, checked: bool = False,
+         **settings: Any) -> Kernel:
+    """`compile` for the text of a file. Raises OSError where it cannot be read."""
+    with open(path, encoding="utf-8") as file:
+        return compile(file.read(), kernel, file_name=os.fspath(path), checked=checked, **settings)

@@ -1,0 +1,229 @@
+"""Kernels as operators of PyTorch: schema, fake kernel, autograd."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from typing import Any, Callable, Optional, Sequence, Union
+
+from ._kernel import CPU, Kernel, Parameter, compile
+
+_SIZE = re.compile(r"\.\.\.(\d+)")  # the dims that `...` stands for
+
+
+def _literal(text: str) -> Any:
+    """The value of a default, or None where it is more than a literal."""
+    try:
+        return ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
+    except (ValueError, SyntaxError):
+        return None
+
+
+def _declare(parameter: Parameter, letter: str) -> str:
+    """A parameter in PyTorch's schema language."""
+    name, default = parameter.name, parameter.default
+    if parameter.is_tensor:
+        if parameter.role == "inout":
+            return f"Tensor({letter}!) {name}"
+        return f"Tensor {name}" if default is None else f"Tensor? {name}=None"
+    type_name = {"float": "float", "bool": "bool"}.get(parameter.type)
+    if type_name is None:
+        type_name = "float" if parameter.type in ("f64", "f32", "f16", "bf16") else "int"
+    if parameter.dims:
+        type_name += f"[{parameter.dims[0]}]"
+    if default is None:
+        return f"{type_name} {name}"
+    value = _literal(default)
+    if value is None:  # known to the compiler alone, as in `stride: int[2] = kernel_size`
+        return f"{type_name}? {name}=None"
+    if isinstance(value, tuple):
+        value = list(value)
+    if type_name == "float":
+        value = float(value)
+    return f"{type_name} {name}={value}"
+
+
+def _schema(kernel: Kernel) -> str:
+    inputs = [one for one in kernel.parameters if one.role != "out"]
+    if not any(one.is_tensor and (one.role == "inout" or one.default is None) for one in inputs):
+        raise ValueError(f"kernel '{kernel.name}' has no tensor that every call gives: PyTorch could not tell "
+                         "the device")
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    declared = ", ".join(_declare(one, next(letters) if one.role == "inout" else "") for one in inputs)
+    results = ["Tensor"] * len(kernel.outputs)
+    return f"({declared}) -> {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}"
+
+
+def _dtypes() -> dict[str, Any]:
+    import torch
+
+    names = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn",
+             "f8e5m2": "float8_e5m2", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
+             "i4": "uint8", "u4": "uint8", "bool": "bool"}
+    return {name: getattr(torch, theirs) for name, theirs in names.items()}
+
+
+def _sizes(description: dict, shapes: list) -> dict[str, Any]:
+    """The sizes by name; those of `shapes`, by argument, may be symbolic."""
+    names: dict[str, Any] = {}
+    for size in description["sizes"]:
+        name = _SIZE.sub(r"_dots\1", size["name"])
+        bound = size.get("bound_by")
+        if bound:
+            names[name] = shapes[bound["argument"]][bound["dim"]]
+        else:
+            names[name] = _evaluate(size["definition"], names)
+    return names
+
+
+def _evaluate(text: str, names: dict[str, Any]) -> Any:
+    """An expression of sizes: + - * // % and parentheses, with Python's meaning."""
+    return eval(_SIZE.sub(r"_dots\1", text), {"__builtins__": {}}, names)  # noqa: S307: the compiler's own text
+
+
+def _fake(kernel: Kernel) -> Callable:
+    """What the operator does to shapes and dtypes alone."""
+    dtypes = _dtypes()
+    names = {theirs: name for name, theirs in reversed(list(dtypes.items())) if name not in ("i4", "u4")}
+    inputs = [one for one in kernel.parameters if one.role != "out"]
+
+    def fake(*arguments: Any) -> Any:
+        import torch
+
+        given = {one.name: value for one, value in zip(inputs, arguments) if value is not None}
+        device, tensors, constants, shapes = None, [], {}, {}
+        for one in inputs:
+            if one.name not in given:
+                continue
+            value = given[one.name]
+            if one.is_tensor:
+                packed = one.type in ("i4", "u4")
+                shape = list(value.shape)
+                shapes[one.name] = shape[:-1] + [2 * shape[-1]] if packed else shape
+                tensors.append((one.name, one.type if packed else names[value.dtype], value.dim()))
+                device = device or value.device
+            elif one.role == "constant":
+                constants[one.name] = _constant(value)
+        on_device = device.type == "cuda" and torch.cuda.is_available()
+        compiled = kernel._for((device.index or 0) if on_device else CPU, tuple(tensors), constants)
+        description = compiled.description
+        sizes = _sizes(description, [shapes.get(one["name"]) for one in description["arguments"]])
+        made = []
+        for one in description["arguments"]:
+            if one["role"] != "out":
+                continue
+            shape = [_evaluate(dim, sizes) for dim in one["dims"]]
+            if one["dtype"] in ("i4", "u4") and shape:
+                shape[-1] = (shape[-1] + 1) // 2
+            made.append(torch.empty(shape, dtype=dtypes[one["dtype"]], device=device))
+        return made[0] if len(made) == 1 else tuple(made) if made else None
+
+    return fake
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_constant, value))})"
+    # A symbolic int becomes the number that it has here: a kernel is compiled for its constants.
+    return repr(float(value)) if isinstance(value, float) else str(int(value))
+
+
+def _register(kernel: Kernel, name: str) -> Any:
+    import torch
+
+    torch.library.define(name, _schema(kernel), tags=(torch.Tag.pt2_compliant_tag,))
+    torch.library.impl(name, ("CPU", "CUDA"), lambda *arguments: kernel(*arguments))
+    torch.library.register_fake(name, _fake(kernel))
+    namespace, operator = name.split("::")
+    return getattr(getattr(torch.ops, namespace), operator)
+
+
+def _check_backward(forward: Kernel, backward: Kernel) -> None:
+    inputs = {one.name: one for one in forward.parameters if one.role != "out"}
+    outputs = {one.name for one in forward.outputs}
+    known = set(inputs) | outputs | {f"grad_{one}" for one in outputs}
+    for one in backward.parameters:
+        if one.role == "out":
+            source = inputs.get(one.name.removeprefix("grad_"))
+            if not one.name.startswith("grad_") or source is None or not source.is_tensor:
+                raise ValueError(f"the output '{one.name}' of the backward kernel '{backward.name}' is not "
+                                 f"grad_X of a tensor X that '{forward.name}' takes")
+        elif one.role == "inout":
+            raise ValueError(f"the backward kernel '{backward.name}' has an inout '{one.name}'")
+        elif one.name not in known and one.default is None:
+            raise ValueError(f"the backward kernel '{backward.name}' takes '{one.name}', which is neither a "
+                             f"parameter or output of '{forward.name}' nor grad_Y of an output Y")
+
+
+def _register_autograd(forward: Kernel, name: str, kernels: Sequence[Kernel]) -> None:
+    import torch
+
+    for kernel in kernels:
+        _check_backward(forward, kernel)
+    if any(one.role == "inout" for one in forward.parameters):
+        raise ValueError(f"kernel '{forward.name}' updates a tensor in place: it can have no backward kernel")
+    operators = [_register(kernel, f"{name}_backward_{kernel.name}") for kernel in kernels]
+    inputs = [one for one in forward.parameters if one.role != "out"]
+    outputs = [one.name for one in forward.outputs]
+    takes = {one.name for kernel in kernels for one in kernel.parameters if one.role != "out"}
+    saved = [one.name for one in forward.parameters if one.is_tensor and one.name in takes]
+
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+        values = dict(zip((one.name for one in forward.parameters if one.role != "out"), inputs))
+        values.update(zip(outputs, (output,) if len(outputs) == 1 else output))
+        ctx.save_for_backward(*(values[one] for one in saved))
+        ctx.numbers = {one: value for one, value in values.items() if one in takes and one not in saved}
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        values = {**ctx.numbers, **dict(zip(saved, ctx.saved_tensors))}
+        values.update({f"grad_{one}": gradient for one, gradient in zip(outputs, gradients)})
+        needed = {f"grad_{one.name}" for one, is_needed in zip(inputs, ctx.needs_input_grad) if is_needed}
+        found: dict[str, Any] = {}
+        for kernel, operator in zip(kernels, operators):
+            names = [one.name for one in kernel.outputs]
+            if not needed.intersection(names):
+                continue
+            arguments = {one.name: values[one.name] for one in kernel.parameters
+                         if one.role != "out" and one.name in values}
+            result = operator(**arguments)
+            found.update(zip(names, (result,) if len(names) == 1 else result))
+        results = tuple(found.get(f"grad_{one.name}") if f"grad_{one.name}" in needed else None
+                        for one in inputs)
+        return results if len(results) > 1 else results[0]
+
+    torch.library.register_autograd(name, backward, setup_context=setup_context)
+
+
+def library(source: Union[str, os.PathLike], name: str, *, kernel: Optional[str] = None,
+            backward: Union[None, str, Sequence[str]] = None, **settings: Any) -> Any:
+    """Registers a kernel of a file as the operator `name` ("namespace::operator") of PyTorch and returns it
+    (`torch.ops.namespace.operator`).
+
+    `kernel`: its name in the file; None: the last one that is not a backward kernel. `settings`: as for
+    `tegula.compile`. The operator takes the kernel's parameters in order, on CPU and CUDA tensors; it has a
+    fake kernel, so torch.compile, torch.export and CUDA graphs work with it.
+
+    `backward`: the name of a kernel of the same file, or several, that compute gradients. They take, by name,
+    any parameters and outputs of the kernel and the gradients of outputs, `grad_Y` for an output `Y`, and give
+    `grad_X` for tensors `X`; other tensors get no gradient. Each becomes an operator of its own,
+    "NAME_backward_KERNEL". Without `backward` the operator has no gradient.
+
+    Raises ProgramError for a wrong program, ValueError for a backward kernel that does not fit or a kernel
+    that no tensor is given to, and what torch raises where the name is taken."""
+    with open(source, encoding="utf-8") as file:
+        text = file.read()
+    names = [] if backward is None else [backward] if isinstance(backward, str) else list(backward)
+    gradients = [compile(text, one, file_name=os.fspath(source)) for one in names]
+    if kernel is None and names:
+        from . import _tegula
+
+        others = [one for one in _tegula.kernels_of(_tegula.parse(text, os.fspath(source))) if one not in names]
+        kernel = others[-1] if others else None
+    forward = compile(text, kernel, file_name=os.fspath(source), **settings)
+    operator = _register(forward, name)
+    if gradients:
+        _register_autograd(forward, name, gradients)
+    return operator

@@ -1,0 +1,84 @@
+"""Calls with arrays of numpy and with whatever else has `__dlpack__`."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import tegula
+
+
+class Exporter:
+    """An array of which nothing is known but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_numpy_in_numpy_out(linear, dtype):
+    x, w = np.random.randn(2, 3, 7).astype(dtype), np.random.randn(5, 7).astype(dtype)
+    y = linear(x, w)
+    assert isinstance(y, np.ndarray) and y.dtype == dtype
+    np.testing.assert_allclose(y, x.astype("f8") @ w.astype("f8").T, rtol=4 * np.finfo(dtype).eps, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "bool"])
+def test_integers(dtype):
+    name = {"uint8": "u8", "bool": "bool"}.get(dtype, dtype.replace("int", "i"))
+    kernel = tegula.compile(f"kernel k(x: {name}[N]) -> (y: {name}[N]) {{ y[i] = x[i] }}")
+    x = np.array([0, 1, 1, 0]).astype(dtype)
+    y = kernel(x)
+    assert y.dtype == x.dtype and np.array_equal(y, x)
+
+
+def test_views_and_read_only(scale):
+    x = np.random.randn(6, 5).astype("f4")
+    for view in (x.T, x[::2], x[:, ::-1], np.broadcast_to(x[0], (3, 5)), x[:0]):
+        np.testing.assert_array_equal(scale(view, 2.0), 2 * view)
+    y = np.empty((6, 5), "f4")
+    assert scale(x, 2.0, out=y) is y and np.array_equal(y, 2 * x)
+    y.flags.writeable = False
+    assert np.array_equal(scale(y, 1.0), y)
+    with pytest.raises(tegula.LaunchError, match="'y' is written and read-only"):
+        scale(x, 2.0, out=y)
+    with pytest.raises(tegula.LaunchError, match="not contiguous"):
+        scale(x, 2.0, out=np.empty((5, 6), "f4").T)
+
+
+def test_any_object_with_dlpack(scale):
+    x = np.random.randn(3, 5).astype("f4")
+    y = scale(Exporter(x), 2.0)
+    assert isinstance(y, np.ndarray) and np.array_equal(y, 2 * x)
+    assert np.array_equal(scale(Exporter(x.T), 2.0), 2 * x.T)
+    y = torch.empty(3, 5)
+    assert scale(Exporter(x), 2.0, out=y) is y and np.array_equal(y.numpy(), 2 * x)
+    mixed = tegula.compile("kernel k(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }")
+    assert isinstance(mixed(x[0], torch.ones(5)), torch.Tensor)
+
+
+def test_what_numpy_has_not():
+    kernel = tegula.compile("kernel k(x: f32[N]) -> (y: bf16[N]) { y[i] = x[i] }")
+    x = np.ones(3, "f4")
+    with pytest.raises(tegula.LaunchError, match="bf16, which numpy has not"):
+        kernel(x)
+    assert kernel(x, out=torch.empty(3, dtype=torch.bfloat16)).tolist() == [1] * 3
+    for wrong in (x.astype("c8"), x.astype("u4"), np.array(["a"])):
+        with pytest.raises(tegula.LaunchError, match="'x'"):
+            kernel(wrong)
+
+
+def test_torch_is_not_needed(tmp_path):
+    program = ("import sys; sys.modules['torch'] = None\n"
+               f"sys.path[:0] = {sys.path!r}\n"
+               "import numpy, tegula\n"
+               "k = tegula.compile('kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] + 1 }')\n"
+               "assert k(numpy.zeros(3, 'f4')).tolist() == [1, 1, 1]\n")
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,179 @@
+"""Calls with tensors of torch: arguments, specialisation, outputs, errors."""
+import threading
+
+import pytest
+import torch
+
+import tegula
+
+
+def reference(x, w, b=None):
+    return torch.nn.functional.linear(x.double(), w.double(), None if b is None else b.double())
+
+
+def test_by_position_and_by_name(scale, device):
+    x = torch.randn(3, 5, device=device)
+    for y in (scale(x, 0.5), scale(x, s=0.5), scale(s=0.5, x=x)):
+        assert y.device == x.device and torch.equal(y, 0.5 * x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("leading", [(), (3,), (2, 0), (2, 3, 4)])
+def test_dtypes_and_ranks_are_inferred(linear, device, dtype, leading):
+    x = torch.randn(*leading, 7, device=device).to(dtype)
+    w, b = torch.randn(5, 7, device=device).to(dtype), torch.randn(5, device=device).to(dtype)
+    for bias in (None, b):
+        y = linear(x, w, bias)
+        assert y.dtype == dtype and y.shape == (*leading, 5)
+        expected = reference(x, w, bias)
+        assert torch.allclose(y.double(), expected, rtol=4 * torch.finfo(dtype).eps, atol=1e-5)
+
+
+def test_constants_specialise_and_are_cached():
+    kernel = tegula.compile("kernel k(x: f32[N], pad: int = 1, t: int[2] = 1, on: bool = true) -> (y: f32[N]) "
+                            "{ y[i] = where(on, pad * t[0] + t[1], 0.0) * x[i] }")
+    x = torch.ones(3)
+    assert kernel(x).tolist() == [2] * 3
+    assert kernel(x, pad=4).tolist() == [5] * 3
+    assert kernel(x, 4, (2, 3)).tolist() == [11] * 3
+    assert kernel(x, 4, t=[2, 3], on=False).tolist() == [0] * 3
+    made = len(kernel._compiled)
+    assert made == 4 and kernel.constants == {"pad": 4, "t": [2, 3], "on": False}
+    kernel(x, pad=4)
+    kernel(torch.ones(100), 4, (2, 3))
+    assert len(kernel._compiled) == made
+    fixed = tegula.compile("kernel k(x: f32[N], pad: int = 1) -> (y: f32[N]) { y[i] = pad * x[i] }", pad=3)
+    assert fixed(x).tolist() == [3] * 3 and fixed(x, pad=2).tolist() == [2] * 3
+
+
+def test_outputs_may_be_given(scale, device):
+    x, y = torch.randn(3, 5, device=device), torch.full((3, 5), float("nan"), device=device)
+    before = y._version
+    assert scale(x, 2.0, out=y) is y
+    assert torch.equal(y, 2 * x) and y._version > before
+    with pytest.raises(tegula.LaunchError, match=r"not contiguous.*\.contiguous\(\)"):
+        scale(x, 2.0, out=torch.empty(5, 3, device=device).T)
+    with pytest.raises(tegula.LaunchError, match="'y'"):
+        scale(x, 2.0, out=torch.empty(3, 4, device=device))
+    with pytest.raises(tegula.LaunchError, match="has 1 outputs, out= gives 2"):
+        scale(x, 2.0, out=(y, y))
+
+
+def test_several_outputs_and_inout(device):
+    pair = tegula.compile("kernel pair(x: f32[N]) -> (a: f32[N], n: f32) { a[i] = 2 * x[i]\n n = sum(x[i] for i) }")
+    x = torch.arange(4.0, device=device)
+    a, n = pair(x)
+    assert torch.equal(a, 2 * x) and n.shape == () and n.item() == 6
+    a, n = torch.empty_like(x), torch.empty((), device=device)
+    assert pair(x, out=(a, n)) == (a, n) and n.item() == 6
+    bump = tegula.compile("kernel bump(c: inout f32[N], v: f32[N]) { c[i] = c[i] + v[i] }")
+    c = torch.zeros(4, device=device)
+    version = c._version
+    assert bump(c, x) is None and torch.equal(c, x) and c._version > version
+    with pytest.raises(tegula.LaunchError, match=r"\.contiguous\(\)"):
+        bump(torch.zeros(8, device=device)[::2], x)
+
+
+def test_inputs_that_are_not_contiguous_are_copied(scale, device):
+    x = torch.randn(6, 5, device=device)
+    for view in (x.T, x[::2], x[:, 1:3], x[:1].expand(4, 5)):
+        assert torch.equal(scale(view, 2.0), 2 * view)
+    if device == "cpu":
+        negative = torch.imag(torch.randn(1, 1, dtype=torch.complex64).conj())
+        assert negative.is_neg() and torch.equal(scale(negative, 1.0), negative)
+
+
+def test_wrong_arguments(scale, linear):
+    x = torch.randn(3, 5)
+    for call, words in (
+        (lambda: scale(x), "needs 's'"),
+        (lambda: scale(x, 1.0, 2.0), "takes 2 arguments, 3 given"),
+        (lambda: scale(x, 1.0, x=x), "by position and by name"),
+        (lambda: scale(x, factor=1.0), "no parameter 'factor'"),
+        (lambda: scale(x, "much"), "'s' is a scalar"),
+        (lambda: scale(None, 1.0), "needs 'x'"),
+        (lambda: scale([1.0], 1.0), "'x' is a list"),
+        (lambda: scale(x[0], 1.0), "'x'"),
+        (lambda: scale(x.double(), 1.0), "'x'"),
+        (lambda: scale(x.to(torch.complex64), 1.0), "complex64"),
+        (lambda: scale(x.to("meta"), 1.0), "device 'meta'"),
+        (lambda: linear(x, torch.randn(4, 6)), "'w'"),
+        (lambda: linear(x, torch.randn(4, 5).half()), "'w'"),
+        (lambda: linear(torch.tensor(1.0), x), "'x' has rank 0"),
+        (lambda: linear(x, x, factor=object()), "'factor' is a constant"),
+    ):
+        with pytest.raises(tegula.LaunchError, match=words) as caught:
+            call()
+        assert caught.value.diagnostics[0].code == "C0002", words
+        assert isinstance(caught.value, ValueError)
+
+
+def test_data_dependent_subscript(device):
+    gather = tegula.compile("kernel g(t: f32[V, D], ids: i64[N]) -> (y: f32[N, D]) { y[i, d] = t[ids[i], d] }")
+    table = torch.randn(10, 4, device=device)
+    ids = torch.tensor([1, 9, 3], device=device)
+    assert torch.equal(gather(table, ids), table[ids])
+    ids[1] = 77
+    with pytest.raises(tegula.LaunchError, match="77") as caught:
+        gather(table, ids)
+        gather.synchronize()
+    assert caught.value.diagnostics[0].code == "C0004"
+    gather.synchronize()
+
+
+def test_parameters_and_gradients_are_left_alone(scale):
+    x = torch.nn.Parameter(torch.randn(3, 5))
+    y = scale(x, 2.0)
+    assert not y.requires_grad and torch.equal(y, 2 * x.detach())
+
+
+def test_guards_are_checked_by_calls():
+    with pytest.warns(tegula.TegulaWarning):
+        kernel = tegula.compile("kernel k(x: f32[N], z: f32[M]) -> (y: f32[M]) { y[i] = x[i + 1] + z[i] }")
+    assert kernel.guards and all(one.message for one in kernel.guards)
+    assert kernel(torch.ones(5), torch.ones(4)).tolist() == [2] * 4
+    with pytest.raises(tegula.LaunchError):
+        kernel(torch.ones(4), torch.ones(4))
+
+
+def test_threads_share_a_kernel():
+    kernel = tegula.compile("kernel k(x: T[M, N]) -> (y: T[M, N]) { y[i, j] = x[i, j] + 1 }")
+    failures = []
+
+    def work(dtype):
+        try:
+            for size in range(1, 40):
+                x = torch.zeros(size, 3, dtype=dtype)
+                assert torch.equal(kernel(x), x + 1)
+        except BaseException as error:  # raised again below
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in (torch.float32, torch.float64) * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    assert len(kernel._compiled) == 2
+
+
+def test_four_bit_integers():
+    kernel = tegula.compile("kernel k(x: u4[M, N]) -> (y: i32[M, N]) { y[i, j] = i32(x[i, j]) }")
+    x = torch.tensor([[0x21, 0xF3]], dtype=torch.uint8)
+    assert kernel(x).tolist() == [[1, 2, 3, 15]]
+    with pytest.raises(tegula.LaunchError, match="uint8"):
+        kernel(torch.ones(1, 2))
+
+
+@pytest.mark.gpu
+def test_current_stream_and_devices(scale):
+    x = torch.randn(1 << 20, 4, device="cuda")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)
+        z = scale(x + 1, 2.0)
+        assert not stream.query()
+    stream.synchronize()
+    assert torch.equal(z, 2 * (x + 1))
+    with pytest.raises(tegula.LaunchError, match="on CUDA device 0, 'x'|on the CPU"):
+        tegula.compile("kernel k(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }")(x[:, 0], x[:, 0].cpu())

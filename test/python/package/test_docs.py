@@ -1,0 +1,23 @@
+"""The examples of docs/python.md run as they stand there, one after another."""
+import pathlib
+import re
+
+import pytest
+
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "python.md"
+
+
+@pytest.mark.filterwarnings("ignore::tegula.TegulaWarning")
+def test_examples(tmp_path, monkeypatch):
+    text = PAGE.read_text()
+    monkeypatch.chdir(tmp_path)
+    files = re.findall(r"^`(\w+\.tgl)`:\n\n```\n(.*?)^```$", text, re.M | re.S)
+    assert files
+    for name, content in files:
+        (tmp_path / name).write_text(content)
+    blocks = [(text.count("\n", 0, found.start(1)), found.group(1))
+              for found in re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S)]
+    assert len(blocks) >= 5
+    names = {}
+    for line, block in blocks:
+        exec(compile("\n" * line + block, str(PAGE), "exec"), names)

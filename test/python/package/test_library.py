@@ -1,0 +1,149 @@
+"""Kernels as operators of PyTorch."""
+import itertools
+
+import pytest
+import torch
+
+import tegula
+
+PROGRAM = """
+kernel swish_backward(x: f32[M, N], grad_y: f32[M, N], beta: f32) -> (grad_x: f32[M, N]) {
+  s[i, j] = sigmoid(beta * x[i, j])
+  grad_x[i, j] = grad_y[i, j] * (s[i, j] + beta * x[i, j] * s[i, j] * (1 - s[i, j]))
+}
+
+kernel swish(x: f32[M, N], beta: f32) -> (y: f32[M, N]) {
+  y[i, j] = x[i, j] * sigmoid(beta * x[i, j])
+}
+"""
+POOL = """
+kernel pool(x: T[..., L], b: T[P] = 0, size: int = 2, step: int = size, scale: float = 1.0, on: bool = true)
+    -> (y: T[..., P], n: f32)
+  where P = (L - size) // step + 1
+{
+  y[..., p] = where(on, scale, 0.0) * sum(x[..., p * step + s] for s in size) + b[p]
+  n = 3.0
+}
+"""
+BUMP = "kernel bump(c: inout f32[N], v: f32[N], by: int = 1) { c[i] = c[i] + by * v[i] }"
+numbers = itertools.count()
+
+
+@pytest.fixture
+def register(tmp_path):
+    def make(text, **options):
+        number = next(numbers)
+        path = tmp_path / f"p{number}.tgl"
+        path.write_text(text)
+        return tegula.library(path, f"tegula_test::op{number}", **options)
+
+    return make
+
+
+def swish(x, beta):
+    return x * torch.sigmoid(beta * x)
+
+
+@pytest.mark.filterwarnings("ignore::tegula.TegulaWarning")
+class TestLibrary:
+    def test_opcheck_with_gradient(self, register, device):
+        op = register(PROGRAM, backward="swish_backward")
+        for shape in ((3, 5), (1, 7)):
+            torch.library.opcheck(op, (torch.randn(*shape, device=device, requires_grad=True), 1.5))
+        torch.library.opcheck(op, (torch.randn(5, 3, device=device).T, 1.5))
+
+    def test_gradient(self, register, device):
+        op = register(PROGRAM, backward=["swish_backward"])
+        x = torch.randn(4, 6, device=device, requires_grad=True)
+        other = x.detach().clone().requires_grad_()
+        op(x, 1.5).sum().backward()  # a gradient that is expanded, not contiguous
+        swish(other, 1.5).sum().backward()
+        torch.testing.assert_close(x.grad, other.grad)
+
+    def test_opcheck_of_optionals_constants_and_ranks(self, register, device):
+        op = register(POOL)
+        assert str(op.default._schema).endswith(
+            "(Tensor x, Tensor? b=None, int size=2, int? step=None, float scale=1., bool on=True)"
+            " -> (Tensor, Tensor)")
+        for dtype, shape in ((torch.float32, (2, 9)), (torch.float16, (3, 2, 8)), (torch.float32, (9,))):
+            x = torch.randn(*shape, device=device).to(dtype)
+            for arguments in ((x,), (x, None, 3, 1), (x, torch.ones(shape[-1] // 2, device=device).to(dtype))):
+                torch.library.opcheck(op, arguments, {"scale": 2.0})
+        y, n = op(torch.ones(1, 6, device=device), size=3, step=2)
+        assert y.tolist() == [[3, 3]] and n.item() == 3
+
+    def test_opcheck_of_inout(self, register, device):
+        op = register(BUMP)
+        torch.library.opcheck(op, (torch.zeros(4, device=device), torch.ones(4, device=device), 2))
+
+        def twice(c, v):
+            op(c, v)
+            op(c, v, by=3)
+            return c * 1
+
+        c, v = torch.zeros(4, device=device), torch.ones(4, device=device)
+        assert torch.compile(twice, backend="aot_eager", fullgraph=True)(c, v).tolist() == [4] * 4
+        assert c.tolist() == [4] * 4
+
+    def test_compile_with_dynamic_shapes_and_gradient(self, register, device):
+        op = register(PROGRAM, backward="swish_backward")
+
+        def f(x):
+            return (op(x * 2, 1.5) + 1).sum()
+
+        compiled = torch.compile(f, backend="aot_eager", fullgraph=True, dynamic=True)
+        for rows in (3, 8, 1):
+            x = torch.randn(rows, 6, device=device, requires_grad=True)
+            other = x.detach().clone().requires_grad_()
+            compiled(x).backward()
+            (swish(other * 2, 1.5) + 1).sum().backward()
+            torch.testing.assert_close(x.grad, other.grad)
+
+    def test_export(self, register, device):
+        op = register(POOL)
+
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return op(x + 1, size=3, step=1)[0]
+
+        x = torch.randn(4, 10, device=device)
+        rows, columns = torch.export.Dim("rows", min=2), torch.export.Dim("columns", min=4)
+        program = torch.export.export(Model(), (x,), dynamic_shapes=({0: rows, 1: columns},))
+        for shape in ((4, 10), (3, 7)):
+            x = torch.randn(*shape, device=device)
+            torch.testing.assert_close(program.module()(x), Model()(x))
+            torch.testing.assert_close(Model()(x), (x + 1).unfold(1, 3, 1).sum(2))
+
+    def test_wrong_backward_kernels(self, register):
+        forward = "kernel f(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] }"
+        for backward, words in (
+            ("kernel b(g: f32[N]) -> (grad_x: f32[N]) { grad_x[i] = g[i] }", "takes 'g'"),
+            ("kernel b(grad_y: f32[N]) -> (dx: f32[N]) { dx[i] = grad_y[i] }", "the output 'dx'"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                register(backward + forward, backward="b")
+        with pytest.raises(tegula.LaunchError, match="no kernel 'c'"):
+            register(forward, backward="c")
+        with pytest.raises(ValueError, match="updates a tensor in place"):
+            register("kernel b(v: f32[N]) -> (grad_v: f32[N]) { grad_v[i] = v[i] }" + BUMP, backward="b")
+        with pytest.raises(ValueError, match="no tensor that every call gives"):
+            register("kernel f(n: i32) -> (y: i32) { y = n }")
+
+
+@pytest.mark.gpu
+def test_cuda_graph(register):
+    op = register("kernel s(x: f32[M, N]) -> (y: f32[M, N]) { y[i, j] = softmax(exp(x[i, j]), over=j) }")
+    x = torch.randn(64, 4096, device="cuda")
+    op(x)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = op(x) + op(x)
+    for _ in range(3):
+        x.copy_(torch.randn_like(x))
+        graph.replay()
+        torch.testing.assert_close(y, 2 * torch.softmax(x.exp(), 1))
+    compiled = torch.compile(lambda t: op(t * 2) + 1, mode="reduce-overhead", fullgraph=True)
+    for _ in range(4):
+        x = torch.randn(64, 4096, device="cuda")
+        torch.testing.assert_close(compiled(x), torch.softmax((2 * x).exp(), 1) + 1)

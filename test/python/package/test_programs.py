@@ -1,0 +1,111 @@
+"""Programs: diagnostics as exceptions, warnings, what can be asked of a kernel."""
+import os
+import subprocess
+import warnings
+
+import pytest
+
+import tegula
+from conftest import LINEAR, SCALE
+
+WRONG = "kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] && x[i] }"
+
+
+def test_diagnostics_are_records():
+    with pytest.raises(tegula.ProgramError) as caught:
+        tegula.compile(WRONG, file_name="wrong.tgl")
+    error = caught.value
+    first = error.diagnostics[0]
+    assert (first.code, first.name, first.severity) == ("E0111", "ForeignOperator", "error")
+    assert first.span.file == "wrong.tgl" and WRONG[first.span.begin:first.span.end] == "&&"
+    assert (first.span.line, first.span.column) == (1, 1 + WRONG.index("&&"))
+    fix = first.fixes[0]
+    assert fix.applicability == "safe" and fix.edits[0].text == "and" and fix.edits[0].span == first.span
+    assert first.record["schema"] == "tegula.diagnostic"
+    assert str(error).startswith("wrong.tgl:1:") and "error[E0111]" in str(error) and "^" in str(error)
+
+
+@pytest.mark.skipif(not os.environ.get("TEGULA_COMMAND"), reason="no command beside the package")
+def test_text_is_the_commands(tmp_path):
+    path = tmp_path / "wrong.tgl"
+    path.write_text(WRONG)
+    printed = subprocess.run([os.environ["TEGULA_COMMAND"], "check", str(path)], capture_output=True, text=True)
+    with pytest.raises(tegula.ProgramError) as caught:
+        tegula.load(path)
+    assert str(caught.value) in printed.stdout + printed.stderr
+
+
+def test_errors_of_checking_come_from_compile():
+    with pytest.raises(tegula.ProgramError) as caught:
+        tegula.compile("kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }")
+    assert caught.value.diagnostics[0].severity == "error" and "'z'" in str(caught.value)
+
+
+def test_no_such_kernel_and_no_such_file(tmp_path):
+    with pytest.raises(tegula.LaunchError, match="no kernel 'other', but scale"):
+        tegula.compile(SCALE, "other")
+    with pytest.raises(tegula.LaunchError, match="has no kernel"):
+        tegula.compile("fn f(x) = x")
+    with pytest.raises(OSError):
+        tegula.load(tmp_path / "absent.tgl")
+
+
+def test_warnings_come_once_and_point_here():
+    text = "kernel k(x: f32[N], unused: f32[M], z: f32[L]) -> (y: f32[N]) { y[i] = x[i] + z[i] }"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernel = tegula.compile(text)
+        kernel.compiled()
+    records = [one.message.diagnostic for one in caught if isinstance(one.message, tegula.TegulaWarning)]
+    assert records and len({(one.code, one.span, one.message) for one in records}) == len(records)
+    assert all(one.severity == "warning" for one in records)
+    assert all(one.filename == __file__ for one in caught)
+
+
+def test_what_a_kernel_says_of_itself(linear):
+    assert linear.name == "linear" and linear.__name__ == "linear"
+    assert linear.signature == ("linear(x: T[..., K], w: T[N, K], b: T[N] = 0, factor: int = 1, step: int[2] = 1)"
+                                " -> (y: T[..., N])")
+    assert linear.parameters[0] == ("x", "in", "T", ("...", "K"), None)
+    assert [one.name for one in linear.outputs] == ["y"]
+    assert linear.signature in repr(linear)
+    compiled = linear.compiled(T="f16", ellipsis_rank=2, optionals=("b",), factor=3)
+    assert compiled.constants == {"factor": 3, "step": [1, 1]}
+    assert [one["dtype"] for one in compiled.description["arguments"]] == ["f16"] * 4
+    assert compiled.description["schema"] == "tegula.kernel"
+    assert compiled is linear.compiled(T="f16", ellipsis_rank=2, optionals=("b",), factor=3)
+
+
+def test_stages():
+    kernel = tegula.compile(SCALE)
+    assert ".target sm_90a" in kernel.ptx() and ".target sm_80" in kernel.ptx("sm_80")
+    assert "tgl.kernel" in kernel.stage("tgl")
+    assert "define" in kernel.stage("llvm")
+    with pytest.raises(ValueError, match="expected a stage"):
+        kernel.stage("cubin")
+    with pytest.raises(tegula.LaunchError, match="sm_1"):
+        kernel.ptx("sm_1")
+    with pytest.raises(tegula.LaunchError, match="no constant"):
+        kernel.compiled(pad=1)
+
+
+def test_checked_kernels_run(scale):
+    import torch
+
+    x = torch.randn(3, 5)
+    assert torch.equal(tegula.compile(SCALE, checked=True)(x, 2.0), scale(x, 2.0))
+
+
+def test_kernels_are_freed():
+    import gc
+    import weakref
+
+    kernel = tegula.compile(LINEAR)
+    gone = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    assert gone() is None
+
+
+def test_versions():
+    assert tegula.__version__ == tegula.version() and tegula.llvm_version().startswith("22.")
