@@ -52,6 +52,8 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--turns", type=int, default=20, help="timed turns")
     bench.add_argument("--torch-compile", action="store_true", help="time torch.compile too")
     bench.add_argument("--out", type=Path, default=Path("tegula-eval"), help="folder of the run; resumed if there")
+    bench.add_argument("--retry", type=lambda text: text.split(","), default=[],
+                       help="outcomes to judge again, such as timeout,crashed")
     bench.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
     return parser.parse_args(arguments)
 
@@ -84,8 +86,9 @@ def kernelbench(options) -> int:
                 missing += 1
                 continue
             request = _request(options, task, path, store, timed)
-            if request["key"] in store.records:
-                kept.append(store.records[request["key"]])
+            known = store.records.get(request["key"])
+            if known is not None and known["outcome"] not in options.retry:
+                kept.append(known)
             else:
                 jobs[request["key"]] = (task, path, request)
         if not jobs and not kept:

@@ -68,8 +68,11 @@ def test_one_bad_task_does_not_stop_the_others(root, programs, tmp_path):
 
 def test_deadline(root, programs, tmp_path):
     (root / "level1" / "3_Scale.py").write_text("import time\ntime.sleep(600)")
-    assert cli.main(arguments(root, programs, tmp_path / "out", "--deadline=1", "--level=1")) == 1
+    command = arguments(root, programs, tmp_path / "out", "--deadline=1", "--level=1")
+    assert cli.main(command) == 1
     assert [(one["outcome"], one["reason"]) for one in lines(tmp_path / "out")] == [("timeout", "variants")]
+    assert cli.main(command) == 1 and len(lines(tmp_path / "out")) == 1
+    assert cli.main([*command, "--retry=timeout"]) == 1 and len(lines(tmp_path / "out")) == 2
 
 
 def test_killed_in_the_middle(root, programs, tmp_path):
