@@ -21,8 +21,15 @@ std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptio
   unsigned errorsBefore = diagnostics.numErrors();
   size_t first = diagnostics.all().size();
   std::unique_ptr<Program> program = Checker(module, options, diagnostics).run();
-  if (program)
-    checkTiles(*program, diagnostics);
+  if (program) {
+    TileCheckResult tiles = checkTiles(*program, diagnostics);
+    if (options.remarks)
+      for (Span loop : tiles.untried)
+        diagnostics
+            .report(Code::TileUntried, loop,
+                    "that this loop does not depend on the tile size has not been tried")
+            .note("at the smallest sizes that fit it takes too long, or leaves its tensors");
+  }
   if (diagnostics.numErrors() != errorsBefore)
     suggestRewrites(diagnostics, first, module.file().id, module);
   return diagnostics.numErrors() == errorsBefore ? std::move(program) : nullptr;

@@ -130,7 +130,7 @@ const checked::Expr *Checker::indexNode(const IndexExpr &index, Span span) {
 
 Value Checker::indexValue(const IndexExpr &index, Span span) {
   if (index.isOverflow()) {
-    report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits");
+    report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits, or its formula is too long");
     return {};
   }
   const Expr *expr = indexNode(index, span);

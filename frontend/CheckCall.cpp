@@ -194,10 +194,8 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
              "kernel '" + call.name.name + "' calls itself; recursion is an error");
       return std::nullopt;
     }
-  if (expansions.size() > 64) {
-    report(Code::Recursion, call.span, "calls nest more than 64 deep here");
+  if (!mayExpand(call.span, 8))
     return std::nullopt;
-  }
   llvm::SmallVector<const ast::Expr *> arguments;
   if (!mapArguments(call, *kernel, arguments))
     return std::nullopt;

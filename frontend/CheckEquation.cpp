@@ -484,7 +484,7 @@ bool Checker::checkInjective(LeftSide &left, const Stmt &out) {
   Outcome outcome = prover->injective(image);
   if (outcome.proved())
     return true;
-  if (!outcome.suffices.empty()) {
+  if (!outcome.suffices.empty() && !failsWhereTried(outcome, image)) {
     for (const Condition &condition : outcome.suffices) {
       addGuard(condition.kind == Condition::Zero      ? Guard::Zero
                : condition.kind == Condition::NonZero ? Guard::NonZero
@@ -636,7 +636,8 @@ bool Checker::addPiece(LeftSide &left, const Stmt &out) {
       if (outcome.proved() || outcome.verdict == Verdict::Unknown)
         continue;
       std::string message = "'" + piece.text + "' meets '" + old.text + "'";
-      if (outcome.verdict == Verdict::Depends && !outcome.suffices.empty()) {
+      if (outcome.verdict == Verdict::Depends && !outcome.suffices.empty() &&
+          !failsWhereTried(outcome, {old.image, piece.image})) {
         for (const Condition &condition : outcome.suffices) {
           addGuard(condition.kind == Condition::Zero      ? Guard::Zero
                    : condition.kind == Condition::NonZero ? Guard::NonZero
@@ -777,7 +778,7 @@ void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   Saved savedScope(scope, &left.scope);
   Trimmed trimmedVars(activeVars);
   Trimmed trimmedPath(path);
-  dataVars.clear();
+  forgetValues();
   if (!expandLeft(left))
     return failed();
   if (!bindLeftIndices(left)) {

@@ -277,7 +277,7 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
       break;
     }
     if (index && index->isOverflow()) {
-      report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits");
+      report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits, or its formula is too long");
       return {};
     }
     if (index && exact.empty())
@@ -611,7 +611,7 @@ std::optional<Subscript> Checker::toSubscript(const Value &value, Span span,
       result.index = *index;
       return result;
     }
-    report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits");
+    report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits, or its formula is too long");
     return std::nullopt;
   }
   Report record = report(code, span,
@@ -625,6 +625,17 @@ std::optional<Subscript> Checker::toSubscript(const Value &value, Span span,
 }
 
 std::optional<IndexExpr> Checker::toIndex(const Expr *expr) {
+  // Operands may be shared: each is looked at once.
+  auto [known, isNew] = exprIndices.try_emplace(expr);
+  if (isNew) {
+    std::optional<IndexExpr> index = computeIndex(expr);
+    exprIndices[expr] = index;
+    return index;
+  }
+  return known->second;
+}
+
+std::optional<IndexExpr> Checker::computeIndex(const Expr *expr) {
   auto checkedIndex = [](IndexExpr index) -> std::optional<IndexExpr> {
     if (index.isOverflow())
       return std::nullopt;
@@ -663,9 +674,9 @@ std::optional<IndexExpr> Checker::toIndex(const Expr *expr) {
 }
 
 const checked::Var *Checker::dataVar(const Expr *expr) {
-  const Var *&var = dataVars[keyOf(expr)];
-  if (var)
-    return var;
+  unsigned key = keyOf(expr);
+  if (const Var *known = dataVars.lookup(key))
+    return known;
   auto range = rangeOf(expr);
   Var &made = program->vars.emplace_back();
   made.kind = Var::Data;
@@ -678,11 +689,23 @@ const checked::Var *Checker::dataVar(const Expr *expr) {
     made.lo = range->first;
     made.hi = range->second + 1;
   }
-  return var = &made;
+  return dataVars[key] = &made;
 }
 
 /// Inclusive bounds of an integer value, where its form shows them.
 std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOf(const Expr *expr) {
+  auto [known, isNew] = exprRanges.try_emplace(expr);
+  if (isNew) {
+    std::optional<std::pair<IndexExpr, IndexExpr>> range = computeRange(expr);
+    if (range && (range->first.isOverflow() || range->second.isOverflow()))
+      range.reset();
+    exprRanges[expr] = range;
+    return range;
+  }
+  return known->second;
+}
+
+std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr *expr) {
   switch (expr->kind) {
   case Expr::Constant:
     return std::pair(IndexExpr(expr->intValue), IndexExpr(expr->intValue));
@@ -767,8 +790,18 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOf(const Expr *expr
   }
 }
 
-/// Text that is the same for values that are the same (within one statement).
-std::string Checker::keyOf(const Expr *expr) {
+void Checker::forgetValues() {
+  dataVars.clear();
+  keyNumbers.clear();
+  exprKeys.clear();
+  exprIndices.clear();
+  exprRanges.clear();
+}
+
+/// A number that is the same for values that are the same (within one statement).
+unsigned Checker::keyOf(const Expr *expr) {
+  if (auto known = exprKeys.find(expr); known != exprKeys.end())
+    return known->second;
   std::string key;
   llvm::raw_string_ostream os(key);
   switch (expr->kind) {
@@ -805,5 +838,6 @@ std::string Checker::keyOf(const Expr *expr) {
     os << "p" << static_cast<const void *>(expr);
     break;
   }
-  return key;
+  unsigned number = keyNumbers.try_emplace(key, keyNumbers.size()).first->second;
+  return exprKeys[expr] = number;
 }

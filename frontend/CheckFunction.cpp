@@ -324,6 +324,25 @@ Value Checker::evalBuiltin(const ast::Expr &e) {
   return result;
 }
 
+/// Counts the expansion of a call; false (reported) where they nest too deep or become too many.
+bool Checker::mayExpand(Span call, unsigned weight) {
+  constexpr unsigned maxDepth = 64, maxWeight = 16384;
+  if (expansions.size() > maxDepth) {
+    report(Code::Recursion, call, "calls nest more than 64 deep here");
+    return false;
+  }
+  if (expandedWeight > maxWeight)
+    return false; // said already
+  expandedWeight += weight;
+  if (expandedWeight <= maxWeight)
+    return true;
+  report(Code::TooManyCalls, call,
+         "the kernel becomes too large: calls of fns and kernels are expanded where they stand, up to "
+         "16,384 fns or 2,048 kernels in all")
+      .note("name a value that is used again, and call on the name");
+  return false;
+}
+
 Value Checker::expandFn(const ast::Expr &e, const ast::Fn &fn) {
   llvm::StringRef name = e.name.name;
   auto signature = [&] {
@@ -391,10 +410,8 @@ Value Checker::expandFn(const ast::Expr &e, const ast::Fn &fn) {
     }
   if (failed)
     return {};
-  if (expansions.size() > 64) {
-    report(Code::Recursion, e.span, "calls nest more than 64 deep here");
+  if (!mayExpand(e.span, 1))
     return {};
-  }
   expansions.push_back({e.span, name.str(), false, module.isLibrary(fn), &fn});
   Scope inner(Scope::Fn, nullptr);
   Saved savedScope(scope, &inner);

@@ -213,6 +213,12 @@ bool Checker::usesData(const IndexExpr &expr) {
 
 void Checker::collectConditions(const Expr *condition, bool isTrue,
                                 llvm::SmallVectorImpl<Condition> &conditions, bool &complete) {
+  // Operands may be shared, and every condition costs the prover time.
+  constexpr size_t maxConditions = 64;
+  if (conditions.size() >= maxConditions) {
+    complete = false;
+    return;
+  }
   if (condition->kind == Expr::Unary && condition->unary == Unary::Not)
     return collectConditions(condition->operands[0], !isTrue, conditions, complete);
   if (condition->kind != Expr::Binary) {
@@ -410,6 +416,44 @@ bool Checker::isAssumed(const Condition &fact) const {
   });
 }
 
+/// Formulas without large numbers: what holds for some sizes holds for some small ones.
+static bool isPlain(const IndexExpr &expr) {
+  constexpr int64_t largest = 8;
+  for (const IndexExpr::Term &term : expr.terms()) {
+    if (term.coefficient > largest || term.coefficient < -largest)
+      return false;
+    for (const auto &[atom, power] : term.factors)
+      if (!llvm::all_of(atom->operands, isPlain))
+        return false;
+  }
+  return true;
+}
+
+bool Checker::failsWhereTried(const Outcome &outcome, llvm::ArrayRef<Image> images) {
+  if (!outcome.failsEverywhereTried)
+    return false;
+  // A condition that some size satisfies, however large, is for the launch to decide.
+  auto mayHold = [](const Condition &condition) {
+    return condition.kind != Condition::NonNegative ||
+           llvm::any_of(condition.lhs.terms(),
+                        [](const IndexExpr::Term &term) { return term.coefficient > 0; });
+  };
+  if (!outcome.suffices.empty())
+    return !llvm::all_of(outcome.suffices, mayHold);
+  for (const Image &image : images) {
+    for (const RangedVar &var : image.domain.vars)
+      if (!isPlain(var.lo) || !isPlain(var.hi))
+        return false;
+    for (const Condition &condition : image.domain.conditions)
+      if (!isPlain(condition.lhs) || !isPlain(condition.rhs))
+        return false;
+    if (!llvm::all_of(image.subscripts, isPlain))
+      return false;
+  }
+  return llvm::all_of(prover->facts().definitions,
+                      [](const auto &definition) { return isPlain(definition.second); });
+}
+
 bool Checker::guardNonEmpty(const IndexExpr &index, const IndexExpr &size, Domain domain,
                             const Obligation &what) {
   if (!pathIsComplete() || usesData(size))
@@ -476,10 +520,12 @@ Checker::Bound Checker::requireInBounds(const IndexExpr &index, const IndexExpr 
               std::to_string(what.dim + 1) + " is " +
               std::to_string(outcome.counterexample->value) + " and the dim has " +
               std::to_string(outcome.counterexample->bound);
-  if (outcome.verdict == Verdict::Refuted) {
+  bool isRefuted = outcome.verdict == Verdict::Refuted;
+  if (isRefuted || failsWhereTried(outcome, Image{domain, {index, size}})) {
     Report record = report(what.isWrite ? Code::WriteOutOfBounds : Code::ReadOutOfBounds, what.span,
-                           what.what + " leaves " + tensor + " for every size: subscript " +
-                               llvm::Twine(what.dim + 1) + " is " + show(index) +
+                           what.what + " leaves " + tensor +
+                               (isRefuted ? " for every size" : " at every size tried") +
+                               ": subscript " + llvm::Twine(what.dim + 1) + " is " + show(index) +
                                ", the dim has " + show(size));
     if (!example.empty())
       record.note(example);

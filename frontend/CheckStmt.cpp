@@ -27,7 +27,7 @@ void Checker::checkBody(llvm::ArrayRef<ast::StmtPtr> body) {
 }
 
 void Checker::checkStmt(const ast::Stmt &stmt) {
-  dataVars.clear();
+  forgetValues();
   Saved savedStmt(currentStmt, &stmt);
   switch (stmt.kind) {
   case ast::Stmt::Assign:

@@ -313,6 +313,9 @@ private:
   bool pathIsComplete();
   void collectConditions(const Expr *condition, bool isTrue,
                          llvm::SmallVectorImpl<Condition> &conditions, bool &complete);
+  /// Whether what a guard would demand failed at every size tried, and no list of conditions says where
+  /// it might hold: an error like one that is refuted.
+  bool failsWhereTried(const Outcome &outcome, llvm::ArrayRef<Image> images);
   /// Data whose form keeps it inside a dim that has an element (`x[a[i] % N]`) needs that guard alone,
   /// and no check while running. False where that is not so.
   bool guardNonEmpty(const IndexExpr &index, const IndexExpr &size, Domain domain,
@@ -439,8 +442,11 @@ private:
                                        Code code = Code::NotAnInteger);
   std::optional<IndexExpr> toIndex(const Expr *expr);
   const Var *dataVar(const Expr *expr);
+  std::optional<IndexExpr> computeIndex(const Expr *expr);
   std::optional<std::pair<IndexExpr, IndexExpr>> rangeOf(const Expr *expr);
-  std::string keyOf(const Expr *expr);
+  std::optional<std::pair<IndexExpr, IndexExpr>> computeRange(const Expr *expr);
+  unsigned keyOf(const Expr *expr);
+  void forgetValues();
 
   //===-- CheckRead.cpp ---------------------------------------------------===//
   Value evalRead(const ast::Expr &e);
@@ -498,6 +504,7 @@ private:
   Value evalQuantize(const ast::Expr &e);
   Value evalBuiltin(const ast::Expr &e);
   Value expandFn(const ast::Expr &e, const ast::Fn &fn);
+  bool mayExpand(Span call, unsigned weight);
   Value unary(checked::Unary op, const Value &a, Span span);
   Value power(const Value &a, const Value &b, Span span);
 
@@ -542,6 +549,7 @@ private:
     const void *definition = nullptr; // the kernel or fn
   };
   std::vector<Expansion> expansions;
+  unsigned expandedWeight = 0; // of all calls expanded so far
   unsigned errorsBefore = 0, repeatedErrors = 0;
   std::unique_ptr<Diagnostics> repeated; // takes those
   bool hasErrors() const { return numErrors() != errorsBefore; }
@@ -563,7 +571,12 @@ private:
   std::deque<TensorInfo> tensorInfos;
   std::deque<StateInfo> stateInfos;
   std::vector<TensorInfo *> blockTensors; // written by the parallel block
-  llvm::StringMap<const Var *> dataVars;  // by what they read, within a statement
+  // Within a statement: what is known of values, and the vars of data by the values' keys.
+  llvm::DenseMap<unsigned, const Var *> dataVars;
+  llvm::StringMap<unsigned> keyNumbers;
+  llvm::DenseMap<const Expr *, unsigned> exprKeys;
+  llvm::DenseMap<const Expr *, std::optional<IndexExpr>> exprIndices;
+  llvm::DenseMap<const Expr *, std::optional<std::pair<IndexExpr, IndexExpr>>> exprRanges;
   llvm::StringSet<> symbols;
   std::map<IndexExpr, IndexExpr> atomNames; // divisions, ... of sizes, over derived symbols
   bool keepAtoms = false;                   // in a `where` size, which may get a name

@@ -24,6 +24,7 @@ namespace {
 // Points of the largest nest at the sizes tried, and steps of one interpretation.
 constexpr double maxWork = 1000, maxBroadWork = 150;
 constexpr uint64_t maxSteps = 400000;
+constexpr double maxElements = maxSteps; // of one tensor
 constexpr unsigned dataTried = 2; // at the first sizes
 
 //===----------------------------------------------------------------------===//
@@ -72,9 +73,12 @@ std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, c
       broad += value > 2;
     }
     bool good = work <= maxWork;
-    for (const Tensor *tensor : llvm::concat<const Tensor *const>(program.inputs, program.outputs))
+    for (const Tensor *tensor : llvm::concat<const Tensor *const>(program.inputs, program.outputs)) {
+      double elements = 1;
       for (const IndexExpr &dim : tensor->dims)
-        good &= valueOf(dim, sizes).value_or(0) > 0; // an empty tensor shows nothing
+        elements *= double(valueOf(dim, sizes).value_or(0));
+      good &= elements > 0 && elements <= maxElements; // an empty tensor shows nothing
+    }
     if (!good)
       continue;
     double extents = 0;
@@ -362,7 +366,10 @@ TileCheckResult tegula::checkTiles(Program &program, Diagnostics &diagnostics) {
   TileChecker checker(program, diagnostics, context);
   for (const TileSlice &slice : slices) {
     ++result.statements;
-    result.compared += checker.check(slice);
+    if (checker.check(slice))
+      ++result.compared;
+    else
+      result.untried.push_back(slice.loops.front()->span);
   }
   return result;
 }

@@ -22,6 +22,7 @@ namespace tegula {
 struct TileCheckResult {
   unsigned statements = 0; // with tile loops, outside of the library
   unsigned compared = 0;   // of those, interpreted at some sizes
+  std::vector<Span> untried; // the first tile loops of the others
 };
 
 /// Reports TileDependent at each tile loop whose size changes a result. For a program without other

@@ -25,6 +25,7 @@ struct IndexExpr::Storage {
   llvm::SmallVector<Term, 2> terms;
   bool overflow = false;
   size_t hash = 0;
+  size_t length = 0; // variables and terms in its text
 };
 
 /// Makes expressions from unsorted terms, and holds what needs access to the representation.
@@ -49,6 +50,11 @@ struct IndexExprBuilder {
 
 /// Products of sums beyond this are nobody's subscript; see isOverflow.
 static constexpr size_t maxTerms = 4096;
+/// Operands are shared, text and everything that walks an expression are not: nested conditionals
+/// double with each level.
+static constexpr size_t maxLength = 20000;
+/// No number but 0, 1 and -1 has a larger power in 64 bits.
+static constexpr unsigned maxPower = 63;
 
 bool IndexVar::operator<(const IndexVar &other) const {
   if (isSymbol() != other.isSymbol())
@@ -156,6 +162,16 @@ IndexExpr IndexExprBuilder::normalise(Terms terms) {
       code = llvm::hash_combine(code, power, hashAtom(*atom));
   }
   result->hash = code;
+  for (const Term &term : result->terms) {
+    ++result->length;
+    for (const auto &[atom, power] : term.factors) {
+      ++result->length;
+      for (const IndexExpr &operand : atom->operands)
+        result->length += storage(operand)->length;
+    }
+  }
+  if (result->length > maxLength)
+    return overflow();
   return IndexExpr(std::shared_ptr<const IndexExpr::Storage>(std::move(result)));
 }
 
@@ -175,7 +191,7 @@ IndexExpr IndexExprBuilder::power(const AtomPtr &base, unsigned exponent) {
   return normalise(std::move(terms));
 }
 
-/// The product of two terms; nothing when the coefficient overflows.
+/// The product of two terms; nothing when the coefficient or a power overflows.
 std::optional<IndexExpr::Term> IndexExprBuilder::multiply(const Term &lhs, const Term &rhs) {
   Term result;
   if (llvm::MulOverflow(lhs.coefficient, rhs.coefficient, result.coefficient))
@@ -190,7 +206,10 @@ std::optional<IndexExpr::Term> IndexExprBuilder::multiply(const Term &lhs, const
     } else if (order > 0) {
       result.factors.push_back(*b++);
     } else {
-      result.factors.push_back({a->first, a->second + b->second});
+      unsigned power = a->second + b->second;
+      if (power > maxPower)
+        return std::nullopt;
+      result.factors.push_back({a->first, power});
       ++a, ++b;
     }
   }

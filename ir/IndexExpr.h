@@ -82,8 +82,8 @@ public:
   bool operator<(const IndexExpr &other) const;
   friend llvm::hash_code hash_value(const IndexExpr &expr);
 
-  /// A coefficient left the 64-bit range, or the number of terms a bound of some thousands, while
-  /// the expression was built. Such an expression is equal only to another of its kind, evaluates
+  /// A coefficient left the 64-bit range, a power 63, the number of terms or the length of the text a
+  /// bound of some thousands, while the expression was built. Such an expression is equal only to another of its kind, evaluates
   /// to nothing and prints as `overflow`; users report it.
   bool isOverflow() const;
   std::optional<int64_t> asConstant() const;

@@ -24,6 +24,7 @@ struct Definition {
   ParallelOp statement = nullptr;
   WriteOp write = nullptr;
   TempOp temp = nullptr;
+  llvm::hash_code hash = 0; // of its structure and of the tensors that it reads from outside
 };
 
 /// A reduction somewhere in a statement of the block.
@@ -53,6 +54,10 @@ static std::optional<Definition> asDefinition(Operation *op) {
         return user != definition.write && !isa<ReadOp>(user);
       }))
     return std::nullopt;
+  definition.hash = hashOfStructure(definition.statement);
+  for (Value tensor : accessesOf(op).reads)
+    if (!definition.statement->isAncestor(tensor.getParentBlock()->getParentOp()))
+      definition.hash = llvm::hash_combine(definition.hash, tensor.getAsOpaquePointer());
   return definition;
 }
 
@@ -109,9 +114,8 @@ struct EliminateCommonEquationsPass
   }
 
   bool mergeInto(Definition earlier, Definition later) {
-    if (earlier.temp.getType() != later.temp.getType() ||
-        earlier.temp->getBlock() != later.temp->getBlock() ||
-        hashOfStructure(earlier.statement) != hashOfStructure(later.statement))
+    if (earlier.hash != later.hash || earlier.temp.getType() != later.temp.getType() ||
+        earlier.temp->getBlock() != later.temp->getBlock())
       return false;
     SameValue same(earlier.statement, later.statement);
     same.assume(earlier.temp, later.temp);

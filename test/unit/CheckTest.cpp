@@ -118,4 +118,37 @@ TEST(CheckCall, CatTakesFloatsOfTwoTypes) {
   EXPECT_TRUE(cat("i32", "i64").has(Code::ArgumentKind)) << cat("i32", "i64").text();
 }
 
+//===----------------------------------------------------------------------===//
+// What fails at every size tried
+//===----------------------------------------------------------------------===//
+
+TEST(CheckBounds, FailingAtEverySizeTriedIsAnError) {
+  auto read = [](const char *subscript, const char *dim = "N + 3") {
+    return Checked(std::string("kernel k(x: f32[") + dim + "], n: f32[N]) -> (y: f32[N + 3]) {\n  y[i] = x[" +
+                   subscript + "] + n[0]\n}\n");
+  };
+  // The ends are inside, the middle never is, and no corner of the domain shows it.
+  auto middle = read("N + 2 + i*(N + 2 - i)");
+  EXPECT_TRUE(middle.has(Code::ReadOutOfBounds)) << middle.text();
+  EXPECT_NE(middle.text().find("at every size tried"), std::string::npos) << middle.text();
+  // Large numbers may need large sizes: the launch decides.
+  for (const char *subscript : {"(i*1000 + 3000) % 4096", "i + 2000"}) {
+    auto large = read(subscript, "N");
+    EXPECT_FALSE(large.diagnostics.hasErrors() && std::string(subscript) != "i + 2000")
+        << large.text();
+  }
+  auto far = Checked("kernel k(x: f32[M], n: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i + 2000] + n[i]\n}\n");
+  EXPECT_FALSE(far.diagnostics.hasErrors()) << far.text();
+}
+
+TEST(CheckBounds, PiecesThatAlwaysMeetAreAnError) {
+  auto pieces = [](const char *start) {
+    return Checked(std::string("kernel k(a: f32[N], b: f32[N]) -> (y: f32[2*N]) {\n  y[i] = a[i] for i in N\n"
+                               "  y[") +
+                   start + " + i] = b[i] for i in N\n}\n");
+  };
+  EXPECT_FALSE(pieces("N").diagnostics.hasErrors()) << pieces("N").text();
+  EXPECT_TRUE(pieces("N - 1").has(Code::Overlap)) << pieces("N - 1").text();
+}
+
 } // namespace
