@@ -27,7 +27,7 @@ static ExitCode fixFile(StringRef path) {
     return ExitWrongCall;
   StringRef original = loaded->sources.text(loaded->file);
   std::unique_ptr<LoadedFile> current;
-  constexpr int rounds = 10; // edits that undo each other must not go on for ever
+  constexpr int rounds = 50; // edits that undo each other must not go on for ever
   std::string text = original.str();
   for (int round = 0; round != rounds; ++round) {
     current = loadText(path, text);

@@ -467,6 +467,9 @@ Value Checker::evalCall(const ast::Expr &e) {
     return evalConvert(e, generic->second);
   if (fn && !ownKernel)
     return expandFn(e, *fn);
+  // A kernel cannot mean itself.
+  if (kernel == frame->kernel && reportInvention(name, e.name.span, Invention::Function))
+    return {};
   if (kernel) {
     Report record = report(Code::KernelInExpression, e.span,
                            "kernel '" + name + "' works on whole tensors and cannot stand in an "

@@ -327,7 +327,8 @@ std::optional<std::vector<IndexExpr>> Checker::evalDims(const ast::Param &param)
       Report record = report(Code::UnboundDim, name->span,
                              "dim '" + name->name + "' of '" + param.name.name +
                                  "' is bound by no tensor");
-      record.note("the first tensor that shows a dim bare binds it; derived sizes follow 'where'");
+      record.note("the first tensor that shows a dim bare binds it; sizes made of others follow the "
+                  "outputs: 'where P = N - 2'");
       llvm::StringRef near = nearestName(name->name, visibleNames());
       if (!near.empty())
         record.fix("write '" + near.str() + "'", {{name->span, near.str()}});
@@ -615,6 +616,18 @@ bool Checker::bindEntry(Frame &entry) {
   for (const std::vector<ast::Param> *params : {&kernel.params, &kernel.outputs})
     for (const ast::Param &param : *params) {
       const ast::Dim *ellipsis = nullptr;
+      if (param.defaultValue && param.defaultValue->kind == ast::Expr::Name &&
+          param.defaultValue->name.name == "None") {
+        // What a weight that is left out multiplies by, and what others add.
+        bool scales = llvm::StringRef(param.name.name).contains("weight") ||
+                      param.name.name == "w" || param.name.name == "gamma";
+        std::string number = scales ? "1" : "0";
+        report(Code::InventedName, param.defaultValue->span,
+               "there is no 'None': the default of a parameter is the number that it reads as "
+               "where it is left out")
+            .fix("write '" + number + "'", {{param.defaultValue->span, number}});
+        return false;
+      }
       for (const ast::Dim &dim : param.dims)
         if (dim.ellipsis && std::exchange(ellipsis, &dim)) {
           report(Code::EllipsisMisuse, dim.span, "'...' stands once in a parameter");

@@ -97,6 +97,18 @@ SyntaxPlace ErrorStrategy::findPlace(antlr4::Parser *parser, size_t at) const {
   return {SyntaxPlace::TopLevel, at, at};
 }
 
+void ErrorStrategy::reportAfterOperand(size_t at) {
+  StringRef before = reporter.text(tokens[at - 1]);
+  auto error = reporter.report(Code::SyntaxError, reporter.span(tokens[at]),
+                               ("expected an operator or a new statement after '" + before +
+                                "', found '" + reporter.text(tokens[at]) + "'")
+                                   .str());
+  static const StringRef reductions[] = {"sum",  "prod", "max",    "min",
+                                         "mean", "var",  "argmax", "argmin"};
+  if (error && is_contained(reductions, before)) // `sum over j x[i, j]`
+    error->note(("a reduction is written " + before + "(x[i, j] for j)").str());
+}
+
 /// `2 x[i]`: a statement that starts in the middle of a line is the rest of the one before.
 /// `x[i] +` and a new line `u[i] = ...`: the operator has taken the next statement's left side.
 bool ErrorStrategy::reportMissingOperator(const SyntaxPlace &place,
@@ -106,19 +118,12 @@ bool ErrorStrategy::reportMissingOperator(const SyntaxPlace &place,
       !tokens[start].firstOnLine && endsOperand(tokens[start - 1].type) && at > start &&
       expected.contains(size_t(Grammar::ASSIGN)) &&
       (at == tokens.size() || tokens[at].brackets == 0)) {
-    reporter.report(Code::SyntaxError, reporter.span(tokens[start]),
-                    ("expected an operator or a new statement after '" +
-                     reporter.text(tokens[start - 1]) + "', found '" +
-                     reporter.text(tokens[start]) + "'")
-                        .str());
+    reportAfterOperand(start);
     return true;
   }
   if (place.context == SyntaxPlace::Block && at > 0 && at < tokens.size() &&
       !tokens[at].firstOnLine && endsOperand(tokens[at - 1].type) && endsOperand(tokens[at].type)) {
-    reporter.report(Code::SyntaxError, reporter.span(tokens[at]),
-                    ("expected an operator or a new statement after '" +
-                     reporter.text(tokens[at - 1]) + "', found '" + reporter.text(tokens[at]) + "'")
-                        .str());
+    reportAfterOperand(at);
     return true;
   }
   if (at >= tokens.size() || tokens[at].brackets != 0 ||

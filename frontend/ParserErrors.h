@@ -30,6 +30,7 @@ public:
 
 private:
   SyntaxPlace findPlace(antlr4::Parser *parser, size_t at) const;
+  void reportAfterOperand(size_t at);
   bool reportMissingOperator(const SyntaxPlace &place,
                              const antlr4::misc::IntervalSet &expected);
   void reportAt(antlr4::Parser *parser, size_t at, const antlr4::misc::IntervalSet &expected);

@@ -211,8 +211,29 @@ std::optional<Rewriting> KernelReader::stacked(Translator &translator, StringRef
   return result;
 }
 
+/// `v[i], e[i] = max(x[i, j] for j)`: the value and its place are two equations.
+std::optional<Rewriting> KernelReader::severalElements(ArrayRef<NodePtr> targets,
+                                                       const Node &value) {
+  if (targets.size() != 2 || value.kind != Node::Call || value.items.empty() ||
+      value.parts[0]->kind != Node::Name)
+    return std::nullopt;
+  NodePtr place = copyRenamed(value, "", "");
+  StringRef name = value.parts[0]->text;
+  if (name != "max" && name != "min" && name != "sort")
+    return std::nullopt;
+  place->parts[0]->text = "arg" + name.str();
+  std::optional<Rewriting> first = elements(*targets[0], "=", value);
+  std::optional<Rewriting> second = elements(*targets[1], "=", *place);
+  if (!first || !second)
+    return std::nullopt;
+  llvm::append_range(first->lines, second->lines);
+  return first;
+}
+
 /// Several names on the left.
 std::optional<Rewriting> KernelReader::several(ArrayRef<NodePtr> targets, const Node &value) {
+  if (llvm::all_of(targets, [](const NodePtr &one) { return one->kind == Node::Subscript; }))
+    return severalElements(targets, value);
   for (const NodePtr &target : targets)
     if (target->kind != Node::Name)
       return std::nullopt;

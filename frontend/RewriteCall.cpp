@@ -47,8 +47,11 @@ std::optional<CallForm> Translator::callForm(const Node &node) {
     const Node *root = callee->parts[0].get();
     while (root->kind == Node::Member)
       root = root->parts[0].get();
-    bool isModule =
-        root->kind == Node::Name && !environment.contains(root->text) && !active.count(root->text);
+    // A size may be called F, and has no methods.
+    auto known = environment.find(root->text);
+    bool isSize = known != environment.end() && known->second.isSize;
+    bool isModule = root->kind == Node::Name && (known == environment.end() || isSize) &&
+                    !active.count(root->text);
     if (isModule)
       form.module = root->text;
     else
@@ -166,7 +169,8 @@ Result Translator::evalCall(const Node &node) {
     return evalComprehension(form->name, *form->arguments[0]->parts[0], form->arguments[0]->items,
                              node);
   // What the file itself defines hides everything else.
-  bool isOwnCall = form->module.empty() && form->call->parts[0]->kind == Node::Name && isOwn(form->name);
+  bool isOwnCall =
+      form->module.empty() && form->call->parts[0]->kind == Node::Name && isOwn(form->name);
   bool known = false;
   for (auto family :
        {&Translator::evalConversion, &Translator::evalShapeChange, &Translator::evalConstruction,

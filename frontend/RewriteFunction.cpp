@@ -251,6 +251,8 @@ Translator::evalKernel(const Node &node) {
       for (const ast::Dim &dim : param.dims) {
         if (dim.ellipsis) {
           size_t run = whole->rank() - after;
+          if (hasEllipsis && run != ellipsis.size())
+            return false; // one run for all: what broadcasts is an equation
           if (!hasEllipsis)
             ellipsis.assign(whole->dims.begin() + at, whole->dims.begin() + at + run);
           hasEllipsis = true;

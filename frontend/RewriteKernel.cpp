@@ -92,8 +92,8 @@ size_t KernelReader::readHead() {
 
 void KernelReader::readLoopNames() {
   for (size_t i = bodyBegin; i + 1 < tokens.size(); ++i)
-    if (tokens[i].brackets == 0 && isName(i + 1) &&
-        (text(i) == "for" || text(i) == "parallel") && tokens[i].firstOnLine) {
+    if (tokens[i].brackets == 0 && isName(i + 1) && (text(i) == "for" || text(i) == "parallel") &&
+        tokens[i].firstOnLine) {
       for (size_t j = i + 1; j < tokens.size() && text(j) != "{"; ++j)
         if (text(j + 1) == "in")
           loopNames.push_back(text(j).str());

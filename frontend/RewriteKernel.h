@@ -59,6 +59,7 @@ private:
   std::optional<Rewriting> assignment(const Node &target, llvm::StringRef op, const Node &value,
                                       unsigned depth);
   std::optional<Rewriting> elements(const Node &target, llvm::StringRef op, const Node &value);
+  std::optional<Rewriting> severalElements(llvm::ArrayRef<NodePtr> targets, const Node &value);
   std::optional<Rewriting> stacked(Translator &translator, llvm::StringRef name,
                                    const CallForm &form);
   std::optional<Rewriting> several(llvm::ArrayRef<NodePtr> targets, const Node &value);

@@ -34,7 +34,7 @@ from .variants import Variant, find_variants, from_json, to_json
 from .verdict import ErrorMeasure, judge
 
 DISTRIBUTIONS = ("task", "normal")
-SEARCH_VERSION = 1  # of the search for variants: another one does not use what this one found
+SEARCH_VERSION = 2  # of the search for variants: another one does not use what this one found
 
 
 def derived_seed(secret: str, *parts) -> int:

@@ -110,6 +110,14 @@ def measure(source: str, device: str = "meta") -> Cost:
     return Cost(held + counted.bytes, counted.flops, counted.depth, shapes)
 
 
+def _form(source: str) -> tuple:
+    """What must be the same in every variant: names and ranks of parameters, ranks of inputs."""
+    with torch.device("meta"):
+        built = build(source)
+    return (tuple((name, value.dim()) for name, value in built.model.state_dict().items()),
+            tuple(one.dim() if isinstance(one, torch.Tensor) else None for one in tree_flatten(built.inputs)[0]))
+
+
 def _folded(node: ast.expr) -> int | None:
     """The integer that `4096 * 2` stands for."""
     if any(not isinstance(part, (ast.Constant, ast.BinOp, ast.operator)) for part in ast.walk(node)):
@@ -190,6 +198,7 @@ class Search:
         self.original = self.sizes.values()
         self.device = "meta"
         self.tried: dict[tuple[int, ...], Cost | None] = {}
+        self.form = _form(source)
         try:
             self.cost = measure(source)
         except TaskError:
@@ -203,7 +212,9 @@ class Search:
     def probe(self, values: tuple[int, ...]) -> Cost | None:
         if values not in self.tried:
             try:
-                self.tried[values] = measure(self.sizes.text(values), self.device)
+                text = self.sizes.text(values)
+                # Another number of layers is another module, for which a program has no parameters.
+                self.tried[values] = measure(text, self.device) if _form(text) == self.form else None
             except Exception:  # whatever a module raises means that these sizes do not suit it
                 self.tried[values] = None
         return self.tried[values]

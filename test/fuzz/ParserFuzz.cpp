@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is wrong is reported inside of the text and rendered; what is right is printed to a text with
-// the same tree, and printing that changes nothing.
+// What is wrong is reported inside of the text and rendered; what is right is printed to a text
+// with the same tree, and printing that changes nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Diagnostics.h"
-#include "frontend/Parser.h"
 #include "frontend/Module.h"
+#include "frontend/Parser.h"
 #include "frontend/Printer.h"
 #include <cstdlib>
 

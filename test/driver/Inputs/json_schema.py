@@ -48,7 +48,8 @@ def main():
             if "\ufffd" not in before and (span[line], span[column]) != expected:
                 wrong.append(f"{where}: {at} {span[at]} is {expected}, not {(span[line], span[column])}")
 
-    codes = [line.split()[0] for line in subprocess.run(["tegula", "explain"], capture_output=True, text=True).stdout.splitlines()]
+    listed = subprocess.run(["tegula", "explain"], capture_output=True, text=True).stdout
+    codes = [line.split()[0] for line in listed.splitlines()]
     records = 0
     for code in codes:
         explained = subprocess.run(["tegula", "explain", code], capture_output=True).stdout
@@ -95,7 +96,8 @@ def main():
                     if set(edit) != {"span", "text"}:
                         wrong.append(f"{code}: edit {edit}")
                     check_span(edit["span"], texts, code)
-                    if program[edit["span"]["begin"] : edit["span"]["end"]].decode(errors="replace") == edit["text"]:
+                    replaced = program[edit["span"]["begin"] : edit["span"]["end"]]
+                    if replaced.decode(errors="replace") == edit["text"]:
                         wrong.append(f"{code}: an edit that changes nothing")
     print("\n".join(wrong) if wrong else f"{records} records follow their schema")
     return 1 if wrong or records < len(codes) - 10 else 0

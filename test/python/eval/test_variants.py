@@ -38,6 +38,14 @@ def test_sizes_that_shrink_together():
     assert small.cost.bytes <= 1 << 12
 
 
+def test_number_of_layers_stays():
+    text = SCALE.replace("self.fc = nn.Linear(features, 2 * features)",
+                         "self.fc = nn.Sequential(*[nn.Linear(features, features) for _ in range(layers)])")
+    text = text.replace("rows = 1024 * 4", "rows = 4096\nlayers = 64")
+    for variant in find_variants(text, max_bytes=1 << 20, max_flops=1 << 22):
+        assert len(build(variant.source).model.state_dict()) == 128
+
+
 def test_small_task_is_its_own_variant():
     assert [one.name for one in find_variants(module("return -x", "torch.rand(3, 2)", ""))] == ["own"]
 
