@@ -9,6 +9,7 @@
 
 #include "bench/Compare.h"
 #include "bench/Runner.h"
+#include "bench/Roofline.h"
 #include "codegen/Assemble.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -392,6 +393,14 @@ private:
     about["operations"] = operations;
     about["gigaflopsPerSecond"] = operations / pair->first.median * 1e-9;
     about["gigabytesPerSecond"] = bytes / pair->first.median * 1e-9;
+    if (!sets.front()->cudaDevice()) {
+      if (!roofline)
+        roofline = Roofline::measure(threads);
+      about["roofline"] =
+          json::Object{{"share", roofline->leastSeconds(bytes, operations) / pair->first.median},
+                       {"gigaflopsPerSecond", roofline->operationsPerSecond * 1e-9},
+                       {"gigabytesPerSecond", roofline->bytesPerSecond * 1e-9}};
+    }
     return Error::success();
   }
 
@@ -407,6 +416,7 @@ private:
   std::map<const RefFunction *, std::unique_ptr<Reference>> references;
   std::map<std::string, std::unique_ptr<Runner>> runners;
   CacheFlush flush;
+  std::optional<Roofline> roofline;
 };
 
 } // namespace

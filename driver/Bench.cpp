@@ -82,6 +82,12 @@ std::string quotient(double value) {
   return text;
 }
 
+std::string percent(double share) {
+  std::string text;
+  raw_string_ostream(text) << format("%.0f %%", 100 * share);
+  return text;
+}
+
 /// Counts and prints what children say.
 class Report {
 public:
@@ -145,6 +151,8 @@ private:
              << quotient(*event.getNumber("speedup")) << "; "
              << format("%.1f GB/s, %.1f GFLOP/s", *event.getNumber("gigabytesPerSecond"),
                        *event.getNumber("gigaflopsPerSecond"));
+      if (const json::Object *roofline = event.getObject("roofline"))
+        outs() << ", " << percent(*roofline->getNumber("share")) << " of the roofline";
     }
     outs() << '\n';
   }
@@ -154,14 +162,16 @@ private:
       outs() << left_justify("kernel", 20) << left_justify("sizes", 44)
              << right_justify("error", 9) << right_justify("libtorch", 10)
              << right_justify("time", 10) << right_justify("libtorch", 10)
-             << right_justify("speed", 8) << '\n';
+             << right_justify("speed", 8) << right_justify("roofline", 10) << '\n';
     hasHeader = true;
     auto [ours, torchs] = errors(event);
     outs() << left_justify(label(path, event), 20) << left_justify(*event.getString("case"), 44)
            << right_justify(errorText(ours), 9) << right_justify(errorText(torchs), 10)
            << right_justify(timeText(*event.getObject("time")->getNumber("median")), 10)
            << right_justify(timeText(*event.getObject("libtorchTime")->getNumber("median")), 10)
-           << right_justify(quotient(*event.getNumber("speedup")), 8) << '\n';
+           << right_justify(quotient(*event.getNumber("speedup")), 8);
+    const json::Object *roofline = event.getObject("roofline");
+    outs() << right_justify(roofline ? percent(*roofline->getNumber("share")) : "", 10) << '\n';
   }
 
   bool hasHeader = false;
