@@ -73,7 +73,7 @@ void Caller::bind(const nb::args &args, const nb::kwargs &kwargs, Call &call) co
         if (PyUnicode_Compare(parameters[index].text.ptr(), key) == 0)
           break;
     if (index == parameters.size()) {
-      std::string name = nb::cast<std::string>(nb::handle(key));
+      std::string name = textOf(nb::handle(key));
       if (name != "out")
         raiseWrongCall("kernel " + quoted(kernelName) + " has no parameter " + quoted(name));
       if (value != Py_None)
@@ -146,7 +146,7 @@ void Caller::readOutputs(Call &call) const {
 }
 
 /// A constant as the compiler's settings spell it.
-static std::string textOf(nb::handle value, const std::string &name) {
+static std::string constantOf(nb::handle value, const std::string &name) {
   if (value.ptr() == Py_True)
     return "true";
   if (value.ptr() == Py_False)
@@ -154,12 +154,12 @@ static std::string textOf(nb::handle value, const std::string &name) {
   if (nb::isinstance<nb::tuple>(value) || nb::isinstance<nb::list>(value)) {
     std::string text = "(";
     for (nb::handle element : nb::iter(value))
-      text += (text.size() > 1 ? ", " : "") + textOf(element, name);
+      text += (text.size() > 1 ? ", " : "") + constantOf(element, name);
     return text + ")";
   }
   if (!PyNumber_Check(value.ptr()) && !nb::isinstance<nb::str>(value))
     raiseWrongCall(quoted(name) + " is a constant: expected a number, a bool or a tuple of ints");
-  return nb::cast<std::string>(nb::str(value));
+  return textOf(value);
 }
 
 const Caller::Specialised &Caller::find(const Call &call) {
@@ -205,7 +205,7 @@ static void setScalar(nb::handle value, bool isFloat, const std::string &name, t
   if (PyErr_Occurred()) {
     PyErr_Clear();
     raiseWrongCall(quoted(name) + " is a scalar: expected " + (isFloat ? "a number" : "an integer") +
-                   ", got a " + nb::cast<std::string>(nb::str(value.type().attr("__name__"))));
+                   ", got a " + textOf(value.type().attr("__name__")));
   }
 }
 
@@ -306,7 +306,7 @@ nb::object Caller::call(const nb::args &args, const nb::kwargs &kwargs) {
     Tensor &tensor = call.tensors[index];
     if (parameter.role == TEGULA_CONSTANT) {
       if (call.slots[index].is_valid())
-        call.constants[index] = textOf(call.slots[index], parameter.name);
+        call.constants[index] = constantOf(call.slots[index], parameter.name);
       call.key += call.constants[index];
       call.key += '\0';
     } else if (!tensor.object.is_valid()) {

@@ -16,6 +16,9 @@
 #include "tegula/tegula.h"
 #include <memory>
 #include <nanobind/nanobind.h>
+// In every file of the module: where one casts a std::string without it, the linker may keep a cast that
+// knows no strings for all of them.
+#include <nanobind/stl/string.h>
 #include <string>
 
 namespace tegula::python {
@@ -49,6 +52,15 @@ public:
 private:
   tegula_message *message = nullptr;
 };
+
+/// `str(object)`, also of a result that was looked up just now, which `nb::str` would take for a str.
+inline std::string textOf(nb::handle object) {
+  nb::str text(object);
+  if (const char *bytes = text.c_str())
+    return bytes;
+  PyErr_Clear(); // half of a surrogate pair has no UTF-8
+  return nb::steal<nb::str>(PyObject_ASCII(text.ptr())).c_str();
+}
 
 /// Raises what `_errors.error_of(status, json, text)` makes.
 [[noreturn]] void raise(tegula_status status, const Message &message);

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "python/module/Caller.h"
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 using namespace tegula::python;

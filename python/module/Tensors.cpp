@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "python/module/Tensors.h"
 #include <map>
-#include <nanobind/ndarray.h>
 
 namespace tegula::python {
 namespace {
@@ -103,7 +102,7 @@ void readTorch(Torch &torch, nb::handle argument, bool isWritten, const char *na
   if (attribute(argument, names.isCpu).ptr() != Py_True) {
     if (attribute(argument, names.isCuda).ptr() != Py_True)
       raiseWrongCall("'" + std::string(name) + "' is on the device '" +
-                     nb::cast<std::string>(nb::str(argument.attr("device"))) +
+                     textOf(argument.attr("device")) +
                      "', expected cpu or cuda");
     tensor.device = nb::cast<int>(method(argument, names.getDevice));
   }
@@ -112,7 +111,7 @@ void readTorch(Torch &torch, nb::handle argument, bool isWritten, const char *na
   while (found < numDTypes && torch.dtypes[found].ptr() != dtype.ptr())
     ++found;
   if (found == numDTypes)
-    raiseWrongCall("'" + std::string(name) + "' has the dtype " + nb::cast<std::string>(nb::str(dtype)) +
+    raiseWrongCall("'" + std::string(name) + "' has the dtype " + textOf(dtype) +
                    ", which Tegula does not know");
   tensor.dtype = tegula_dtype(found);
   bool isPlain = method(argument, names.isContiguous).ptr() == Py_True;
@@ -169,7 +168,7 @@ void readOther(nb::handle argument, bool isWritten, const char *name, Tensor &te
   std::string quoted = "'" + std::string(name) + "' ";
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(argument, array))
-    raiseWrongCall(quoted + "is a " + nb::cast<std::string>(nb::str(argument.type().attr("__name__"))) +
+    raiseWrongCall(quoted + "is a " + textOf(argument.type().attr("__name__")) +
                    ", expected a torch tensor, a numpy array or another object with __dlpack__ whose dtype "
                    "Tegula knows");
   if (isWritten) {
@@ -208,6 +207,7 @@ void readOther(nb::handle argument, bool isWritten, const char *name, Tensor &te
   for (size_t dim = 0; dim < array.ndim(); ++dim)
     tensor.shape.push_back(int64_t(array.shape(dim)));
   tensor.data = const_cast<void *>(array.data());
+  tensor.exported = std::move(array);
 }
 
 nb::object shapeOf(const int64_t *shape, size_t rank) {

@@ -15,6 +15,7 @@
 #define TEGULA_PYTHON_TENSORS_H
 
 #include "python/module/Handles.h"
+#include <nanobind/ndarray.h>
 #include <vector>
 
 namespace tegula::python {
@@ -23,7 +24,8 @@ constexpr int cpuDevice = -1;
 
 /// A tensor argument of a call.
 struct Tensor {
-  nb::object object; // what holds the memory: the argument, or a contiguous copy of it
+  nb::object object; // the argument, or a contiguous copy of it
+  nb::ndarray<nb::ro> exported; // what DLPack gave, which may be memory that only lives as long
   void *data = nullptr;
   std::vector<int64_t> shape;
   tegula_dtype dtype = TEGULA_F32;

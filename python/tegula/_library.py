@@ -8,6 +8,7 @@ import re
 from typing import Any, Callable, Optional, Sequence, Union
 
 from ._kernel import CPU, Kernel, Parameter, compile
+from ._operators import put
 
 _SIZE = re.compile(r"\.\.\.(\d+)")  # the dims that `...` stands for
 
@@ -135,8 +136,8 @@ def _register(kernel: Kernel, name: str) -> Any:
     import torch
 
     torch.library.define(name, _schema(kernel), tags=(torch.Tag.pt2_compliant_tag,))
-    torch.library.impl(name, ("CPU", "CUDA"), lambda *arguments: kernel(*arguments))
-    torch.library.register_fake(name, _fake(kernel))
+    torch.library.impl(name, ("CPU", "CUDA"), put(name, "kernel", kernel))
+    torch.library.register_fake(name, put(name, "fake", _fake(kernel)))
     namespace, operator = name.split("::")
     return getattr(getattr(torch.ops, namespace), operator)
 
@@ -194,7 +195,8 @@ def _register_autograd(forward: Kernel, name: str, kernels: Sequence[Kernel]) ->
                         for one in inputs)
         return results if len(results) > 1 else results[0]
 
-    torch.library.register_autograd(name, backward, setup_context=setup_context)
+    torch.library.register_autograd(name, put(name, "backward", backward),
+                                    setup_context=put(name, "setup_context", setup_context))
 
 
 def library(source: Union[str, os.PathLike], name: str, *, kernel: Optional[str] = None,

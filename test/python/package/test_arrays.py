@@ -22,6 +22,13 @@ class Exporter:
         return self.array.__dlpack_device__()
 
 
+class FreshExporter(Exporter):
+    """Gives memory that nobody else holds."""
+
+    def __dlpack__(self, **options):
+        return self.array.copy().__dlpack__(**options)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_numpy_in_numpy_out(linear, dtype):
     x, w = np.random.randn(2, 3, 7).astype(dtype), np.random.randn(5, 7).astype(dtype)
@@ -58,6 +65,8 @@ def test_any_object_with_dlpack(scale):
     y = scale(Exporter(x), 2.0)
     assert isinstance(y, np.ndarray) and np.array_equal(y, 2 * x)
     assert np.array_equal(scale(Exporter(x.T), 2.0), 2 * x.T)
+    large = np.random.randn(1000, 1000).astype("f4")  # which numpy gives back to the system at once
+    assert np.array_equal(scale(FreshExporter(large), 2.0), 2 * large)
     y = torch.empty(3, 5)
     assert scale(Exporter(x), 2.0, out=y) is y and np.array_equal(y.numpy(), 2 * x)
     mixed = tegula.compile("kernel k(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }")

@@ -90,6 +90,7 @@ def test_wrong_arguments(scale, linear):
         (lambda: scale(x, 1.0, 2.0), "takes 2 arguments, 3 given"),
         (lambda: scale(x, 1.0, x=x), "by position and by name"),
         (lambda: scale(x, factor=1.0), "no parameter 'factor'"),
+        (lambda: scale(x, **{"\ud800": 1.0}), "no parameter"),
         (lambda: scale(x, "much"), "'s' is a scalar"),
         (lambda: scale(None, 1.0), "needs 'x'"),
         (lambda: scale([1.0], 1.0), "'x' is a list"),

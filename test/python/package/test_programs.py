@@ -44,7 +44,7 @@ def test_errors_of_checking_come_from_compile():
 def test_no_such_kernel_and_no_such_file(tmp_path):
     with pytest.raises(tegula.LaunchError, match="no kernel 'other', but scale"):
         tegula.compile(SCALE, "other")
-    with pytest.raises(tegula.LaunchError, match="has no kernel"):
+    with pytest.raises(tegula.ProgramError, match="expected a kernel"):
         tegula.compile("fn f(x) = x")
     with pytest.raises(OSError):
         tegula.load(tmp_path / "absent.tgl")
