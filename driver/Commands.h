@@ -24,7 +24,7 @@ struct Command {
 };
 
 extern const Command benchCommand, checkCommand, compileCommand, explainCommand, fixCommand,
-    fmtCommand, runCommand;
+    fmtCommand, promptCommand, runCommand;
 
 } // namespace tegula
 

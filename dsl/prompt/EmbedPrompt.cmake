@@ -1,0 +1,16 @@
+# Writes OUTPUT, a C++ file with the text of PAGE and EXAMPLES (programs, each beside its task) as
+# dsl/prompt/PromptText.h declares it.
+include(${CMAKE_CURRENT_LIST_DIR}/../Embed.cmake)
+set(code "#include \"dsl/prompt/PromptText.h\"\n\nnamespace tegula {\n\n")
+embed(text ${PAGE})
+string(APPEND code "llvm::StringRef promptPage() {\n  return\n     ${text};\n}\n\n")
+string(APPEND code "llvm::ArrayRef<PromptExample> promptExamples() {\n  static const PromptExample examples[] = {\n")
+foreach(path IN LISTS EXAMPLES)
+  get_filename_component(name ${path} NAME_WE)
+  get_filename_component(folder ${path} DIRECTORY)
+  embed(program ${path})
+  embed(task ${folder}/${name}.py)
+  string(APPEND code "    {\"${name}\",\n     ${task},\n     ${program}},\n")
+endforeach()
+string(APPEND code "  };\n  return examples;\n}\n\n} // namespace tegula\n")
+file(WRITE ${OUTPUT} "${code}")
