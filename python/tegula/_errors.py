@@ -89,7 +89,7 @@ class InternalError(Error, RuntimeError):
 class TegulaWarning(UserWarning):
     """A warning about a program; `diagnostic` is its record."""
 
-    def __init__(self, text: str, diagnostic: Diagnostic):
+    def __init__(self, text: str, diagnostic: Optional[Diagnostic] = None):
         super().__init__(text)
         self.diagnostic = diagnostic
 

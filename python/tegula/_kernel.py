@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import glob
+import inspect
 import json
+import keyword
 import os
+import re
 import sys
 import threading
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ from typing import Any, NamedTuple, Optional, Union
 from . import _errors, _tegula
 
 DTYPES = frozenset("f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 i4 u4 bool".split())
+_WORD = re.compile(r"[^\W\d]\w*")
 STAGES = ("tgl", "scheduled", "llvm", "asm", "ptx")
 CPU = -1
 
@@ -79,6 +84,14 @@ class Compiled:
         return text
 
 
+def literal(text: str) -> Any:
+    """The value of a default, or None where it is more than a literal."""
+    try:
+        return ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
+    except (ValueError, SyntaxError):
+        return None
+
+
 def _text_of(value: Any) -> str:
     """A setting as the compiler reads it."""
     if isinstance(value, bool):
@@ -86,6 +99,24 @@ def _text_of(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"({', '.join(_text_of(one) for one in value)})"
     return str(value)
+
+
+def _python_signature(parameters: tuple[Parameter, ...]) -> Optional[inspect.Signature]:
+    """A call as Python's tools show it; defaults that are more than a literal are None. None where a parameter
+    has the name of a keyword: it can only go by position, or by `**`."""
+    shown, has_default = [], False
+    for one in parameters:
+        if one.role == "out":
+            continue
+        if keyword.iskeyword(one.name):
+            return None
+        has_default |= one.default is not None
+        default = None if one.is_tensor or one.default is None else literal(one.default)
+        shown.append(inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                                       default=default if has_default else inspect.Parameter.empty))
+    if not any(one.name == "out" for one in shown):
+        shown.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(shown)
 
 
 _contexts: dict[int, Any] = {}
@@ -151,7 +182,9 @@ class Kernel:
         self.parameters: tuple[Parameter, ...] = tuple(
             Parameter(*one) for one in _tegula.parameters_of(program, index)
         )
+        self.__signature__ = _python_signature(self.parameters)
         self._inputs = {one.name: one for one in self.parameters if one.role != "out"}
+        self.__doc__ = f"{self.signature}\n\n{Kernel.__doc__}"
         lines, _ = _tegula.check(program, self.name)
         _errors.warn(lines, self._warned)
         self._call = _tegula.Caller(program, index, self._specialise)
@@ -211,6 +244,12 @@ class Kernel:
         for (target, device, *_), one in list(self._compiled.items()):
             if target == "cuda":
                 one._handle.synchronize(device)
+
+    def _set(self, settings: dict[str, Any]) -> None:
+        """Takes those of another kernel's settings that this one has too."""
+        known = {word for one in self.parameters for text in (one.name, one.type, *one.dims)
+                 for word in _WORD.findall(text)}
+        self._settings.update({name: _text_of(value) for name, value in settings.items() if name in known})
 
     def _any(self) -> Compiled:
         if self._compiled:

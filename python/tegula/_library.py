@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import re
 from typing import Any, Callable, Optional, Sequence, Union
 
-from ._kernel import CPU, Kernel, Parameter, compile
+from ._errors import wrong_call
+from ._kernel import CPU, Kernel, Parameter, compile, literal
 from ._operators import put
 
-_SIZE = re.compile(r"\.\.\.(\d+)")  # the dims that `...` stands for
 
-
-def _literal(text: str) -> Any:
-    """The value of a default, or None where it is more than a literal."""
-    try:
-        return ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
-    except (ValueError, SyntaxError):
-        return None
-
-
-def _declare(parameter: Parameter, letter: str) -> str:
-    """A parameter in PyTorch's schema language."""
+def _declare(parameter: Parameter, letter: str, must_default: bool) -> str:
+    """A parameter in PyTorch's schema language. `must_default`: one before it has a default, so that this one
+    needs one as well; a call without it is refused by the kernel."""
     name, default = parameter.name, parameter.default
     if parameter.is_tensor:
         if parameter.role == "inout":
-            return f"Tensor({letter}!) {name}"
-        return f"Tensor {name}" if default is None else f"Tensor? {name}=None"
+            return f"Tensor({letter}!) {name}" if not must_default else f"Tensor({letter}!)? {name}=None"
+        return f"Tensor {name}" if default is None and not must_default else f"Tensor? {name}=None"
     type_name = {"float": "float", "bool": "bool"}.get(parameter.type)
     if type_name is None:
         type_name = "float" if parameter.type in ("f64", "f32", "f16", "bf16") else "int"
+    if type_name == "int" and parameter.role == "scalar":
+        type_name = "SymInt"  # a value of each call, for which torch.compile need not compile again
     if parameter.dims:
         type_name += f"[{parameter.dims[0]}]"
-    if default is None:
+    if default is None and not must_default:
         return f"{type_name} {name}"
-    value = _literal(default)
+    value = None if default is None else literal(default)
     if value is None:  # known to the compiler alone, as in `stride: int[2] = kernel_size`
         return f"{type_name}? {name}=None"
     if isinstance(value, tuple):
@@ -45,15 +37,24 @@ def _declare(parameter: Parameter, letter: str) -> str:
     return f"{type_name} {name}={value}"
 
 
+def _inputs(kernel: Kernel) -> list[Parameter]:
+    """What the operator takes; the kernel's settings are the defaults of constants."""
+    return [one._replace(default=kernel._settings.get(one.name, one.default)) if one.role == "constant" else one
+            for one in kernel.parameters if one.role != "out"]
+
+
 def _schema(kernel: Kernel) -> str:
-    inputs = [one for one in kernel.parameters if one.role != "out"]
+    inputs = _inputs(kernel)
     if not any(one.is_tensor and (one.role == "inout" or one.default is None) for one in inputs):
         raise ValueError(f"kernel '{kernel.name}' has no tensor that every call gives: PyTorch could not tell "
                          "the device")
     letters = iter("abcdefghijklmnopqrstuvwxyz")
-    declared = ", ".join(_declare(one, next(letters) if one.role == "inout" else "") for one in inputs)
+    declared, has_default = [], False
+    for one in inputs:
+        declared.append(_declare(one, next(letters) if one.role == "inout" else "", has_default))
+        has_default |= one.default is not None
     results = ["Tensor"] * len(kernel.outputs)
-    return f"({declared}) -> {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}"
+    return f"({', '.join(declared)}) -> {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}"
 
 
 def _dtypes() -> dict[str, Any]:
@@ -65,29 +66,48 @@ def _dtypes() -> dict[str, Any]:
     return {name: getattr(torch, theirs) for name, theirs in names.items()}
 
 
+def _evaluate(text: str, names: dict[str, Any]) -> Any:
+    """An expression of sizes: + - * // % and parentheses, with Python's meaning."""
+    return eval(text, {"__builtins__": {}}, names)  # noqa: S307: the compiler's own text
+
+
 def _sizes(description: dict, shapes: list) -> dict[str, Any]:
-    """The sizes by name; those of `shapes`, by argument, may be symbolic."""
+    """The sizes by name; those of `shapes`, by argument, may be symbolic. Raises LaunchError where a shape does
+    not fit, and tells torch what symbols are equal."""
+    import torch
+
     names: dict[str, Any] = {}
+    given = [(one, shape) for one, shape in zip(description["arguments"], shapes) if shape is not None]
+    for argument, shape in given:
+        if len(shape) != len(argument["dims"]):
+            raise wrong_call(f"'{argument['name']}' has dims {_dims(argument['dims'])}, the argument has shape "
+                             f"{_dims(shape)}")
     for size in description["sizes"]:
-        name = _SIZE.sub(r"_dots\1", size["name"])
         bound = size.get("bound_by")
-        if bound:
-            names[name] = shapes[bound["argument"]][bound["dim"]]
-        else:
-            names[name] = _evaluate(size["definition"], names)
+        names[size["name"]] = (shapes[bound["argument"]][bound["dim"]] if bound
+                               else _evaluate(size["definition"], names))
+    for argument, shape in given:
+        wanted = [_evaluate(dim, names) for dim in argument["dims"]]
+        text = (f"'{argument['name']}' has dims {_dims(argument['dims'])} = {_dims(wanted)}, the argument has shape "
+                f"{_dims(shape)}")
+        for one, other in zip(shape, wanted):
+            if isinstance(one, int) and isinstance(other, int):
+                if one != other:
+                    raise wrong_call(text)
+            else:
+                torch._check(one == other, lambda: text)
     return names
 
 
-def _evaluate(text: str, names: dict[str, Any]) -> Any:
-    """An expression of sizes: + - * // % and parentheses, with Python's meaning."""
-    return eval(_SIZE.sub(r"_dots\1", text), {"__builtins__": {}}, names)  # noqa: S307: the compiler's own text
+def _dims(dims: Sequence[Any]) -> str:
+    return f"[{', '.join(map(str, dims))}]"
 
 
 def _fake(kernel: Kernel) -> Callable:
     """What the operator does to shapes and dtypes alone."""
     dtypes = _dtypes()
     names = {theirs: name for name, theirs in reversed(list(dtypes.items())) if name not in ("i4", "u4")}
-    inputs = [one for one in kernel.parameters if one.role != "out"]
+    inputs = _inputs(kernel)
 
     def fake(*arguments: Any) -> Any:
         import torch
@@ -96,12 +116,16 @@ def _fake(kernel: Kernel) -> Callable:
         device, tensors, constants, shapes = None, [], {}, {}
         for one in inputs:
             if one.name not in given:
+                if one.default is None:  # the schema gives it one where another stands before it
+                    raise wrong_call(f"kernel '{kernel.name}' needs '{one.name}'")
                 continue
             value = given[one.name]
             if one.is_tensor:
                 packed = one.type in ("i4", "u4")
                 shape = list(value.shape)
                 shapes[one.name] = shape[:-1] + [2 * shape[-1]] if packed else shape
+                if value.dtype not in names:
+                    raise wrong_call(f"'{one.name}' has the dtype {value.dtype}, which Tegula does not know")
                 tensors.append((one.name, one.type if packed else names[value.dtype], value.dim()))
                 device = device or value.device
             elif one.role == "constant":
@@ -109,6 +133,10 @@ def _fake(kernel: Kernel) -> Callable:
         on_device = device.type == "cuda" and torch.cuda.is_available()
         compiled = kernel._for((device.index or 0) if on_device else CPU, tuple(tensors), constants)
         description = compiled.description
+        expected = {one["name"]: one["dtype"] for one in description["arguments"]}
+        for name, dtype, _ in tensors:
+            if dtype != expected[name]:
+                raise wrong_call(f"'{name}' is {expected[name]}, the argument is {dtype}")
         sizes = _sizes(description, [shapes.get(one["name"]) for one in description["arguments"]])
         made = []
         for one in description["arguments"]:
@@ -219,6 +247,8 @@ def library(source: Union[str, os.PathLike], name: str, *, kernel: Optional[str]
         text = file.read()
     names = [] if backward is None else [backward] if isinstance(backward, str) else list(backward)
     gradients = [compile(text, one, file_name=os.fspath(source)) for one in names]
+    for one in gradients:
+        one._set(settings)
     if kernel is None and names:
         from . import _tegula
 

@@ -114,6 +114,65 @@ class TestLibrary:
             torch.testing.assert_close(program.module()(x), Model()(x))
             torch.testing.assert_close(Model()(x), (x + 1).unfold(1, 3, 1).sum(2))
 
+    def test_settings_are_the_defaults_of_constants(self, register, device):
+        text = """
+        kernel times_backward(grad_y: T[N], factor: int = 1) -> (grad_x: T[N]) { grad_x[i] = factor * grad_y[i] }
+        kernel times(x: T[N], factor: int = 1, step: int[2] = 1) -> (y: T[N]) {
+          y[i] = factor * step[0] * step[1] * x[i]
+        }
+        """
+        op = register(text, backward="times_backward", factor=3, step=(2, 1), T="f32")
+        assert str(op.default._schema).endswith("(Tensor x, int factor=3, int[2] step=[2, 1]) -> Tensor")
+        x = torch.ones(4, device=device, requires_grad=True)
+        torch.library.opcheck(op, (x, 5))
+        for arguments, wanted, gradient in (((x,), 6, 3), ((x, 1), 2, 1), ((x, 3, [1, 1]), 3, 3)):
+            x.grad = None
+            y = op(*arguments)
+            y.sum().backward()
+            assert y.tolist() == [wanted] * 4 and x.grad.tolist() == [gradient] * 4
+        with pytest.raises(tegula.LaunchError, match="'x' is f32, the argument is f64"):
+            op(x.double())
+
+    def test_required_after_optional(self, register, device):
+        op = register("kernel f(x: f32[N], b: f32[N] = 0, w: f32[N], c: inout f32[N]) -> (y: f32[N]) "
+                      "{ y[i] = x[i] + b[i] + w[i]\n c[i] = c[i] + 1.0 }")
+        x, c = torch.ones(3, device=device), torch.zeros(3, device=device)
+        torch.library.opcheck(op, (x, None, x, c))
+        assert op(x, w=x, c=c).tolist() == [2] * 3
+        for make in (lambda: op(x), lambda: torch.compile(lambda t: op(t, None, t), backend="eager")(x)):
+            with pytest.raises(Exception, match="needs '[wc]'"):
+                make()
+
+    def test_integers_of_a_call_compile_once(self, register, device):
+        op = register("kernel f(x: f32[N], by: i32) -> (y: f32[N]) { y[i] = x[i] + by }")
+        torch.library.opcheck(op, (torch.ones(3, device=device), 4))
+        made = []
+
+        def backend(module, inputs):
+            made.append(module)
+            return module
+
+        compiled = torch.compile(lambda x, by: op(x, by + 1), backend=backend, fullgraph=True)
+        for by in (7, 8, 9, 10):
+            assert compiled(torch.zeros(3, device=device), by).tolist() == [by + 1] * 3
+        assert len(made) <= 2  # one for the first number, one for all others
+
+    def test_fake_refuses_what_the_kernel_refuses(self, register, device):
+        op = register("kernel f(x: f32[M, K], w: f32[N, K]) -> (y: f32[M, N]) "
+                      "{ y[m, n] = sum(x[m, k] * w[n, k] for k) }")
+        x, w = torch.ones(2, 3, device=device), torch.ones(4, 3, device=device)
+        for wrong in ((x, w[:, :2]), (x, w[0]), (x[0], w), (x, w.double()), (x.to(torch.complex64), w)):
+            texts = []
+            for tensors in (wrong, [one.to("meta") for one in wrong]):
+                with pytest.raises(tegula.LaunchError) as caught:
+                    op(*tensors)
+                texts.append(str(caught.value))
+            assert texts[0] == texts[1]
+        compiled = torch.compile(op, backend="aot_eager", fullgraph=True, dynamic=True)
+        torch.testing.assert_close(compiled(x, w), x @ w.T)
+        with pytest.raises(Exception, match="'w' has dims"):
+            compiled(x, w[:, :2])
+
     def test_wrong_backward_kernels(self, register):
         forward = "kernel f(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] }"
         for backward, words in (

@@ -1,5 +1,9 @@
 """Programs: diagnostics as exceptions, warnings, what can be asked of a kernel."""
+import ast
+import inspect
 import os
+import pathlib
+import pickle
 import subprocess
 import warnings
 
@@ -23,6 +27,17 @@ def test_diagnostics_are_records():
     assert fix.applicability == "safe" and fix.edits[0].text == "and" and fix.edits[0].span == first.span
     assert first.record["schema"] == "tegula.diagnostic"
     assert str(error).startswith("wrong.tgl:1:") and "error[E0111]" in str(error) and "^" in str(error)
+
+
+def test_errors_and_warnings_go_to_other_processes():
+    with pytest.raises(tegula.ProgramError) as caught:
+        tegula.compile(WRONG)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert type(error) is tegula.ProgramError and str(error) == str(caught.value)
+    assert error.diagnostics == caught.value.diagnostics and error.diagnostics[0].record["code"] == "E0111"
+    warning = tegula.TegulaWarning("text", error.diagnostics[0])
+    other = pickle.loads(pickle.dumps(warning))
+    assert str(other) == "text" and other.diagnostic == warning.diagnostic
 
 
 @pytest.mark.skipif(not os.environ.get("TEGULA_COMMAND"), reason="no command beside the package")
@@ -74,6 +89,29 @@ def test_what_a_kernel_says_of_itself(linear):
     assert [one["dtype"] for one in compiled.description["arguments"]] == ["f16"] * 4
     assert compiled.description["schema"] == "tegula.kernel"
     assert compiled is linear.compiled(T="f16", ellipsis_rank=2, optionals=("b",), factor=3)
+
+
+def test_signature_and_help(linear):
+    signature = inspect.signature(linear)
+    assert str(signature) == "(x, w, b=None, factor=1, step=1, *, out=None)"
+    assert linear.__doc__.startswith(linear.signature)
+    required = tegula.compile("kernel k(x: f32[N], b: f32[N] = 0, n: i32) -> (y: f32[N]) { y[i] = x[i] + n }")
+    assert str(inspect.signature(required)) == "(x, b=None, n=None, *, out=None)"
+    keyword = tegula.compile("kernel k(x: f32[N], lambda: f32) -> (y: f32[N]) { y[i] = lambda * x[i] }")
+    assert str(inspect.signature(keyword)) == "(*arguments: 'Any', **named: 'Any') -> 'Any'"
+
+
+def test_stub_tells_what_the_module_has():
+    from tegula import _tegula
+
+    stub = ast.parse(pathlib.Path(tegula.__file__).with_name("_tegula.pyi").read_text())
+    for node in stub.body:
+        if isinstance(node, ast.ClassDef):
+            methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+            assert {one for one in vars(getattr(_tegula, node.name)) if not one.startswith("__")} <= methods
+            assert all(hasattr(getattr(_tegula, node.name), one) for one in methods)
+    told = {node.name for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    assert told == {one for one in vars(_tegula) if not one.startswith("__")}
 
 
 def test_stages():
