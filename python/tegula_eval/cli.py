@@ -4,10 +4,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
 from pathlib import Path
 
-from . import display, pool, summary
+from . import answers, conversation, display, endpoint, pool, summary
 from .store import Store, StoreError
 from .tasks import Task, TaskError, find_tasks
 
@@ -34,8 +35,22 @@ def _parse(arguments) -> argparse.Namespace:
         epilog="Exit codes: 0 all right, 1 some are not, 2 wrong arguments, 3 stopped (run it again to go on).")
     bench.set_defaults(function=kernelbench)
     bench.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
-    bench.add_argument("--programs", type=Path, required=True,
-                       help="folder of programs: level<N>/TASK.tgl, or TASK.tgl")
+    source = bench.add_mutually_exclusive_group(required=True)
+    source.add_argument("--programs", type=Path, help="folder of programs: level<N>/TASK.tgl, or TASK.tgl")
+    source.add_argument("--model", help="name of the model to ask for programs")
+    source.add_argument("--replay", type=Path, help="recorded answers, such as another run's results.jsonl")
+    asking = bench.add_argument_group("asking a model")
+    asking.add_argument("--base-url", help="of an endpoint that speaks OpenAI's protocol; its key in OPENAI_API_KEY")
+    asking.add_argument("--samples", type=_count, default=1, help="conversations for each task")
+    asking.add_argument("--turns", type=_count, default=1, help="at most so many programs in each")
+    asking.add_argument("--examples", type=int, default=3, help="examples beside the page")
+    asking.add_argument("--temperature", type=float, help="default: the endpoint's")
+    asking.add_argument("--max-tokens", type=_count, help="of an answer")
+    asking.add_argument("--seed", type=int, help="of the first sample; the next ones count up")
+    asking.add_argument("--requests", type=_count, default=16, help="conversations at once")
+    asking.add_argument("--timeout", type=float, default=600, help="seconds for an answer")
+    asking.add_argument("--retries", type=int, default=5, help="of a request that failed and may pass")
+    asking.add_argument("--budget", type=_count, help="tokens, prompts included, after which nothing more is asked")
     bench.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
     bench.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
     bench.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
@@ -49,13 +64,20 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--deadline", type=float, default=180, help="seconds for each program")
     bench.add_argument("--time", action="store_true", default=None, help="time them (default on cuda)")
     bench.add_argument("--no-time", dest="time", action="store_false")
-    bench.add_argument("--turns", type=int, default=20, help="timed turns")
+    bench.add_argument("--timed-turns", type=_count, default=20, help="how often a call is timed")
     bench.add_argument("--torch-compile", action="store_true", help="time torch.compile too")
     bench.add_argument("--out", type=Path, default=Path("tegula-eval"), help="folder of the run; resumed if there")
     bench.add_argument("--retry", type=lambda text: text.split(","), default=[],
                        help="outcomes to judge again, such as timeout,crashed")
     bench.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
     return parser.parse_args(arguments)
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
 
 
 def _levels(text: str) -> list[int]:
@@ -76,67 +98,149 @@ def find_program(folder: Path, task: Task) -> Path | None:
 
 def kernelbench(options) -> int:
     tasks = find_tasks(options.root, options.level, options.tasks)
-    timed = options.target == "cuda" if options.time is None else options.time
     store = Store(options.out)
+    judges = pool.Pool(options.jobs, options.deadline, options.memory)
     try:
-        jobs, kept, missing = {}, [], 0
-        for task in tasks:
-            path = find_program(options.programs, task)
-            if path is None:
-                missing += 1
-                continue
-            request = _request(options, task, path, store, timed)
-            known = store.records.get(request["key"])
-            if known is not None and known["outcome"] not in options.retry:
-                kept.append(known)
-            else:
-                jobs[request["key"]] = (task, path, request)
-        if not jobs and not kept:
-            raise TaskError(f"{options.programs} holds no program for any of {len(tasks)} tasks")
-        records = kept + _run(options, jobs, len(kept), store)
+        run = Run(options, store, judges)
+        records = run.programs(tasks) if options.programs else run.conversations(tasks)
     finally:
+        judges.stop()
         store.close()
-    told = summary.summarize(records)
-    told["without_program"] = missing
+    told = summary.summarize(records, options.samples if not options.programs else None)
+    told["without_program"] = run.missing
     (options.out / "summary.json").write_text(json.dumps(told, indent=1) + "\n")
     print(summary.as_text(told))
-    if missing:
-        print(f"no program: {missing} tasks")
-    return RIGHT if all(one["outcome"] == summary.GOOD for one in records) else NOT_RIGHT
+    if run.missing:
+        print(f"no program: {run.missing} tasks")
+    return RIGHT if all(one["outcome"] == summary.GOOD for one in summary.final(records)) else NOT_RIGHT
 
 
-def _request(options, task: Task, path: Path, store: Store, timed: bool) -> dict:
-    request = {"task": task.source(), "program": path.read_text(encoding="utf-8", errors="replace"),
-               "program_name": path.name, "target": options.target, "threads": options.threads,
-               "seeds": options.seeds, "own": options.own, "bytes": options.bytes, "flops": int(options.flops),
-               "time": {"turns": options.turns, "compile": options.torch_compile} if timed else None}
-    # The same question has the same key: a changed program, task or setting is judged anew.
-    key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:24]
-    return {**request, "key": f"{task.key}:{key}", "secret": store.secret,
-            "cache": str((store.folder / "variants").resolve())}
+class Run:
+    """One call of the command. What the store knows already is not done again."""
+
+    def __init__(self, options, store: Store, judges: pool.Pool):
+        self.options, self.store, self.judges = options, store, judges
+        self.timed = options.target == "cuda" if options.time is None else options.time
+        self.missing = 0
+
+    def programs(self, tasks: list[Task]) -> list[dict]:
+        jobs, kept = [], []
+        for task in tasks:
+            path = find_program(self.options.programs, task)
+            if path is None:
+                self.missing += 1
+                continue
+            request = self._request(task, path.read_text(encoding="utf-8", errors="replace"), path.name)
+            known = self._known(request["key"])
+            if known:
+                kept.append(known)
+            else:
+                jobs.append((task.key, self._program_job(task, path, request)))
+        if not jobs and not kept:
+            raise TaskError(f"{self.options.programs} holds no program for any of {len(tasks)} tasks")
+        return kept + self._run(jobs, self.options.jobs, len(kept))
+
+    def _program_job(self, task: Task, path: Path, request: dict):
+        def job(begin, told):
+            outcome = self.judges.judge(request, begin)
+            told(self._record(task, request["key"], str(path), outcome))
+        return job
+
+    def conversations(self, tasks: list[Task]) -> list[dict]:
+        options = self.options
+        source = endpoint.Replay(options.replay) if options.replay else endpoint.Endpoint(
+            options.model, options.base_url, os.environ.get("OPENAI_API_KEY"), timeout_s=options.timeout,
+            retries=options.retries, budget=endpoint.Budget(options.budget), temperature=options.temperature,
+            max_tokens=options.max_tokens, seed=options.seed)
+        conversation.command_path()  # told before anything is asked
+        jobs = [(f"{task.key}#{sample}" if options.samples > 1 else task.key,
+                 self._conversation_job(task, sample, source))
+                for task in tasks for sample in range(options.samples)]
+        return self._run(jobs, options.requests, 0)
+
+    def _conversation_job(self, task: Task, sample: int, source):
+        def job(begin, told):
+            begin()
+            messages = [{"role": "user", "content": conversation.first_message(task.source(),
+                                                                               self.options.examples)}]
+            for turn in range(self.options.turns):
+                place = {"task": task.key, "sample": sample, "turn": turn}
+                record = self._turn(task, place, messages, source)
+                told(record)
+                program, answer = record["text"], record["asked"].get("answer")
+                following = None if answer is None else conversation.next_message(record, program)
+                if following is None:
+                    return
+                messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": following}]
+        return job
+
+    def _turn(self, task: Task, place: dict, messages: list[dict], source) -> dict:
+        """One answer and what it is worth. The record holds all that was said in this turn."""
+        question = json.dumps([task.source(), place, source.settings(), messages, self._settings()], sort_keys=True)
+        key = f"{task.key}:{hashlib.sha256(question.encode()).hexdigest()[:24]}"
+        known = self._known(key)
+        if known:
+            return known
+        asked = {**place, "message": messages[-1]["content"], **source.settings()}
+        program, seconds = None, 0.0
+        try:
+            answer = source.ask(place, messages)
+            asked.update(answer=answer.text, finish=answer.finish, tokens=answer.tokens, seconds=answer.seconds,
+                         attempts=answer.attempts)
+            program = answers.find_program(answer.text)
+            outcome = self.judges.judge(self._request(task, program, f"{task.name}.tgl"))
+            return {**self._record(task, key, "", outcome), "text": program, "asked": asked}
+        except endpoint.Unanswered as error:
+            told = ("unanswered", error.reason, str(error))
+        except answers.NoProgram as error:
+            cut = " (it was cut off)" if asked["finish"] == "length" else ""
+            told = ("no-program", error.reason, str(error) + cut)
+        return {"key": key, "task": task.key, "level": task.level, "program": "", "target": self.options.target,
+                **_nothing(*told), "seconds": seconds, "text": program, "asked": asked}
+
+    def _known(self, key: str) -> dict | None:
+        known = self.store.records.get(key)
+        return known if known is not None and known["outcome"] not in self.options.retry else None
+
+    def _run(self, jobs: list, threads: int, kept: int) -> list[dict]:
+        records: list[dict] = []
+        with display.make(len(jobs) + kept, kept, self.options.plain) as shown:
+            def end(key: str, record: dict) -> None:
+                if self.store.records.get(record["key"]) is not record:
+                    self.store.add(record)
+                records.append(record)
+                shown.end(record)
+
+            pool.run_all(jobs, threads, shown.begin, end, shown.done)
+        return records
+
+    def _settings(self) -> dict:
+        options = self.options
+        return {"target": options.target, "threads": options.threads, "seeds": options.seeds, "own": options.own,
+                "bytes": options.bytes, "flops": int(options.flops),
+                "time": {"turns": options.timed_turns, "compile": options.torch_compile} if self.timed else None}
+
+    def _request(self, task: Task, text: str, name: str) -> dict:
+        request = {"task": task.source(), "program": text, "program_name": name, **self._settings()}
+        # The same question has the same key: a changed program, task or setting is judged anew.
+        key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:24]
+        return {**request, "key": f"{task.key}:{key}", "secret": self.store.secret,
+                "cache": str((self.store.folder / "variants").resolve())}
+
+    def _record(self, task: Task, key: str, program: str, outcome: dict) -> dict:
+        return {"key": key, "task": task.key, "level": task.level, "program": program,
+                "target": self.options.target, **_answer(outcome), "seconds": outcome["seconds"]}
 
 
-def _run(options, jobs: dict, kept: int, store: Store) -> list[dict]:
-    records: list[dict] = []
-    with display.make(len(jobs) + kept, kept, options.plain) as shown:
-        def end(key: str, outcome: dict) -> None:
-            task, path, request = jobs[key]
-            record = {"key": key, "task": task.key, "level": task.level, "program": str(path),
-                      "target": options.target, **_answer(outcome), "seconds": outcome["seconds"]}
-            store.add(record)
-            records.append(record)
-            shown.end(record)
-
-        pool.run_all([(key, request) for key, (_, _, request) in jobs.items()], options.jobs, options.deadline,
-                     options.memory, lambda key: shown.begin(jobs[key][0].key), end)
-    return records
+def _nothing(outcome: str, reason: str, message: str) -> dict:
+    return {"outcome": outcome, "reason": reason, "message": message, "flags": [], "cases": [], "timing": None}
 
 
 def _answer(outcome: dict) -> dict:
     if outcome["kind"] == "done":
         return outcome["answer"]
-    return {"outcome": outcome["kind"], "reason": outcome["stage"], "message": outcome["message"], "flags": [],
-            "cases": [], "timing": None, **({"trace": outcome["trace"]} if "trace" in outcome else {})}
+    return {**_nothing(outcome["kind"], outcome["stage"], outcome["message"]),
+            **({"trace": outcome["trace"]} if "trace" in outcome else {})}
 
 
 if __name__ == "__main__":

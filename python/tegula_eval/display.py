@@ -9,7 +9,7 @@ COLOURS = {"right": "green", "wrong": "red", "unjudged": "yellow", "task": "yell
 
 class Plain:
     def __init__(self, total: int, done: int):
-        self.total, self.done = total, done
+        self.total, self.count = total, done
 
     def __enter__(self):
         return self
@@ -21,8 +21,10 @@ class Plain:
         pass
 
     def end(self, record: dict) -> None:
-        self.done += 1
-        print(f"[{self.done}/{self.total}] {line(record)}", flush=True)
+        print(f"[{self.count + 1}/{self.total}] {line(record)}", flush=True)
+
+    def done(self, key: str) -> None:
+        self.count += 1
 
 
 class Live:
@@ -54,21 +56,27 @@ class Live:
         self.running.append(key)
         self.live.update(self._render())
 
+    def done(self, key: str) -> None:
+        self.running.remove(key)
+        self.progress.advance(self.bar)
+        self.live.update(self._render())
+
     def end(self, record: dict) -> None:
         from rich.text import Text
-        self.running.remove(record["task"])
         self.counts[record["outcome"]] += 1
-        self.progress.advance(self.bar)
         if record["outcome"] != "right":
             self.live.console.print(Text(line(record), style=COLOURS.get(record["outcome"], "magenta")))
         self.live.update(self._render())
 
 
 def line(record: dict) -> str:
+    """`level1/3_Scale#1.0: right`: sample and turn where a model was asked."""
+    asked = record.get("asked")
+    name = record["task"] + (f"#{asked['sample']}.{asked['turn']}" if asked else "")
     flags = f" [{', '.join(record['flags'])}]" if record.get("flags") else ""
     if record["outcome"] == "right":
-        return f"{record['task']}: right{flags} ({record['seconds']:.1f} s)"
-    return f"{record['task']}: {record['outcome']} ({record['reason']}){flags}: {record['message']}"
+        return f"{name}: right{flags} ({record['seconds']:.1f} s)"
+    return f"{name}: {record['outcome']} ({record['reason']}){flags}: {record['message']}"
 
 
 def make(total: int, done: int, plain: bool):

@@ -192,5 +192,5 @@ def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict
             return False
     which = f"result {first}: " if len(verdicts) > 1 else ""
     told.update(outcome="wrong", reason=shown.reason, message=which + shown.message, wrong=shown.wrong,
-                wrong_share=shown.wrong_share)
+                wrong_share=shown.wrong_share, pattern=shown.pattern)
     return True

@@ -52,45 +52,70 @@ class Worker:
             self.process = None
 
 
-def run_all(jobs: Iterable[tuple[str, dict]], workers: int, deadline_s: float, memory_bytes: int | None,
-            begin: Callable[[str], None], end: Callable[[str, dict], None]) -> None:
-    """Calls `end(key, outcome)` for each job as it is done, on the caller's thread alone. An exception of `begin` or
-    `end` stops the workers and is raised."""
+class Pool:
+    """Workers that any thread may hand a request to."""
+
+    def __init__(self, workers: int, deadline_s: float, memory_bytes: int | None):
+        self.deadline_s, self.memory_bytes = deadline_s, memory_bytes
+        self._all = [Worker() for _ in range(max(1, workers))]
+        self._idle: queue.LifoQueue = queue.LifoQueue()  # the warm ones first
+        for worker in self._all:
+            self._idle.put(worker)
+
+    def judge(self, request: dict, begin: Callable[[], None] = lambda: None) -> dict:
+        """Waits for a worker, then for its outcome; `begin` is called in between."""
+        worker = self._idle.get()
+        try:
+            begin()
+            return worker.judge(request, self.deadline_s, self.memory_bytes)
+        finally:
+            self._idle.put(worker)
+
+    def stop(self) -> None:
+        for worker in self._all:
+            worker.stop()
+
+
+def run_all(jobs: Iterable[tuple[str, Callable]], threads: int, begin: Callable[[str], None],
+            end: Callable[[str, object], None], done: Callable[[str], None]) -> None:
+    """Runs each job, `job(begin, told)`, on one of the threads. It calls `begin()` once it has what it waits for,
+    and `told(value)` for each result; these become `begin(key)` and `end(key, value)`, and then `done(key)`, on
+    the caller's thread alone. An exception of a job or of one of these is raised here, and no further job is
+    begun."""
     waiting: queue.SimpleQueue = queue.SimpleQueue()
     count = 0
     for job in jobs:
         waiting.put(job)
         count += 1
     told: queue.SimpleQueue = queue.SimpleQueue()
-    pool = [Worker() for _ in range(max(1, min(workers, count)))]
+    stopped = threading.Event()
 
-    def work(worker: Worker) -> None:
-        while True:
+    def work() -> None:
+        while not stopped.is_set():
             try:
-                key, request = waiting.get_nowait()
+                key, job = waiting.get_nowait()
             except queue.Empty:
                 return
-            told.put(("begin", key, None))
             try:
-                told.put(("end", key, worker.judge(request, deadline_s, memory_bytes)))
+                job(lambda: told.put(("begin", key, None)), lambda value: told.put(("end", key, value)))
             except Exception as error:  # handed to the caller's thread, which raises it
                 told.put(("error", key, error))
                 return
+            told.put(("done", key, None))
 
-    threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in pool]
-    for thread in threads:
-        thread.start()
+    for _ in range(max(1, min(threads, count))):
+        threading.Thread(target=work, daemon=True).start()
     try:
-        left = count
-        while left:
+        while count:
             what, key, value = told.get()
             if what == "error":
                 raise value
             if what == "begin":
                 begin(key)
-            else:
+            elif what == "end":
                 end(key, value)
-                left -= 1
+            else:
+                done(key)
+                count -= 1
     finally:
-        for worker in pool:
-            worker.stop()
+        stopped.set()

@@ -8,7 +8,53 @@ THRESHOLDS = (0, 0.5, 0.8, 1, 1.5, 2)
 GOOD = "right"
 
 
-def summarize(records: list[dict]) -> dict:
+def final(records: list[dict]) -> list[dict]:
+    """Of each conversation the turn that counts: the fastest of those that are right, else the last."""
+    best: dict[tuple, dict] = {}
+    for record in records:
+        asked = record.get("asked") or {}
+        place = (record["task"], asked.get("sample", 0))
+        if place not in best or _worth(record) >= _worth(best[place]):
+            best[place] = record
+    return list(best.values())
+
+
+def _worth(record: dict) -> tuple:
+    is_right = record["outcome"] == GOOD
+    seconds = (record.get("timing") or {}).get("program_s", math.inf)
+    return (is_right, -seconds if is_right else 0, (record.get("asked") or {}).get("turn", 0))
+
+
+def pass_at(records: list[dict], samples: int) -> dict:
+    """For a model: pass@k by the unbiased estimator of Chen et al. 2021 (1 - C(n-c, k)/C(n, k), n samples of which
+    c are right), and the share that is right after each turn."""
+    right: Counter[str] = Counter()
+    for record in final(records):
+        right[record["task"]] += record["outcome"] == GOOD
+    at = {k: sum(1 - math.comb(samples - c, k) / math.comb(samples, k) for c in right.values()) / len(right)
+          for k in sorted({1, samples})}
+    turns = 1 + max(record["asked"]["turn"] for record in records)
+    first: dict[tuple, int] = {}
+    for record in records:
+        if record["outcome"] == GOOD:
+            place = (record["task"], record["asked"]["sample"])
+            first[place] = min(first.get(place, turns), record["asked"]["turn"])
+    by_turn = [sum(turn <= last for turn in first.values()) / (len(right) * samples) for last in range(turns)]
+    tokens = Counter()
+    for record in records:
+        tokens.update(record["asked"].get("tokens") or {})
+    return {"pass_at": {str(k): value for k, value in at.items()}, "right_by_turn": by_turn, "tokens": dict(tokens)}
+
+
+def summarize(records: list[dict], samples: int | None = None) -> dict:
+    """`samples`: conversations for each task, where a model was asked."""
+    told = _summarize(final(records))
+    if samples is not None and records:
+        told["model"] = pass_at(records, samples)
+    return told
+
+
+def _summarize(records: list[dict]) -> dict:
     levels: dict[str, list[dict]] = {}
     for record in records:
         levels.setdefault(f"level{record['level']}" if record["level"] else "tasks", []).append(record)
@@ -53,6 +99,12 @@ def as_text(summary: dict) -> str:
                 told = ", ".join(f"{p}: {100 * value:.0f} %" for p, value in count[against]["fast_p"].items())
                 lines.append(f"         fast_p against {against}: {told}; geometric mean "
                              f"{count[against]['geometric_mean']:.2f}")
+    if "model" in summary:
+        model = summary["model"]
+        lines.append("pass@k: " + ", ".join(f"{k}: {100 * value:.1f} %" for k, value in model["pass_at"].items()))
+        lines.append("right by turn: " + ", ".join(f"{100 * value:.1f} %" for value in model["right_by_turn"]))
+        if model["tokens"]:
+            lines.append("tokens: " + ", ".join(f"{name} {count}" for name, count in model["tokens"].items()))
     if summary["reasons"]:
         lines.append("not right, by reason:")
         lines += [f"  {number:4}  {reason}" for reason, number in summary["reasons"].items()]

@@ -8,40 +8,16 @@ changes speed during the run harms neither side.
 from __future__ import annotations
 
 import statistics
-import time
-from typing import Callable
 
 import torch
 
 from . import runner
 from .binding import bind
+from .clock import Clock
 from .reference import make_case, results
+from .roofline import least_seconds
 from .variants import Variant
 from .verdict import kernelbench_rule
-
-FLUSH_BYTES = 256 << 20
-
-
-class Clock:
-    def __init__(self, target: str):
-        self.cuda = target == "cuda"
-        if self.cuda:
-            self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-            self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-    def __call__(self, function: Callable) -> tuple[float, object]:
-        """Seconds, and what it returned."""
-        if not self.cuda:
-            start = time.perf_counter()
-            result = function()
-            return time.perf_counter() - start, result
-        self.flush.zero_()
-        torch.cuda.synchronize()
-        self.begin.record()
-        result = function()
-        self.end.record()
-        torch.cuda.synchronize()  # of the whole device: work on another stream counts
-        return self.begin.elapsed_time(self.end) * 1e-3, result
 
 
 def time_program(program: runner.Program, variant: Variant, request: dict) -> dict:
@@ -82,6 +58,8 @@ def time_program(program: runner.Program, variant: Variant, request: dict) -> di
         if name != "program":
             told[f"{name}_ratio"] = statistics.median(
                 theirs / ours for theirs, ours in zip(times[name], times["program"]))
+    moved = sum(one.nbytes for one in [*binding.tensors.values(), *launch.outputs.values()])
+    told["roofline_s"] = least_seconds(target, moved, variant.cost.flops)
     told.update(turns=turns, variant=variant.name, tf32_convolutions=torch.backends.cudnn.allow_tf32,
                 tf32_products=torch.backends.cuda.matmul.allow_tf32)
     return told

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from . import pattern
+
 
 @dataclass(frozen=True)
 class ErrorMeasure:
@@ -34,6 +36,7 @@ class Verdict:
     reference: ErrorMeasure | None = None
     wrong: list[dict] = field(default_factory=list)  # the first wrong elements
     wrong_share: float = 0.0
+    pattern: str = ""         # where the wrong elements lie
 
 
 def measure_error(result: torch.Tensor, exact: torch.Tensor) -> ErrorMeasure:
@@ -142,4 +145,5 @@ def _wrong(reason, what, bad, result, expected, exact, agrees, count: int = 4) -
     if elements:
         first = elements[0]
         message += f"; first at {first['index']}: expected {first['expected']}, got {first['got']}"
-    return Verdict(False, reason, message, agrees, wrong=elements, wrong_share=share)
+    return Verdict(False, reason, message, agrees, wrong=elements, wrong_share=share,
+                   pattern=pattern.describe(bad))

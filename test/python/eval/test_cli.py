@@ -116,8 +116,8 @@ def test_store_that_cannot_be_used(root, programs, tmp_path, capsys):
 
 
 def test_fast_p_counts_failures():
-    def record(outcome, ratio):
-        return {"outcome": outcome, "reason": "", "level": 1, "flags": [],
+    def record(outcome, ratio, names=iter("abcd")):
+        return {"task": next(names), "outcome": outcome, "reason": "", "level": 1, "flags": [],
                 "timing": ratio and {"eager_s": 1.0, "eager_ratio": ratio}}
     told = summary.summarize([record("right", 2.0), record("right", 0.6), record("wrong", 9.0), record("task", None)])
     fast = told["all"]["eager"]["fast_p"]

@@ -1,0 +1,190 @@
+"""Asking models: an endpoint that fails in every way, conversations over turns, replays."""
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from conftest import RIGHT
+
+from tegula_eval import cli, conversation, endpoint, runner
+
+pytest.importorskip("openai")
+try:
+    conversation.command_path()
+    runner.library_path()
+except FileNotFoundError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+
+
+def completion(text, **more):
+    return {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}, **more}
+
+
+class Server:
+    """Gives `replies` in turn, then the last for ever: a completion's text, or (status, headers, body)."""
+
+    def __init__(self, *replies):
+        self.replies, self.requests, lock = list(replies), [], threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                with lock:
+                    outer.requests.append(body)
+                    reply = outer.replies.pop(0) if len(outer.replies) > 1 else outer.replies[0]
+                reply = reply(body) if callable(reply) else reply
+                status, headers, text = reply if isinstance(reply, tuple) else (200, {}, json.dumps(completion(reply)))
+                if status is None:  # hangs
+                    time.sleep(text)
+                    return
+                try:
+                    self.send_response(status)
+                    self.send_header("content-type", "application/json")
+                    for name, value in headers.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(text.encode())
+                except OSError:
+                    pass  # who asked has gone
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+PLACE = {"task": "t", "sample": 3, "turn": 0}
+MESSAGES = [{"role": "user", "content": "hello"}]
+
+
+def ask(server, **options):
+    return endpoint.Endpoint("m", server.url, timeout_s=options.pop("timeout_s", 5), **options).ask(PLACE, MESSAGES)
+
+
+def test_an_answer():
+    with Server("text") as server:
+        answer = ask(server, temperature=0.5, seed=7, max_tokens=9)
+        assert (answer.text, answer.tokens, answer.attempts) == ("text", {"prompt": 100, "completion": 10}, 1)
+        sent = server.requests[0]
+        assert (sent["model"], sent["messages"], sent["temperature"], sent["seed"], sent["max_tokens"]) == (
+            "m", MESSAGES, 0.5, 10, 9)
+
+
+@pytest.mark.parametrize("failure", [(429, {"retry-after": "0.1"}, "{}"), (503, {"retry-after": "0"}, "busy"),
+                                     (500, {"retry-after": "0"}, "<html>")])
+def test_what_may_pass_is_asked_again(failure):
+    with Server(failure, failure, "text") as server:
+        answer = ask(server)
+        assert answer.text == "text" and answer.attempts == 3
+
+
+@pytest.mark.parametrize("reply, reason", [
+    ((401, {}, '{"error": {"message": "no key"}}'), "refused"), ((404, {}, ""), "refused"),
+    ((200, {}, "<html>"), "garbage"), ((200, {}, "{}"), "garbage"), ((200, {}, '{"choices": []}'), "garbage"),
+    ((200, {}, json.dumps(completion(None))), "garbage"),
+    ((429, {"retry-after": "0"}, "{}"), "limit"), ((None, {}, 3), "timeout"),
+])
+def test_no_answer(reply, reason):
+    with Server(reply) as server, pytest.raises(endpoint.Unanswered) as caught:
+        ask(server, retries=0 if reason == "timeout" else 2, timeout_s=0.5)
+    assert caught.value.reason == reason
+
+
+def test_nobody_there():
+    with pytest.raises(endpoint.Unanswered) as caught:
+        endpoint.Endpoint("m", "http://127.0.0.1:9/v1", retries=0).ask(PLACE, MESSAGES)
+    assert caught.value.reason == "connection"
+
+
+def test_budget():
+    with Server("text") as server:
+        source = endpoint.Endpoint("m", server.url, budget=endpoint.Budget(150))
+        source.ask(PLACE, MESSAGES)
+        source.ask(PLACE, MESSAGES)
+        with pytest.raises(endpoint.Unanswered) as caught:
+            source.ask(PLACE, MESSAGES)
+        assert caught.value.reason == "budget" and len(server.requests) == 2
+
+
+def command(root, out, *more):
+    return ["kernelbench", f"--root={root}", f"--out={out}", "--plain", "--bytes=64K", "--flops=1e6", "--level=1", *more]
+
+
+def records(out):
+    return [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+
+
+WRONG = RIGHT.replace("max(", "min(") if "max(" in RIGHT else RIGHT.replace("relu(", "(")
+
+
+def test_turns_until_it_is_right(root, tmp_path, capsys):
+    """No block, a program that is refused, a wrong one, a right one; then nothing more is asked."""
+    refused = RIGHT.replace("kernel ", "kernel ", 1).replace("->", "=>", 1)
+    answers = ["I would rather not.", f"```\n{refused}```", f"```\n{WRONG}```", f"```\n{RIGHT}```"]
+    with Server(*answers) as server:
+        out = tmp_path / "out"
+        arguments = command(root, out, "--model=m", f"--base-url={server.url}", "--turns=6")
+        assert cli.main(arguments) == 0
+        said = [body["messages"][-1]["content"] for body in server.requests]
+        assert [one["outcome"] for one in records(out)] == ["no-program", "refused", "wrong", "right"]
+        assert "# Tegula on one page" in said[0] and "class Model" in said[0]
+        assert "no code block" in said[1]
+        assert "This program is refused" in said[2] and "E0101" in said[2] and "Right:" in said[2]
+        assert "its result is wrong" in said[3] and "expected" in said[3] and "Wrong are:" in said[3]
+        assert len(server.requests[3]["messages"]) == 7  # the whole conversation
+        assert "right by turn: 0.0 %, 0.0 %, 0.0 %, 100.0 %" in capsys.readouterr().out
+        # Once more: everything is known.
+        assert cli.main(arguments) == 0 and len(server.requests) == 4 and len(records(out)) == 4
+    # The run's own record answers in place of the model.
+    again = tmp_path / "again"
+    assert cli.main(command(root, again, f"--replay={out / 'results.jsonl'}", "--turns=6")) == 0
+    assert [one["outcome"] for one in records(again)] == ["no-program", "refused", "wrong", "right"]
+
+
+def test_samples(root, tmp_path):
+    """Half of the samples are right: pass@1 is a half, pass@4 is 1."""
+    with Server(lambda body: f"```\n{RIGHT if body['seed'] % 2 else WRONG}```") as server:
+        out = tmp_path / "out"
+        assert cli.main(command(root, out, "--model=m", f"--base-url={server.url}", "--samples=4", "--seed=0",
+                                "--jobs=2")) == 1
+        told = json.loads((out / "summary.json").read_text())
+        assert told["model"]["pass_at"] == {"1": 0.5, "4": 1.0}
+        assert told["model"]["tokens"] == {"prompt": 400, "completion": 40}
+
+
+def test_unanswered_does_not_stop_the_run(root, tmp_path):
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps({"task": "level1/3_Scale", "answer": f"```\n{RIGHT}```"}) + "\n")
+    (root / "level1" / "9_other.py").write_text((root / "level1" / "3_Scale.py").read_text())
+    assert cli.main(command(root, tmp_path / "out", f"--replay={answers}")) == 1
+    assert {one["task"]: (one["outcome"], one["reason"]) for one in records(tmp_path / "out")} == {
+        "level1/3_Scale": ("right", ""), "level1/9_other": ("unanswered", "replay")}
+
+
+def test_after_it_is_right_its_speed_is_told(root, tmp_path):
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("".join(json.dumps({"task": "level1/3_Scale", "turn": turn, "answer": f"```\n{RIGHT}```"}) + "\n"
+                               for turn in range(2)))
+    out = tmp_path / "out"
+    assert cli.main(command(root, out, f"--replay={answers}", "--turns=2", "--time", "--timed-turns=3")) == 0
+    said = records(out)[1]["asked"]["message"]
+    assert said.startswith("The program is right. It takes") and "eager mode" in said and "Moving its inputs" in said
+
+
+@pytest.mark.parametrize("text", ["[]\n", "{\n", '{"answer": 1}\n', "\xff"])
+def test_damaged_record(root, tmp_path, text):
+    (tmp_path / "answers.jsonl").write_bytes(text.encode("latin-1"))
+    assert cli.main(command(root, tmp_path / "out", f"--replay={tmp_path / 'answers.jsonl'}")) == cli.WRONG_CALL
