@@ -20,7 +20,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from .tasks import TaskError
-from .variants import Built, build
+from .variants import Built, build, state_of
 from .verdict import ErrorMeasure, kernelbench_rule, measure_error
 
 
@@ -65,8 +65,16 @@ def results(value) -> list[torch.Tensor]:
     return [one if isinstance(one, torch.Tensor) else torch.tensor(one) for one in flat if one is not None]
 
 
+def _restore(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
+    kept = model.state_dict()
+    model.load_state_dict({name: value for name, value in state.items() if name in kept})
+    for name, buffer in model.named_buffers():
+        if name not in kept:
+            buffer.copy_(state[name])
+
+
 def _run(model, state, inputs, seed: int) -> list[torch.Tensor]:
-    model.load_state_dict(state)
+    _restore(model, state)
     torch.manual_seed(seed)
     fresh = [one.clone() if isinstance(one, torch.Tensor) else one for one in inputs]
     with torch.no_grad():
@@ -110,8 +118,7 @@ def make_case(source: str, seed: int, distribution: str = "task", device: str = 
         _jitter(built.model)
     model = built.model.to(device)
     inputs = tree_map(lambda one: one.to(device) if isinstance(one, torch.Tensor) else one, built.inputs)
-    state = {name: value.detach().clone() for name, value in model.state_dict().items()}
-    return Case(built, inputs, state)
+    return Case(built, inputs, state_of(model))
 
 
 def evaluate_reference(case: Case, seed: int, audit: bool = True) -> None:

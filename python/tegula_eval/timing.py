@@ -16,7 +16,7 @@ from .binding import bind
 from .clock import Clock
 from .reference import make_case, results
 from .roofline import least_seconds
-from .variants import Variant
+from .variants import Variant, state_of
 from .verdict import kernelbench_rule
 
 
@@ -35,7 +35,7 @@ def time_program(program: runner.Program, variant: Variant, request: dict) -> di
         torch.manual_seed(request["seed"] + 1000 + turn)
         base.inputs = [one.to(target) if isinstance(one, torch.Tensor) else one
                        for one in base.built.module.get_inputs()]
-        base.state = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        base.state = state_of(model)
         binding = bind(program.parameters, base)
         if kernel is None:
             kernel = program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, target,

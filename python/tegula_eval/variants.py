@@ -94,6 +94,12 @@ def build(source: str, name: str = "task") -> Built:
     return Built(module, model, init, inputs)
 
 
+def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Copies of all parameters and buffers, also of those buffers that a state dict leaves out."""
+    return {name: value.detach().clone() for name, value in
+            {**model.state_dict(), **dict(model.named_buffers())}.items()}
+
+
 def measure(source: str, device: str = "meta") -> Cost:
     """Builds and runs the task on `device`. Raises whatever the task raises."""
     with torch.device(device), torch.no_grad():
@@ -102,7 +108,7 @@ def measure(source: str, device: str = "meta") -> Cost:
         with counted:
             built.model(*built.inputs)
     tensors = [one for one in tree_flatten(built.inputs)[0] if isinstance(one, torch.Tensor)]
-    state = list(built.model.state_dict().values())
+    state = list(state_of(built.model).values())
     held = sum(one.numel() * one.element_size() for one in tensors + state)
     shapes = tuple(tuple(one.shape) for one in tensors + state)
     if any(0 in shape for shape in shapes):
@@ -114,7 +120,7 @@ def _form(source: str) -> tuple:
     """What must be the same in every variant: names and ranks of parameters, ranks of inputs."""
     with torch.device("meta"):
         built = build(source)
-    return (tuple((name, value.dim()) for name, value in built.model.state_dict().items()),
+    return (tuple((name, value.dim()) for name, value in state_of(built.model).items()),
             tuple(one.dim() if isinstance(one, torch.Tensor) else None for one in tree_flatten(built.inputs)[0]))
 
 

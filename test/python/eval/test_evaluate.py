@@ -84,6 +84,16 @@ def test_updated_in_place_when_there_is_no_output():
                   )["outcome"] in ("right", "refused")
 
 
+def test_buffers_that_a_state_dict_leaves_out():
+    text = SCALE.replace("        self.factor = factor", "        self.factor = factor\n"
+                         "        self.register_buffer('shift', torch.rand(2 * features), persistent=False)")
+    text = text.replace("* self.factor", "* self.factor + self.shift")
+    program = RIGHT.replace("factor: float", "shift: f32[N], factor: float")
+    program = program.replace("fc_bias[j])", "fc_bias[j]) + shift[j]")
+    assert judged(text, program)["outcome"] == "right"
+    assert judged(text, program.replace("+ shift[j]", "+ 2*shift[j]"))["outcome"] == "wrong"
+
+
 def test_tasks_that_say_nothing():
     random = judged(module("return x + torch.rand_like(x)"), NEGATE)
     assert (random["outcome"], random["reason"]) == ("unjudged", "random")
