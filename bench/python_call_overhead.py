@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""What a call from Python costs: small kernels on the CPU, beside the clock around 10,000 calls.
+"""What a call from Python costs: 10,000 calls of kernels that have next to nothing to do.
 
-  PYTHONPATH=build/dev/python bench/python_call_overhead.py [--rounds=21]
+  PYTHONPATH=build/dev/python bench/python_call_overhead.py [--rounds=21] [--device=cpu|cuda]
 
 Prints the median and the least of the rounds in microseconds a call, and torch's own addition for comparison.
+On a CUDA device calls are queued, and the clock stops when all have been.
 """
 import argparse
+import pathlib
 import statistics
+import tempfile
 import time
 
 import numpy as np
@@ -16,6 +19,9 @@ import tegula
 
 PROGRAM = """
 kernel add(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }
+kernel many(a: f32[B, H, W, C], b: f32[C], c: f32[C], d: f32[C], e: f32[C], eps: f32) -> (y: f32[B, H, W, C]) {
+  y[n, h, w, k] = (a[n, h, w, k] - b[k]) * rsqrt(c[k] + eps) * d[k] + e[k]
+}
 kernel general(x: T[..., N], z: T[..., N], s: f32, pad: int = 1) -> (y: T[..., N]) {
   y[..., i] = s * x[..., i] + pad * z[..., i]
 }
@@ -25,7 +31,9 @@ kernel general(x: T[..., N], z: T[..., N], s: f32, pad: int = 1) -> (y: T[..., N
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=21)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--device", default="cpu")
+    args = parser.parse_args()
+    torch.set_default_device(args.device)
     add, general = tegula.compile(PROGRAM, "add"), tegula.compile(PROGRAM, "general")
     x, z, y = torch.ones(16), torch.ones(16), torch.empty(16)
     square = torch.ones(4, 4)
@@ -35,13 +43,24 @@ def main():
         "add(x, z)": lambda: add(x, z),
         "add(x, z, out=y)": lambda: add(x, z, out=y),
         "general(x, z, s=2.0, pad=3), T and ... inferred": lambda: general(square, square, s=2.0, pad=3),
-        "add of numpy arrays": lambda: add(a, b),
     }
+    if args.device == "cpu":
+        cases["add of numpy arrays"] = lambda: add(a, b)
+    many = tegula.compile(PROGRAM, "many")
+    image, channels = torch.ones(1, 2, 2, 4), [torch.ones(4) for _ in range(4)]
+    cases["many(a, b, c, d, e, 1e-5): 5 tensors, 4 dims"] = lambda: many(image, *channels, 1e-5)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "add.tgl"
+        path.write_text(PROGRAM)
+        op = tegula.library(path, "tegula_bench::add", kernel="add")
+    cases["torch.ops.tegula_bench.add(x, z)"] = lambda: op(x, z)
     calls = 10_000
     for name, call in cases.items():
         call()
         times = []
-        for _ in range(rounds):
+        for _ in range(args.rounds):
+            if args.device == "cuda":
+                torch.cuda.synchronize()
             begin = time.perf_counter()
             for _ in range(calls):
                 call()
