@@ -73,6 +73,19 @@ def test_any_object_with_dlpack(scale):
     assert isinstance(mixed(x[0], torch.ones(5)), torch.Tensor)
 
 
+@pytest.mark.gpu
+def test_arrays_of_another_library_on_a_device(scale):
+    cupy = pytest.importorskip("cupy")
+    x = cupy.arange(15, dtype="f4").reshape(3, 5)
+    y = scale(x, 2.0)  # torch is there to make it
+    assert y.device.type == "cuda" and np.array_equal(y.cpu().numpy(), cupy.asnumpy(2 * x))
+    z = cupy.empty_like(x)
+    assert scale(x, 3.0, out=z) is z and bool((z == 3 * x).all())
+    assert scale(Exporter(x), 3.0, out=torch.empty(3, 5, device="cuda")).sum().item() == 315
+    with pytest.raises(tegula.LaunchError, match="'x' is not contiguous"):
+        scale(x.T, 2.0)
+
+
 def test_what_numpy_has_not():
     kernel = tegula.compile("kernel k(x: f32[N]) -> (y: bf16[N]) { y[i] = x[i] }")
     x = np.ones(3, "f4")

@@ -178,3 +178,36 @@ def test_current_stream_and_devices(scale):
     assert torch.equal(z, 2 * (x + 1))
     with pytest.raises(tegula.LaunchError, match="on CUDA device 0, 'x'|on the CPU"):
         tegula.compile("kernel k(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }")(x[:, 0], x[:, 0].cpu())
+
+
+@pytest.mark.gpu
+def test_workspace_comes_from_torch():
+    # What all tiles wait for lies in memory of torch's allocator: its peak shows it, and it is given back.
+    kernel = tegula.compile("kernel k(x: f32[M, N]) -> (y: f32[M, N]) "
+                            "{ s[j] = sum(x[i, j] for i)\n y[i, j] = x[i, j] - max(s[k] for k) }")
+    x = torch.randn(512, 4096, device="cuda")
+    wanted = x - x.double().sum(0).max().float()
+    torch.testing.assert_close(kernel(x), wanted, rtol=1e-4, atol=1e-3)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    results = []
+    for stream in streams * 4:
+        with torch.cuda.stream(stream):
+            results.append(kernel(x))
+    torch.cuda.synchronize()
+    for y in results:
+        torch.testing.assert_close(y, wanted, rtol=1e-4, atol=1e-3)
+    del results, y
+    assert torch.cuda.memory_allocated() == before
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one device")
+def test_second_device(scale):
+    x = torch.randn(3, 5, device="cuda:1")
+    assert torch.cuda.current_device() == 0
+    y = scale(x, 2.0)
+    assert y.device == x.device and torch.equal(y, 2 * x) and torch.cuda.current_device() == 0
+    with pytest.raises(tegula.LaunchError, match="CUDA device 1"):
+        tegula.compile("kernel k(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }")(x[0], x[0].to("cuda:0"))
