@@ -235,7 +235,7 @@ bool Checker::bindLeftIndices(LeftSide &left) {
         for (size_t i = 0; i != left.subs.size(); ++i)
           if (left.subs[i].ast->kind == ast::Subscript::Group)
             collectExtents(*left.subs[i].ast, left.info->tensor->dims[i], left.target->name.name,
-                           name->name, extents);
+                           name->name, /*isOffset=*/false, extents);
         if (!extents.empty()) {
           requireExact(extents[0].exact, extents[0].span);
           range = std::pair(IndexExpr(0), extents[0].size);
@@ -277,8 +277,13 @@ bool Checker::bindLeftIndices(LeftSide &left) {
              "the range of '" + name->name + "' does not follow: at most one range of a group is "
              "inferred")
           .note("write the others, as in (g in G, e)");
-    else
-      rangeUnknown(*name, text(left.target->span).str() + " = ... for " + name->name + " in SIZE");
+    else {
+      bool isIndex = llvm::any_of(left.subs, [&](const LeftSide::Sub &sub) {
+        return sub.isIndex && &sub.name == name;
+      });
+      rangeUnknown(*name, text(left.target->span).str() + " = ... for " + name->name + " in SIZE",
+                   bodies, isIndex);
+    }
     poison(left.scope, *name);
     failed = true;
   }

@@ -21,8 +21,14 @@ static bool isName(const ast::Subscript &subscript, llvm::StringRef name) {
 }
 
 void Checker::collectExtents(const ast::Subscript &subscript, const IndexExpr &dim,
-                             llvm::StringRef tensor, llvm::StringRef index,
+                             llvm::StringRef tensor, llvm::StringRef index, bool isOffset,
                              llvm::SmallVectorImpl<Extent> &extents) {
+  if (isOffset) {
+    if (subscript.kind == ast::Subscript::Single && !isName(subscript, index) &&
+        mentions(*subscript.expr, index))
+      extents.push_back({dim, subscript.span, tensor.str(), false, {}, std::nullopt});
+    return;
+  }
   if (isName(subscript, index)) {
     extents.push_back({dim, subscript.span, tensor.str(), false, {}, std::nullopt});
     return;
@@ -65,7 +71,7 @@ void Checker::collectExtents(const ast::Subscript &subscript, const IndexExpr &d
   extents.push_back(std::move(extent));
 }
 
-void Checker::collectExtents(const ast::Expr &e, llvm::StringRef index,
+void Checker::collectExtents(const ast::Expr &e, llvm::StringRef index, bool isOffset,
                              llvm::SmallVectorImpl<Extent> &extents) {
   llvm::SmallVector<const ast::Expr *> work{&e};
   while (!work.empty()) {
@@ -97,7 +103,8 @@ void Checker::collectExtents(const ast::Expr &e, llvm::StringRef index,
             continue;
           }
           if (position < dims.size())
-            collectExtents(subscript, dims[position], at->name.name, index, extents);
+            collectExtents(subscript, dims[position], at->name.name, index, isOffset,
+                           extents);
           ++position;
         }
       }
@@ -122,7 +129,7 @@ Checker::inferRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bod
   llvm::SmallVector<Extent> extents;
   for (const ast::Expr *body : bodies)
     if (body)
-      collectExtents(*body, index, extents);
+      collectExtents(*body, index, /*isOffset=*/false, extents);
   const Extent *first = nullptr;
   for (const Extent &extent : extents)
     if (!extent.isGroup) {
@@ -189,10 +196,20 @@ bool Checker::readsPoison(const ast::Expr &e) {
          llvm::any_of(e.arguments, [&](const ast::Argument &one) { return readsPoison(*one.value); });
 }
 
-void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form) {
-  report(Code::RangeUnknown, index.span,
-         "the range of index '" + index.name + "' is unknown: it subscripts no dim bare")
-      .note("write its range: " + form.str());
+void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form,
+                           llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange) {
+  Report record =
+      report(Code::RangeUnknown, index.span,
+             "the range of index '" + index.name + "' is unknown: it subscripts no dim bare");
+  record.note("write its range: " + form.str());
+  // `x[i + 1]`: often it is to run as far as the dim that it reaches into.
+  llvm::SmallVector<Extent> extents;
+  for (const ast::Expr *body : bodies)
+    if (body)
+      collectExtents(*body, index.name, /*isOffset=*/true, extents);
+  if (takesRange && !extents.empty() && extents[0].size.isSize() && text(index.span) == index.name)
+    insert(record, "run over the dim of '" + extents[0].from + "'",
+           {index.span.file, index.span.end, index.span.end}, " in " + show(extents[0].size));
 }
 
 bool Checker::checkIndexName(const ast::Ident &name, llvm::function_ref<void(Report &)> advise) {
@@ -377,7 +394,8 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
              "group is inferred")
           .note("write the others: for " + items[i].index.name + " in SIZE");
     else
-      rangeUnknown(items[i].index, form.str() + items[i].index.name + " in SIZE)");
+      rangeUnknown(items[i].index, form.str() + items[i].index.name + " in SIZE)", bodies,
+                   /*takesRange=*/true);
     poison(in, items[i].index);
   }
   for (size_t i = 0; i != items.size(); ++i) {

@@ -470,14 +470,17 @@ private:
     std::vector<ExactDivision> exact;
     std::optional<IndexExpr> lo;
   };
-  void collectExtents(const ast::Expr &e, llvm::StringRef index,
+  /// Of the dims that the index subscripts bare or in a group; with `isOffset` in an expression.
+  void collectExtents(const ast::Expr &e, llvm::StringRef index, bool isOffset,
                       llvm::SmallVectorImpl<Extent> &extents);
   void collectExtents(const ast::Subscript &subscript, const IndexExpr &dim, llvm::StringRef tensor,
-                      llvm::StringRef index, llvm::SmallVectorImpl<Extent> &extents);
+                      llvm::StringRef index, bool isOffset, llvm::SmallVectorImpl<Extent> &extents);
   /// The range that the dims subscripted bare in `bodies` give; nothing where there are none.
   std::optional<std::pair<IndexExpr, IndexExpr>>
   inferRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bodies, Span span);
-  void rangeUnknown(const ast::Ident &index, llvm::StringRef form);
+  /// `takesRange`: ` in SIZE` may follow where the index stands.
+  void rangeUnknown(const ast::Ident &index, llvm::StringRef form,
+                    llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange);
   bool bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const ast::Expr *> bodies,
                  Scope &scope, llvm::SmallVectorImpl<const Var *> &vars, llvm::StringRef form);
 

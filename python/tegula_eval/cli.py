@@ -54,23 +54,40 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
     bench.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
     bench.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
-    bench.add_argument("--jobs", type=int, default=1, help="programs judged at once")
-    bench.add_argument("--threads", type=int, default=1, help="threads of each (CPU)")
+    _add_judging(bench)
     bench.add_argument("--seeds", type=int, default=2, help="sets of inputs for each size")
     bench.add_argument("--own", action="store_true", help="also at the task's own sizes")
-    bench.add_argument("--bytes", type=_bytes, default=8 << 20, help="about what a variant may touch (8M)")
-    bench.add_argument("--flops", type=float, default=2.0 ** 28, help="and multiply")
-    bench.add_argument("--memory", type=_bytes, default=8 << 30, help="limit of each child (8G)")
-    bench.add_argument("--deadline", type=float, default=180, help="seconds for each program")
     bench.add_argument("--time", action="store_true", default=None, help="time them (default on cuda)")
     bench.add_argument("--no-time", dest="time", action="store_false")
-    bench.add_argument("--timed-turns", type=_count, default=20, help="how often a call is timed")
     bench.add_argument("--torch-compile", action="store_true", help="time torch.compile too")
     bench.add_argument("--out", type=Path, default=Path("tegula-eval"), help="folder of the run; resumed if there")
     bench.add_argument("--retry", type=lambda text: text.split(","), default=[],
                        help="outcomes to judge again, such as timeout,crashed")
     bench.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
+    serve = commands.add_parser("serve", help="judge over HTTP", epilog="The token is TEGULA_EVAL_TOKEN, or printed.")
+    serve.set_defaults(function=_serve)
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen at (127.0.0.1: this machine alone)")
+    serve.add_argument("--port", type=int, default=8080)
+    serve.add_argument("--queue", type=_count, default=10000, help="submissions that may wait")
+    serve.add_argument("--rate", type=_count, default=6000, help="submissions a minute of one client")
+    serve.add_argument("--out", type=Path, default=Path("tegula-eval-serve"), help="folder of the queue")
+    _add_judging(serve)
     return parser.parse_args(arguments)
+
+
+def _add_judging(parser) -> None:
+    parser.add_argument("--jobs", type=_count, default=1, help="programs judged at once")
+    parser.add_argument("--threads", type=_count, default=1, help="threads of each (CPU)")
+    parser.add_argument("--bytes", type=_bytes, default=8 << 20, help="about what a variant may touch (8M)")
+    parser.add_argument("--flops", type=float, default=2.0 ** 28, help="and multiply")
+    parser.add_argument("--memory", type=_bytes, default=8 << 30, help="limit of each child (8G)")
+    parser.add_argument("--deadline", type=float, default=180, help="seconds for each program")
+    parser.add_argument("--timed-turns", type=_count, default=20, help="how often a call is timed")
+
+
+def _serve(options) -> int:
+    from . import serve  # which needs fastapi and uvicorn
+    return serve.run(options)
 
 
 def _count(text: str) -> int:
@@ -229,14 +246,14 @@ class Run:
 
     def _record(self, task: Task, key: str, program: str, outcome: dict) -> dict:
         return {"key": key, "task": task.key, "level": task.level, "program": program,
-                "target": self.options.target, **_answer(outcome), "seconds": outcome["seconds"]}
+                "target": self.options.target, **outcome_record(outcome), "seconds": outcome["seconds"]}
 
 
 def _nothing(outcome: str, reason: str, message: str) -> dict:
     return {"outcome": outcome, "reason": reason, "message": message, "flags": [], "cases": [], "timing": None}
 
 
-def _answer(outcome: dict) -> dict:
+def outcome_record(outcome: dict) -> dict:
     if outcome["kind"] == "done":
         return outcome["answer"]
     return {**_nothing(outcome["kind"], outcome["stage"], outcome["message"]),

@@ -1,0 +1,103 @@
+"""Submissions that survive a kill: a queue in one SQLite file.
+
+A submission's id is the digest of what is asked, so that the same question sent twice is one submission. It is on
+the disk before its sender is told that it was taken; whatever was begun and not answered when a process ended is
+waiting again in the next one.
+"""
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+
+class Full(Exception):
+    """The queue has no room."""
+
+
+class Submissions:
+    """One process holds the folder; every method may be called from any of its threads."""
+
+    def __init__(self, folder: Path, most_waiting: int):
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock_file = open(folder / "lock", "a")
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RuntimeError(f"{folder} is in use by another process") from error
+        self.most_waiting = most_waiting
+        self._changed = threading.Condition()
+        self._database = sqlite3.connect(folder / "submissions.sqlite", check_same_thread=False,
+                                         isolation_level=None)
+        self._database.executescript(
+            "pragma journal_mode = wal; pragma synchronous = full;"
+            "create table if not exists submissions (number integer primary key, id text unique not null,"
+            " state text not null, request text not null, record text, taken real not null);"
+            "create index if not exists by_state on submissions (state, number);"
+            "update submissions set state = 'waiting' where state = 'running';")
+        self._closed = False
+
+    def take(self, request: dict) -> tuple[str, str]:
+        """Its id and its state: waiting, running or done. Raises Full."""
+        text = json.dumps(request, sort_keys=True)
+        name = hashlib.sha256(text.encode()).hexdigest()[:32]
+        with self._changed:
+            known = self._database.execute("select state from submissions where id = ?", (name,)).fetchone()
+            if known:
+                return name, known[0]
+            if self.waiting() >= self.most_waiting:
+                raise Full
+            self._database.execute("insert into submissions (id, state, request, taken) values (?, 'waiting', ?, ?)",
+                                   (name, text, time.time()))
+            self._changed.notify_all()
+        return name, "waiting"
+
+    def next(self) -> tuple[str, dict] | None:
+        """Waits for one, oldest first, and marks it as running; None once closed."""
+        with self._changed:
+            while not self._closed:
+                row = self._database.execute("select id, request from submissions where state = 'waiting'"
+                                             " order by number limit 1").fetchone()
+                if row:
+                    self._database.execute("update submissions set state = 'running' where id = ?", (row[0],))
+                    return row[0], json.loads(row[1])
+                self._changed.wait()
+        return None
+
+    def answer(self, name: str, record: dict) -> None:
+        """The first answer stands."""
+        with self._changed:
+            self._database.execute("update submissions set state = 'done', record = ? where id = ? and state != 'done'",
+                                   (json.dumps(record), name))
+            self._changed.notify_all()
+
+    def look(self, name: str, wait_s: float = 0) -> tuple[str, dict | None] | None:
+        """State and record; waits until it is done, at most so long. None: there is no such submission."""
+        end = time.monotonic() + wait_s
+        with self._changed:
+            while True:
+                row = self._database.execute("select state, record from submissions where id = ?",
+                                             (name,)).fetchone()
+                left = end - time.monotonic()
+                if row is None or row[0] == "done" or left <= 0 or self._closed:
+                    return row and (row[0], row[1] and json.loads(row[1]))
+                self._changed.wait(left)
+
+    def waiting(self) -> int:
+        with self._changed:
+            return self._database.execute("select count(*) from submissions where state = 'waiting'").fetchone()[0]
+
+    def counts(self) -> dict[str, int]:
+        with self._changed:
+            return dict(self._database.execute("select state, count(*) from submissions group by state"))
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            self._database.close()
+        self._lock_file.close()
