@@ -1,10 +1,11 @@
-"""The examples of docs/python.md run as they stand there, one after another."""
+"""The examples of docs/python.md run as they stand there, one after another; so does that of README.md."""
 import pathlib
 import re
 
 import pytest
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "python.md"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "python.md"
 
 
 @pytest.mark.filterwarnings("ignore::tegula.TegulaWarning")
@@ -21,3 +22,9 @@ def test_examples(tmp_path, monkeypatch):
     names = {}
     for line, block in blocks:
         exec(compile("\n" * line + block, str(PAGE), "exec"), names)
+
+
+def test_readme():
+    text = (ROOT / "README.md").read_text()
+    [found] = re.finditer(r"^```python\n(import tegula.*?)^```$", text, re.M | re.S)
+    exec(compile("\n" * text.count("\n", 0, found.start(1)) + found.group(1), "README.md", "exec"), {})
