@@ -191,7 +191,8 @@ const Caller::Specialised &Caller::find(const Call &call) {
     }
     made->sources.push_back({info, source});
   }
-  return *(known[call.key] = std::move(made));
+  // Another thread may have made one meanwhile, and run it: that one stays.
+  return *known.try_emplace(call.key, std::move(made)).first->second;
 }
 
 static void setScalar(nb::handle value, bool isFloat, const std::string &name, tegula_value &result) {

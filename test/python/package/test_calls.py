@@ -158,6 +158,30 @@ def test_threads_share_a_kernel():
     assert len(kernel._compiled) == 2
 
 
+def test_threads_that_miss_together():
+    from tegula import _kernel, _tegula
+
+    program = _tegula.parse("kernel k(x: f32[M, K]) -> (y: f32[M, M]) "
+                            "{ y[i, j] = sum(abs(x[i, k] - x[j, k]) for k) }", "<input>")
+    barrier = threading.Barrier(2)
+
+    def specialise(device, tensors, constants):
+        compiled, _, _ = _tegula.compile(_kernel._context(device), program, "k", "cpu", [], 0, [], False, [])
+        barrier.wait()
+        return compiled
+
+    # Each makes a kernel of its own, and the first runs when the second comes to put its own away.
+    caller, x, results = _tegula.Caller(program, 0, specialise), torch.randn(500, 300), []
+    threads = [threading.Thread(target=lambda: results.append(caller(x))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for y in results:
+        torch.testing.assert_close(y, torch.cdist(x, x, p=1), rtol=1e-4, atol=1e-3)
+    assert len(results) == 2
+
+
 def test_four_bit_integers():
     kernel = tegula.compile("kernel k(x: u4[M, N]) -> (y: i32[M, N]) { y[i, j] = i32(x[i, j]) }")
     x = torch.tensor([[0x21, 0xF3]], dtype=torch.uint8)
