@@ -109,10 +109,10 @@ def _bind_scalar(binding, parameter, queue, constants, state):
     name = parameter.name
     if queue and not isinstance(queue[0][1], torch.Tensor) and queue[0][1] is not None:
         value = queue.pop(0)[1]
+    elif name in state and state[name].numel() == 1:  # what forward reads, even where it began as an argument
+        value = state[name].item()
     elif constants.get(name) is not None:
         value = constants[name]
-    elif name in state and state[name].numel() == 1:
-        value = state[name].item()
     elif queue and isinstance(queue[0][1], torch.Tensor) and queue[0][1].numel() == 1:
         value = queue.pop(0)[1].item()
     else:

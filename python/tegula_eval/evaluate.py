@@ -28,13 +28,13 @@ import torch
 
 from . import runner
 from .binding import Binding, BindingError, bind
-from .reference import Case, evaluate_reference, make_case
+from .reference import Case, evaluate_reference, make_case, sensitivities
 from .tasks import TaskError
 from .variants import Variant, find_variants, from_json, to_json
 from .verdict import ErrorMeasure, judge
 
 DISTRIBUTIONS = ("task", "normal")
-SEARCH_VERSION = 2  # of the search for variants: another one does not use what this one found
+SEARCH_VERSION = 3  # of the search for variants: another one does not use what this one found
 
 
 def derived_seed(secret: str, *parts) -> int:
@@ -69,15 +69,16 @@ def _evaluate(request: dict, stage, record: dict) -> None:
     stage("variants")
     variants = _variants(request)
     kernels: dict[str, runner.Kernel] = {}
-    judged = 0
+    judged, known_same = 0, False
     for variant in variants:
         for number in range(request.get("seeds", 2)):
             distribution = DISTRIBUTIONS[number % len(DISTRIBUTIONS)]
             seed = derived_seed(request["secret"], variant.name, number)
             stage(f"reference {variant.name}")
-            case = _case(variant, seed, distribution, request.get("target", "cpu"), number)
+            case = _case(variant, seed, distribution, request.get("target", "cpu"), number, known_same)
             if case is None:
                 continue
+            known_same = not {"random", "dropout-off"} & set(case.flags)
             for flag in case.flags:
                 if flag not in record["flags"]:
                     record["flags"].append(flag)
@@ -90,7 +91,9 @@ def _evaluate(request: dict, stage, record: dict) -> None:
             stage(f"run {variant.name}")
             results = _launch(kernel, binding)
             stage(f"compare {variant.name}")
-            judged += _judge(results, case, variant, told)
+            takes = {**binding.settings, **binding.scalars}
+            draws = "dropout-off" in case.flags and not any(name in takes for name in case.instead)
+            judged += _judge(results, case, variant, told, draws)
             if told["outcome"] == "wrong":
                 record.update(outcome="wrong", reason=told["reason"],
                               message=f"{variant.name} ({variant.changed or 'own sizes'}), {distribution}: "
@@ -127,11 +130,12 @@ def _variants(request: dict) -> list[Variant]:
     return found
 
 
-def _case(variant: Variant, seed: int, distribution: str, target: str, number: int) -> Case | None:
+def _case(variant: Variant, seed: int, distribution: str, target: str, number: int,
+          known_same: bool) -> Case | None:
     """None where the module cannot take this distribution."""
     try:
         case = make_case(variant.source, seed, distribution, target)
-        evaluate_reference(case, seed, audit=number == 0)
+        evaluate_reference(case, seed, audit=number == 0, known_same=known_same)
     except TaskError:
         if distribution == "task":
             raise
@@ -166,10 +170,17 @@ def _told(error: ErrorMeasure | None) -> dict | None:
     return error and {name: value if math.isfinite(value) else str(value) for name, value in asdict(error).items()}
 
 
-def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict) -> bool:
-    """Fills the case's record; whether it could be judged."""
-    verdicts = [judge(ours, expected, exact, variant.cost.depth)
-                for ours, expected, exact in zip(results, case.expected, case.exact)]
+def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict, draws: bool = False) -> bool:
+    """Fills the case's record; whether it could be judged. `draws`: the program may draw random numbers."""
+    def verdicts_at(sensitivity: list[float]):
+        return [judge(ours, expected, exact, variant.cost.depth, one)
+                for ours, expected, exact, one in zip(results, case.expected, case.exact, sensitivity)]
+
+    verdicts = verdicts_at([1.0] * len(results))
+    if any(one.reason == "value" for one in verdicts) and "random" not in case.flags:
+        sensitivity = sensitivities(case)
+        told["sensitivity"] = [float(f"{one:.4g}") for one in sensitivity]
+        verdicts = verdicts_at(sensitivity)
     first = next((place for place, one in enumerate(verdicts) if not one.right), None)
     shown = verdicts[first if first is not None else 0]
     told.update(outcome="right", reason="", message="", kernelbench=all(one.kernelbench for one in verdicts),
@@ -179,8 +190,8 @@ def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict
     if "random" in case.flags and shown.reason in ("value", "not-finite"):
         told.update(outcome="unjudged", reason="random")
         return False
-    if "dropout-off" in case.flags and shown.reason in ("value", "not-finite"):
-        # The program may draw as the module does, from other numbers.
+    if draws and shown.reason in ("value", "not-finite"):
+        # It may draw as the module does, from other numbers, and has no constant that ends that.
         told.update(outcome="unjudged", reason="random", message=shown.message)
         return False
     if shown.reason in ("value", "not-finite") and "unstable" in case.flags:

@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import ast
 import math
+import time
 from dataclasses import dataclass
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.flop_counter import flop_registry
 
 from .tasks import TaskError, load
 
 
 # What a variant may cost where nothing can be made smaller any more.
-HARD_BYTES, HARD_FLOPS = 1 << 29, 1 << 34
+HARD_BYTES, HARD_FLOPS = 1 << 31, 1 << 37
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Cost:
     flops: int    # of products
     depth: float  # terms added up for one element of the result, all layers together
     shapes: tuple  # of inputs and parameters
+    form: tuple = ()  # what must be the same in every variant: names and ranks of parameters, ranks of inputs
 
 
 class Measure(TorchDispatchMode):
@@ -100,26 +102,31 @@ def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
             {**model.state_dict(), **dict(model.named_buffers())}.items()}
 
 
-def measure(source: str, device: str = "meta") -> Cost:
-    """Builds and runs the task on `device`. Raises whatever the task raises."""
-    with torch.device(device), torch.no_grad():
+def measure(source: str, how: str = "meta") -> Cost:
+    """Builds and runs the task. Raises whatever the task raises.
+
+    `how`: "meta", all of it on the device that computes shapes alone; "moved", made on the CPU, then moved there
+    (constructors that read numbers out of tensors); "cpu", for real.
+    """
+    with torch.device("meta" if how == "meta" else "cpu"), torch.no_grad():
         built = build(source)
-        counted = Measure()
-        with counted:
-            built.model(*built.inputs)
+    if how == "moved":
+        built.model.to("meta")
+        built.inputs = tree_map(lambda one: one.to("meta") if isinstance(one, torch.Tensor) else one, built.inputs)
+    counted = Measure()
+    with torch.device("cpu" if how == "cpu" else "meta"), torch.no_grad(), counted:
+        built.model(*built.inputs)
     tensors = [one for one in tree_flatten(built.inputs)[0] if isinstance(one, torch.Tensor)]
-    state = list(state_of(built.model).values())
-    held = sum(one.numel() * one.element_size() for one in tensors + state)
-    shapes = tuple(tuple(one.shape) for one in tensors + state)
+    state = state_of(built.model)
+    held = [*tensors, *state.values()]
+    shapes = tuple(tuple(one.shape) for one in held)
     if any(0 in shape for shape in shapes):
         raise TaskError("a size is zero")
-    return Cost(held + counted.bytes, counted.flops, counted.depth, shapes)
+    return Cost(sum(one.numel() * one.element_size() for one in held) + counted.bytes, counted.flops, counted.depth,
+                shapes, _form(built))
 
 
-def _form(source: str) -> tuple:
-    """What must be the same in every variant: names and ranks of parameters, ranks of inputs."""
-    with torch.device("meta"):
-        built = build(source)
+def _form(built: Built) -> tuple:
     return (tuple((name, value.dim()) for name, value in state_of(built.model).items()),
             tuple(one.dim() if isinstance(one, torch.Tensor) else None for one in tree_flatten(built.inputs)[0]))
 
@@ -202,27 +209,31 @@ class Search:
     def __init__(self, source: str):
         self.sizes = Sizes(source)
         self.original = self.sizes.values()
-        self.device = "meta"
+        self.how = "meta"
         self.tried: dict[tuple[int, ...], Cost | None] = {}
-        self.form = _form(source)
-        try:
-            self.cost = measure(source)
-        except TaskError:
-            raise
-        except MemoryError:
-            raise
-        except Exception as error:
-            # The module computes with values (`.item()`, a mask that selects): shapes alone do not do.
-            self.device, self.cost, self.why = "cpu", None, f"{type(error).__name__}: {error}"
+        for how in ("meta", "moved"):
+            try:
+                started = time.monotonic()
+                self.how, self.cost = how, measure(source, how)
+                self.is_slow = time.monotonic() - started > 0.5
+                self.form = self.cost.form
+                return
+            except MemoryError:
+                raise
+            except Exception as error:
+                self.why = f"{type(error).__name__}: {error}"
+        # Forward computes with values (`.item()`, a mask that selects): shapes alone do not do.
+        self.how, self.cost, self.is_slow = "cpu", None, True
+        self.form = _form(build(source))  # where even that fails, the task is at fault
 
     def probe(self, values: tuple[int, ...]) -> Cost | None:
         if values not in self.tried:
             try:
-                text = self.sizes.text(values)
-                # Another number of layers is another module, for which a program has no parameters.
-                self.tried[values] = measure(text, self.device) if _form(text) == self.form else None
+                cost = measure(self.sizes.text(values), self.how)
             except Exception:  # whatever a module raises means that these sizes do not suit it
-                self.tried[values] = None
+                cost = None
+            # Another number of layers is another module, for which a program has no parameters.
+            self.tried[values] = cost if cost is not None and cost.form == self.form else None
         return self.tried[values]
 
     def variant(self, name: str, values: tuple[int, ...], cost: Cost) -> Variant:
@@ -235,19 +246,49 @@ class Search:
             return max(cost.bytes / max_bytes, cost.flops / max_flops)
 
         values, cost = start or self.original, None
-        if self.device == "meta":
-            cost = self.probe(values)
-        else:
-            values = tuple(max(value // 16, min(value, 2)) if value >= 32 else value for value in values)
+        if self.is_slow and not start:  # long loops, or computed for real: not one size after another
+            for by in (16, 4):
+                values = tuple(max(value // by, min(value, 2)) if value >= 32 else value for value in self.original)
+                cost = self.probe(values)
+                if cost is not None:
+                    break
+        if cost is None and (self.how != "cpu" or start):
+            values = start or self.original
             cost = self.probe(values)
         if cost is None:
             return None
         while excess(cost) > 1:
             step = self._halve(values, cost, excess)
-            if step is None:  # what is left is fixed, such as the layers of a known network
-                return (values, cost) if cost.bytes <= HARD_BYTES and cost.flops <= HARD_FLOPS else None
+            if step is None:
+                return self._above(cost, max_bytes, max_flops, start)
             values, cost = step
         return values, cost
+
+    def _above(self, least: Cost, max_bytes: int, max_flops: int, start):
+        """`least` is as small as it gets: what is left is fixed, such as the layers of a known network. Images of
+        one pixel say little about them, so that the budget is what lets sizes be more than the least."""
+        if least.bytes > HARD_BYTES or least.flops > HARD_FLOPS:
+            return None
+        max_bytes = max(max_bytes, least.bytes, min(max(4 * least.bytes, 1 << 26), 1 << 28))
+        max_flops = max(max_flops, least.flops, min(max(8 * least.flops, 1 << 30), 1 << 31))
+        found = self.smaller(max_bytes, max_flops, start)
+        return found and self._grow(*found, max_bytes, max_flops)
+
+    def _grow(self, values: tuple[int, ...], cost: Cost, max_bytes: int, max_flops: int):
+        """Takes back what was halved too far, the most first."""
+        top = self.original
+        while True:
+            for place in sorted(range(len(values)), key=lambda place: values[place] / max(top[place], 1)):
+                if values[place] * 2 > top[place]:
+                    continue
+                new = values[:place] + (values[place] * 2,) + values[place + 1:]
+                found = self.probe(new)
+                if found is not None and found.shapes != cost.shapes and \
+                        found.bytes <= max_bytes and found.flops <= max_flops:
+                    values, cost = new, found
+                    break
+            else:
+                return values, cost
 
     def _halve(self, values, cost, excess):
         def changed(places, by=2):
@@ -304,7 +345,7 @@ def find_variants(source: str, max_bytes: int = 8 << 20, max_flops: int = 1 << 2
     base = search.smaller(max_bytes, max_flops)
     if base is not None:
         quarter = search.smaller(max(max_bytes // 32, 1), max(max_flops // 32, 1), base[0]) or base
-        odd = search.ragged(*quarter, max_bytes, max_flops)
+        odd = search.ragged(*quarter, max(max_bytes, base[1].bytes), max(max_flops, base[1].flops))
         if odd[0] not in (base[0], search.original):
             found.append(search.variant("ragged", *odd))
         if base[0] != search.original:
@@ -317,8 +358,17 @@ def find_variants(source: str, max_bytes: int = 8 << 20, max_flops: int = 1 << 2
         found.append(Variant("own", source, search.cost, ""))
     if not found:
         raise TaskError("no smaller sizes were found at which the module runs"
-                        + (f" (on shapes alone: {search.why})" if search.device == "cpu" else ""))
+                        + (f" (on shapes alone: {search.why})" if search.how == "cpu" else ""))
     return found
+
+
+def warm() -> None:
+    """Imports what torch imports only when shapes are first computed: seconds, which every forked child would
+    spend anew."""
+    from torch.nn import functional
+    with torch.device("meta"), torch.no_grad(), Measure():
+        image = functional.conv2d(torch.empty(1, 2, 4, 4), torch.empty(2, 2, 3, 3))
+        functional.softmax(image.sum(1) @ torch.empty(2, 2), -1)
 
 
 def to_json(variants: list[Variant]) -> list[dict]:

@@ -6,7 +6,10 @@ Two errors are taken against the float64 result, for the program and for the mod
   worst  max |result - exact| / max(|exact|, rms(exact))
 
 Each of the program's must be at most twice the module's, or at most u + 2s (norm) and u + 16s (worst), u being
-the unit roundoff of the result's type and s = 2^-24 sqrt(1 + depth). KernelBench's rule (allclose with
+the unit roundoff of the result's type and s = 2^-24 sqrt(1 + depth). Where inputs and parameters that are off by
+one rounding give a result that is off by more than that (`sensitivity`, in roundings: a norm over two numbers, a
+difference of large ones), one sample of the module's own error says little about another program's: then the second
+bounds are that many times as large, up to 16 times the module's error. KernelBench's rule (allclose with
 rtol = atol = 1e-4, or 1e-2 below float32) is told beside it.
 """
 from __future__ import annotations
@@ -67,14 +70,19 @@ def unit_roundoff(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps / 2
 
 
-def bounds(dtype: torch.dtype, depth: float, reference: ErrorMeasure) -> tuple[float, float]:
+def bounds(dtype: torch.dtype, depth: float, reference: ErrorMeasure,
+           sensitivity: float = 1.0) -> tuple[float, float]:
     """What is allowed: (norm, worst)."""
     roundoff = unit_roundoff(dtype)
     step = (2.0 ** -53 if dtype == torch.float64 else 2.0 ** -24) * math.sqrt(1 + depth)
-    return (max(2 * reference.norm, roundoff + 2 * step), max(2 * reference.worst, roundoff + 16 * step))
+    def bound(own: float, rounding: float) -> float:
+        return max(2 * own, rounding, min(sensitivity * rounding, 16 * own))
+
+    return bound(reference.norm, roundoff + 2 * step), bound(reference.worst, roundoff + 16 * step)
 
 
-def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, depth: float) -> Verdict:
+def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, depth: float,
+          sensitivity: float = 1.0) -> Verdict:
     """`result` of the program, `expected` of the module, `exact` of the module in float64."""
     if result.shape != expected.shape:
         return Verdict(False, "shape", f"the program's result has shape {list(result.shape)}, the module's "
@@ -93,7 +101,7 @@ def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, dep
         return _wrong("not-finite", "not finite where it should be, or finite where it should not", bad, result,
                       expected, exact, agrees)
     ours, theirs = measure_error(result, exact), measure_error(expected, exact)
-    norm_bound, worst_bound = bounds(result.dtype, depth, theirs)
+    norm_bound, worst_bound = bounds(result.dtype, depth, theirs, sensitivity)
     if ours.worst <= worst_bound and ours.norm <= norm_bound:
         return Verdict(True, kernelbench=agrees, ours=ours, reference=theirs)
     # Elements are told wrong by the bound on the worst; by a tighter one where the norm alone is too large.

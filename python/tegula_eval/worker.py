@@ -15,7 +15,9 @@ def main() -> None:
     os.dup2(2, 1)  # what anything prints must not mix with the answers
     from . import isolation
     isolation.die_with_parent()
+    from . import variants
     from .evaluate import evaluate
+    variants.warm()
     answers.write('{"ready": true}\n')
     answers.flush()
     for line in sys.stdin:

@@ -73,3 +73,12 @@ def test_constants_as_text():
         ["true", "3", "1e-05", "(2, 1)", "(1, 2)", "4"]
     with pytest.raises(ValueError):
         as_text("same")
+
+
+def test_parameter_that_began_as_an_argument():
+    # What forward reads is the parameter, which training, or a case with other values, has moved.
+    task = SCALE.replace("1024 * 4", "4").replace("512", "6").replace("self.factor = factor",
+                                                                      "self.factor = nn.Parameter(torch.tensor(factor))")
+    case = make_case(task, 1, "normal")
+    assert bind([X, Parameter("factor", "scalar", "f32"), Y], case).scalars == \
+        {"factor": case.state["factor"].item()} != {"factor": 0.25}

@@ -1,7 +1,7 @@
 import torch
 from conftest import SCALE, module
 
-from tegula_eval.reference import evaluate_reference, make_case
+from tegula_eval.reference import evaluate_reference, make_case, sensitivities
 
 
 def flags(text, seed=5, distribution="task"):
@@ -49,3 +49,37 @@ def test_batch_statistics_do_not_leak_into_the_next_run():
     evaluate_reference(case, 1)
     assert torch.equal(case.state["norm.running_mean"], torch.zeros(8))
     assert case.exact[0].dtype == torch.float64
+
+
+def with_layer(layer, forward, arguments=""):
+    return module(forward).replace(
+        "def forward", f"def __init__(self{arguments}):\n        super().__init__()\n        {layer}\n\n    def forward")
+
+
+def test_dropout_that_is_an_argument_is_zero_where_dropout_is_off():
+    text = with_layer("self.drop = torch.nn.Dropout(drop_rate)", "return self.drop(x)", ", drop_rate=0.25")
+    case = make_case(text, 3)
+    assert case.constants() == {"drop_rate": 0.25}
+    evaluate_reference(case, 3)
+    assert case.flags == ["dropout-off"] and case.constants() == {"drop_rate": 0.0}
+
+
+def test_closure_over_a_part_of_the_module():
+    text = with_layer("self.fc = torch.nn.Linear(8, 8)\n        self.call = lambda one: self.fc(one)",
+                      "return self.call(x)")
+    case = make_case(text, 2)
+    evaluate_reference(case, 2)
+    assert case.exact[0].dtype == torch.float64 and case.flags == []
+    assert case.built.model.fc.weight.dtype == torch.float32
+    evaluate_reference(case, 2)  # the module is as it was
+
+
+def test_sensitivity_counts_roundings():
+    stable, cancelling = (make_case(module(forward), 4) for forward in ("return x*2", "return (x + 1000) - 1000"))
+    for case in (stable, cancelling):
+        evaluate_reference(case, 4, audit=False)
+    assert sensitivities(stable)[0] < 2
+    # A sum whose terms are parameters would be moved; constants of the text are not.
+    norm = make_case(module("return (x - x.mean())/x.std()", "1000 + torch.rand(64)"), 4)
+    evaluate_reference(norm, 4, audit=False)
+    assert sensitivities(norm)[0] > 500

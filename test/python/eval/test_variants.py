@@ -2,7 +2,7 @@ import pytest
 from conftest import SCALE, module
 
 from tegula_eval.tasks import TaskError
-from tegula_eval.variants import Sizes, build, find_variants, from_json, measure, to_json
+from tegula_eval.variants import Search, Sizes, build, find_variants, from_json, measure, to_json
 
 
 def test_sizes_are_found_where_they_are_written():
@@ -64,3 +64,37 @@ def test_depth_counts_added_terms():
     assert measure(module("return x @ x.T", "torch.rand(9, 333)")).depth == pytest.approx(334)
     assert measure(module("return x.sum(1)", "torch.rand(9, 333)")).depth == pytest.approx(334)
     assert measure(module("return x + 1", "torch.rand(9, 333)")).depth == 1
+
+
+def network(pixels="pixels = 224", layer="torch.nn.Conv2d(3, 8, 3)", first=""):
+    """A module whose parameters, fixed in its text, are above any budget."""
+    text = module("return self.fc(self.conv(x).mean((2, 3)))", "torch.rand(batch, 3, pixels, pixels)",
+                  f"batch = 64\n{pixels}")
+    return text.replace("def forward", f"""def __init__(self):
+        super().__init__()
+        {first}
+        self.conv = {layer}
+        self.fc = torch.nn.Linear(8, 1 << 16)
+
+    def forward""")
+
+
+def test_fixed_parameters_do_not_shrink_images_to_a_pixel():
+    small = find_variants(network(), max_bytes=1 << 16, max_flops=1 << 16)[-1]
+    assert build(small.source).inputs[0].shape[2] >= 28
+    assert small.cost.bytes <= 1 << 26
+
+
+def test_constructor_that_reads_numbers_out_of_tensors():
+    text = network(first="assert [one.item() for one in torch.linspace(0, 1, 3)] == [0, 0.5, 1]")
+    search = Search(text)
+    assert search.how == "moved" and search.smaller(1 << 16, 1 << 16)
+
+
+def test_long_loop_starts_from_small_sizes():
+    text = module("for step in range(x.shape[0]):\n            x = x + x[step]\n        return x",
+                  "torch.rand(steps, 64)", "steps = 30000")
+    search = Search(text)
+    assert search.is_slow
+    values, cost = search.smaller(1 << 20, 1)
+    assert values[0] < 2000 and len(search.tried) < 20

@@ -86,3 +86,15 @@ def test_measures():
     assert error.norm == pytest.approx(0.1) and error.worst == pytest.approx(0.125) and error.at == 1
     assert kernelbench_rule(torch.tensor([1.0]), torch.tensor([1.00005]))
     assert not kernelbench_rule(torch.tensor([1.0]), torch.tensor([1.001]))
+
+
+def test_sensitivity_widens_what_is_allowed_up_to_a_multiple_of_the_modules_error():
+    exact = torch.ones(1000, dtype=torch.float64)
+    expected = (exact + 1e-5).float()
+
+    def right(error, sensitivity):
+        return judge((exact + error).float(), expected, exact, 1, sensitivity).right
+
+    assert right(1.9e-5, 1) and not right(5e-5, 1)
+    assert right(5e-5, 1e4) and not right(2e-4, 1e9)  # never more than 16 times
+    assert not right(5e-5, 3)  # nor more than the roundings are worth
