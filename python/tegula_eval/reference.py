@@ -214,7 +214,7 @@ def _exact(case: Case, seed: int, up=_up) -> list[torch.Tensor]:
     old = torch.get_default_dtype()
     # Not in a copy: what a module keeps beside its parts (a closure over one of them) would stay in float32.
     model = case.built.model
-    kept = [(one, one.dtype) for one in itertools.chain(model.parameters(), model.buffers())]
+    kept = {name: one.dtype for name, one in itertools.chain(model.named_parameters(), model.named_buffers())}
     try:
         model.double()
         torch.set_default_dtype(torch.float64)  # for what forward itself makes
@@ -226,8 +226,10 @@ def _exact(case: Case, seed: int, up=_up) -> list[torch.Tensor]:
         raise TaskError(f"forward does not run in float64: {type(error).__name__}: {error}") from error
     finally:
         torch.set_default_dtype(old)
-        for tensor, dtype in kept:
-            tensor.data = tensor.data.to(dtype)
+        # By name: a buffer in float64 is another tensor. One that stayed so would be taken for float32 by CUDA's
+        # batch norm, which then writes beyond it.
+        for name, one in itertools.chain(model.named_parameters(), model.named_buffers()):
+            one.data = one.data.to(kept[name])
 
 
 def _audit(case: Case, seed: int) -> None:

@@ -2,6 +2,7 @@ import torch
 from conftest import SCALE, module
 
 from tegula_eval.reference import evaluate_reference, make_case, sensitivities
+from tegula_eval.variants import state_of
 
 
 def flags(text, seed=5, distribution="task"):
@@ -83,3 +84,14 @@ def test_sensitivity_counts_roundings():
     norm = make_case(module("return (x - x.mean())/x.std()", "1000 + torch.rand(64)"), 4)
     evaluate_reference(norm, 4, audit=False)
     assert sensitivities(norm)[0] > 500
+
+
+def test_module_has_its_types_again_after_float64():
+    text = module("return self.norm(x)", "torch.randn(rows, 8)").replace(
+        "def forward", "def __init__(self):\n        super().__init__()\n        self.norm = torch.nn.BatchNorm1d(8)\n"
+        "        self.register_buffer('half', torch.zeros(3, dtype=torch.float16), persistent=False)\n\n    def forward", 1)
+    case = make_case(text, 1)
+    before = {name: one.dtype for name, one in state_of(case.built.model).items()}
+    evaluate_reference(case, 1)
+    assert {name: one.dtype for name, one in state_of(case.built.model).items()} == before
+    assert before["half"] == torch.float16 and before["norm.running_mean"] == torch.float32
