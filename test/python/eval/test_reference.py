@@ -89,9 +89,9 @@ def test_sensitivity_counts_roundings():
 def test_module_has_its_types_again_after_float64():
     text = module("return self.norm(x)", "torch.randn(rows, 8)").replace(
         "def forward", "def __init__(self):\n        super().__init__()\n        self.norm = torch.nn.BatchNorm1d(8)\n"
-        "        self.register_buffer('half', torch.zeros(3, dtype=torch.float16), persistent=False)\n\n    def forward", 1)
+        "        self.register_buffer('small', torch.zeros(3, dtype=torch.float16), persistent=False)\n\n    def forward", 1)
     case = make_case(text, 1)
     before = {name: one.dtype for name, one in state_of(case.built.model).items()}
     evaluate_reference(case, 1)
     assert {name: one.dtype for name, one in state_of(case.built.model).items()} == before
-    assert before["half"] == torch.float16 and before["norm.running_mean"] == torch.float32
+    assert before["small"] == torch.float16 and before["norm.running_mean"] == torch.float32
