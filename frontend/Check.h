@@ -29,7 +29,7 @@ struct InstanceOptions {
   std::map<std::string, checked::DType> types;
   std::optional<unsigned> ellipsisRank;
   std::map<std::string, std::variant<int64_t, double, bool, std::vector<int64_t>>> constants;
-  /// Optional tensors that are passed (others read as their default).
+  /// Optional tensors and scalars that are passed (others read as their default).
   std::vector<std::string> givenOptionals;
   /// Sizes known when compiling: they replace their symbol everywhere.
   std::map<std::string, int64_t> sizes;

@@ -171,6 +171,8 @@ bool Signature::sort(const Settings &settings, Instance &instance, std::string &
       if (!value)
         return fail("a number");
       instance.scalars[name] = *value;
+      if (parameter->isOptional)
+        instance.options.givenOptionals.push_back(name);
       break;
     }
     case Parameter::Tuple: {

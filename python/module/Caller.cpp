@@ -165,18 +165,20 @@ static std::string constantOf(nb::handle value, const std::string &name) {
 const Caller::Specialised &Caller::find(const Call &call) {
   if (auto found = known.find(call.key); found != known.end())
     return *found->second;
-  nb::list tensors;
+  nb::list given;
   nb::dict constants;
   for (size_t index = 0; index < parameters.size(); ++index) {
     const Tensor &tensor = call.tensors[index];
     if (tensor.object.is_valid())
-      tensors.append(nb::make_tuple(parameters[index].text, tegula_dtype_name(tensor.dtype),
-                                    tensor.shape.size()));
+      given.append(nb::make_tuple(parameters[index].text, tegula_dtype_name(tensor.dtype),
+                                  tensor.shape.size()));
+    else if (parameters[index].role == TEGULA_SCALAR && call.slots[index].is_valid())
+      given.append(nb::make_tuple(parameters[index].text, parameters[index].type, 0));
     if (parameters[index].role == TEGULA_CONSTANT && !call.constants[index].empty())
       constants[parameters[index].text] = call.constants[index].c_str();
   }
   auto made = std::make_shared<Specialised>();
-  made->compiled = specialise(call.device.value_or(cpuDevice), nb::tuple(tensors), constants);
+  made->compiled = specialise(call.device.value_or(cpuDevice), nb::tuple(given), constants);
   made->kernel = nb::cast<const Compiled &>(made->compiled).handle.get();
   for (size_t index = 0; index < tegula_num_arguments(made->kernel); ++index) {
     tegula_argument_info info = tegula_argument(made->kernel, index);
@@ -311,7 +313,7 @@ nb::object Caller::call(const nb::args &args, const nb::kwargs &kwargs) {
       call.key += call.constants[index];
       call.key += '\0';
     } else if (!tensor.object.is_valid()) {
-      call.key += '\xff';
+      call.key += call.slots[index].is_valid() ? '\xfe' : '\xff'; // a scalar may have a default
     } else {
       if (parameter.isPacked)
         unpack(parameter.name, parameter.type.c_str(), tensor);

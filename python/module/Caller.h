@@ -22,8 +22,8 @@ namespace tegula::python {
 
 class Caller {
 public:
-  /// `specialise(device, tensors, constants)` gives the Compiled for a device number (-1: CPU), a tuple of
-  /// (name, dtype, rank) for the tensors given and a dict of the constants given, as text.
+  /// `specialise(device, given, constants)` gives the Compiled for a device number (-1: CPU), a tuple of
+  /// (name, dtype, rank) for the tensors and scalars given and a dict of the constants given, as text.
   Caller(const Program &program, size_t kernel, nb::callable specialise);
 
   nb::object call(const nb::args &args, const nb::kwargs &kwargs);

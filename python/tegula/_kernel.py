@@ -228,7 +228,7 @@ class Kernel:
         """Compiles without a call.
 
         `target`: "cpu", "cuda" (the first device), or "sm_90a" and the like. `ellipsis_rank`: how many dims `...`
-        stands for. `optionals`: names of the optional tensors that are given. `settings`: constants, dtypes
+        stands for. `optionals`: names of the optional tensors and scalars that are given. `settings`: constants, dtypes
         of generic types (T="f16") and sizes to specialise for (N=1024). Raises ProgramError, LaunchError for
         a setting that the kernel does not have, ValueError for a stage that does not exist."""
         for stage in stages:
@@ -269,14 +269,14 @@ class Kernel:
                 self._compiled[key] = Compiled(handle, target, stages)
             return self._compiled[key]
 
-    def _specialise(self, device: int, tensors: tuple, constants: dict[str, str]) -> Any:
+    def _specialise(self, device: int, given: tuple, constants: dict[str, str]) -> Any:
         """The kernel for what a call gives: called by the module where it is not cached."""
-        return self._for(device, tensors, constants)._handle
+        return self._for(device, given, constants)._handle
 
-    def _for(self, device: int, tensors: tuple, constants: dict[str, str]) -> Compiled:
+    def _for(self, device: int, given: tuple, constants: dict[str, str]) -> Compiled:
         settings, ranks, optionals = dict(constants), 0, []
         has_ellipsis = False
-        for name, dtype, rank in tensors:
+        for name, dtype, rank in given:
             parameter = self._inputs[name]
             if parameter.is_generic and parameter.type not in self._settings:
                 settings.setdefault(parameter.type, dtype)

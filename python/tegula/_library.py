@@ -113,7 +113,7 @@ def _fake(kernel: Kernel) -> Callable:
         import torch
 
         given = {one.name: value for one, value in zip(inputs, arguments) if value is not None}
-        device, tensors, constants, shapes = None, [], {}, {}
+        device, specialised, constants, shapes = None, [], {}, {}
         for one in inputs:
             if one.name not in given:
                 if one.default is None:  # the schema gives it one where another stands before it
@@ -126,16 +126,18 @@ def _fake(kernel: Kernel) -> Callable:
                 shapes[one.name] = shape[:-1] + [2 * shape[-1]] if packed else shape
                 if value.dtype not in names:
                     raise wrong_call(f"'{one.name}' has the dtype {value.dtype}, which Tegula does not know")
-                tensors.append((one.name, one.type if packed else names[value.dtype], value.dim()))
+                specialised.append((one.name, one.type if packed else names[value.dtype], value.dim()))
                 device = device or value.device
-            elif one.role == "constant":
+            elif one.role == "scalar":
+                specialised.append((one.name, one.type, 0))
+            else:
                 constants[one.name] = _constant(value)
         on_device = device.type == "cuda" and torch.cuda.is_available()
-        compiled = kernel._for((device.index or 0) if on_device else CPU, tuple(tensors), constants)
+        compiled = kernel._for((device.index or 0) if on_device else CPU, tuple(specialised), constants)
         description = compiled.description
         expected = {one["name"]: one["dtype"] for one in description["arguments"]}
-        for name, dtype, _ in tensors:
-            if dtype != expected[name]:
+        for name, dtype, _ in specialised:
+            if name in shapes and dtype != expected[name]:
                 raise wrong_call(f"'{name}' is {expected[name]}, the argument is {dtype}")
         sizes = _sizes(description, [shapes.get(one["name"]) for one in description["arguments"]])
         made = []

@@ -115,6 +115,8 @@ def _bind_scalar(binding, parameter, queue, constants, state):
         value = constants[name]
     elif queue and isinstance(queue[0][1], torch.Tensor) and queue[0][1].numel() == 1:
         value = queue.pop(0)[1].item()
+    elif parameter.default is not None:
+        return
     else:
         raise BindingError("no-scalar", f"'{name}' is no argument of the constructor and forward has no further "
                            f"number{_nearest(name, constants)}")
@@ -123,6 +125,8 @@ def _bind_scalar(binding, parameter, queue, constants, state):
     if not isinstance(value, (bool, int, float)):
         raise BindingError("value", f"'{name}': {value!r} is no number")
     binding.scalars[name] = value
+    if parameter.default is not None:
+        binding.optionals.append(name)
 
 
 def _bind_constant(binding, parameter, queue, constants):

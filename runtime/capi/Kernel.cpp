@@ -84,8 +84,10 @@ private:
       return fail("num_optionals is " + Twine(given.num_optionals) + ", optionals is NULL");
     for (const char *name : ArrayRef(given.optionals, given.num_optionals)) {
       const Signature::Parameter *parameter = name ? signature.find(name) : nullptr;
-      if (!parameter || parameter->kind != Signature::Parameter::Tensor || !parameter->isOptional)
-        return fail("kernel '" + kernel.name.name + "' has no optional tensor '" +
+      if (!parameter || !parameter->isOptional ||
+          (parameter->kind != Signature::Parameter::Tensor &&
+           parameter->kind != Signature::Parameter::Scalar))
+        return fail("kernel '" + kernel.name.name + "' has no optional tensor or scalar '" +
                     (name ? name : "") + "'");
       options.instance.givenOptionals.push_back(name);
     }

@@ -235,7 +235,7 @@ TEST(CApi, RefusesWrongOptions) {
   EXPECT_THAT(setting(nullptr, "1"), HasSubstr("no name"));
   const char *optional = "x";
   EXPECT_THAT(refused([&](auto &o) { o.optionals = &optional, o.num_optionals = 1; }),
-              HasSubstr("no optional tensor 'x'"));
+              HasSubstr("no optional tensor or scalar 'x'"));
   const char *stage = "soup";
   EXPECT_THAT(refused([&](auto &o) { o.stages = &stage, o.num_stages = 1; }), HasSubstr("soup"));
 }
@@ -319,6 +319,30 @@ TEST(CApi, CompilesWhatItIsTold) {
             TEGULA_OK)
       << message.text();
   EXPECT_THAT(out, testing::Each(0x4480));
+}
+
+TEST(CApi, ScalarsWithADefaultArePassedWhereNamed) {
+  Context context = makeContext();
+  Program program = parse("kernel k(x: f32[N], s: f32 = 2, n: i32 = 1) -> (y: f32[N]) "
+                          "{ y[i] = x[i] * s + n }");
+  float x[] = {1, 2}, y[2] = {};
+  std::vector<int64_t> shape = {2};
+  tegula_value s{};
+  s.number = 0.5;
+  tegula_compile_options options = compileOptions();
+  Kernel byDefault = compile(context, program, options);
+  EXPECT_EQ(tegula_num_arguments(byDefault.get()), 2u);
+  Message message;
+  EXPECT_EQ(launch(byDefault, {tensor(x, shape), output(y)}, &message), TEGULA_OK) << message.text();
+  EXPECT_THAT(y, testing::ElementsAre(3, 5));
+  const char *given = "s";
+  options.optionals = &given;
+  options.num_optionals = 1;
+  Kernel passed = compile(context, program, options);
+  EXPECT_EQ(tegula_num_arguments(passed.get()), 3u);
+  EXPECT_EQ(launch(passed, {tensor(x, shape), output(y), s}, &message), TEGULA_OK)
+      << message.text();
+  EXPECT_THAT(y, testing::ElementsAre(1.5, 2));
 }
 
 TEST(CApi, KernelsOutliveTheirContextAndProgram) {

@@ -174,7 +174,7 @@ typedef struct tegula_compile_options {
   const tegula_setting *settings;
   size_t num_settings;
   unsigned ellipsis_rank;       /* dims that `...` stands for, where the kernel has it */
-  const char *const *optionals; /* names of the optional tensors that launches will pass */
+  const char *const *optionals; /* names of the optional tensors and scalars that launches will pass */
   size_t num_optionals;
   int checked;                  /* verify every access while running (CPU) */
   /* Stages whose text tegula_stage shall give: "tgl", "scheduled", "llvm", "asm" (CPU). "ptx" of a
@@ -195,7 +195,7 @@ TEGULA_API tegula_status tegula_compile(const tegula_context *context,
 TEGULA_API void tegula_free(tegula_kernel *kernel);
 
 /* The arguments of a launch, in order: inputs and inouts as declared, outputs, scalars. Optional
- * tensors that were not named when compiling are not among them. */
+ * ones that were not named when compiling are not among them. */
 typedef struct tegula_argument_info {
   const char *name;
   tegula_role role;

@@ -34,6 +34,12 @@ def test_scalar_and_default(case):
     assert binding.settings == {}  # None is left out
 
 
+def test_scalar_with_a_default(case):
+    given, absent = Parameter("factor", "scalar", "f32", (), "2.0"), Parameter("speed", "scalar", "f32", (), "1.0")
+    binding = bind([X, given, absent, Y], case)
+    assert binding.scalars == {"factor": 0.25} and binding.optionals == ["factor"]
+
+
 def test_optional_tensor(case):
     there = Parameter("fc_bias", "in", "f32", ("N",), "0")
     absent = Parameter("gate", "in", "f32", ("N",), "0")

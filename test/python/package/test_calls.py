@@ -46,6 +46,15 @@ def test_constants_specialise_and_are_cached():
     assert fixed(x).tolist() == [3] * 3 and fixed(x, pad=2).tolist() == [2] * 3
 
 
+def test_scalars_with_a_default(device):
+    kernel = tegula.compile("kernel k(x: f32[N], s: f32 = 2, n: i32 = 1) -> (y: f32[N]) { y[i] = x[i] * s + n }")
+    x = torch.ones(2, device=device)
+    for arguments, named, wanted in (((), {}, 3), ((0.5,), {}, 1.5), ((), {"n": 4}, 6), ((0.5, 4), {}, 4.5),
+                                     ((None, 4), {}, 6), ((2.0,), {}, 3)):
+        assert kernel(x, *arguments, **named).tolist() == [wanted] * 2
+    assert len(kernel._compiled) == 4
+
+
 def test_outputs_may_be_given(scale, device):
     x, y = torch.randn(3, 5, device=device), torch.full((3, 5), float("nan"), device=device)
     before = y._version

@@ -133,6 +133,15 @@ class TestLibrary:
         with pytest.raises(tegula.LaunchError, match="'x' is f32, the argument is f64"):
             op(x.double())
 
+    def test_scalars_with_a_default(self, register, device):
+        op = register("kernel f(x: f32[N], s: f32 = 2, n: i32 = 1) -> (y: f32[N]) { y[i] = x[i] * s + n }")
+        x = torch.ones(2, device=device)
+        compiled = torch.compile(lambda x, s, n: op(x, s, n), backend="aot_eager", fullgraph=True)
+        for s, n, wanted in ((2.0, 1, 3), (0.5, 1, 1.5), (0.5, 3, 3.5)):
+            torch.library.opcheck(op, (x, s, n))
+            assert op(x, s, n).tolist() == compiled(x, s, n).tolist() == [wanted] * 2
+        assert op(x).tolist() == [3] * 2
+
     def test_required_after_optional(self, register, device):
         op = register("kernel f(x: f32[N], b: f32[N] = 0, w: f32[N], c: inout f32[N]) -> (y: f32[N]) "
                       "{ y[i] = x[i] + b[i] + w[i]\n c[i] = c[i] + 1.0 }")
