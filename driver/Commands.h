@@ -24,7 +24,7 @@ struct Command {
 };
 
 extern const Command benchCommand, checkCommand, compileCommand, explainCommand, fixCommand,
-    fmtCommand, promptCommand, runCommand;
+    fmtCommand, mcpCommand, promptCommand, runCommand;
 
 } // namespace tegula
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,13 +21,14 @@ REPAIRABLE = ("wrong", "refused", "binding", "call", "no-program", "timeout", "m
 
 
 def command_path() -> str:
-    """`$TEGULA_COMMAND`, or the command beside the library's folder, or the one on the path."""
+    """`$TEGULA_COMMAND`, or the command beside the library's folder or the interpreter, or the one on the path."""
     beside = None
     try:
         beside = runner.library_path().resolve().parents[1] / "bin" / "tegula"
     except FileNotFoundError:
         pass
-    for place in (os.environ.get("TEGULA_COMMAND"), beside, shutil.which("tegula")):
+    for place in (os.environ.get("TEGULA_COMMAND"), beside, Path(sys.executable).with_name("tegula"),
+                  shutil.which("tegula")):
         if place and Path(place).exists():
             return str(place)
     raise FileNotFoundError("there is no command tegula; TEGULA_COMMAND names it")

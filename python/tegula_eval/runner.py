@@ -85,11 +85,14 @@ class _Value(c.Structure):
 
 
 def library_path() -> Path:
-    """`$TEGULA_LIBRARY`, or build/{release,dev}/lib of the tree that this file lies in."""
+    """`$TEGULA_LIBRARY`, or that of the package `tegula` beside this one, or in lib of the build tree that this
+    file lies in, or in build/{release,dev}/lib of the source tree."""
     given = os.environ.get("TEGULA_LIBRARY")
     tree = Path(__file__).resolve().parents[2]
-    places = [Path(given)] if given else [tree / "build" / kind / "lib" / "libtegula.so"
-                                          for kind in ("release", "dev")]
+    places = [Path(given)] if given else [
+        Path(__file__).resolve().parents[1] / "tegula" / "libtegula.so.0",
+        tree / "lib" / "libtegula.so", *(tree / "build" / kind / "lib" / "libtegula.so"
+                                         for kind in ("release", "dev"))]
     for place in places:
         if place.exists():
             return place

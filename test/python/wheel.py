@@ -77,6 +77,9 @@ def main():
         (pathlib.Path(elsewhere) / "k.tgl").write_text("kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = 2 * x[i] }")
         command = prefix / "bin" / "tegula"
         run([command, "check", "k.tgl"], cwd=elsewhere, env=environment)
+        mcp = subprocess.run([command, "mcp"], capture_output=True, text=True, cwd=elsewhere, env=environment)
+        assert mcp.returncode == 3 and "tegula[mcp]" in mcp.stderr, mcp  # it is found, and says what is missing
+        assert (prefix / "bin" / "tegula-eval").exists()
         # The package's own tests of programs, on what was installed.
         [site] = prefix.glob("lib/python*/site-packages")
         print(run([sys.executable, TEST / "run.py", f"--package={site}", f"--command={command}", "-k",
