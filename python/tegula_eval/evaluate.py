@@ -31,7 +31,7 @@ from .binding import Binding, BindingError, bind
 from .reference import Case, evaluate_reference, make_case, sensitivities
 from .tasks import TaskError
 from .variants import Variant, find_variants, from_json, to_json
-from .verdict import ErrorMeasure, judge
+from .verdict import ErrorMeasure, Sensitivity, judge
 
 DISTRIBUTIONS = ("task", "normal")
 SEARCH_VERSION = 3  # of the search for variants: another one does not use what this one found
@@ -172,14 +172,14 @@ def _told(error: ErrorMeasure | None) -> dict | None:
 
 def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict, draws: bool = False) -> bool:
     """Fills the case's record; whether it could be judged. `draws`: the program may draw random numbers."""
-    def verdicts_at(sensitivity: list[float]):
+    def verdicts_at(sensitivity: list[Sensitivity]):
         return [judge(ours, expected, exact, variant.cost.depth, one)
                 for ours, expected, exact, one in zip(results, case.expected, case.exact, sensitivity)]
 
-    verdicts = verdicts_at([1.0] * len(results))
+    verdicts = verdicts_at([Sensitivity()] * len(results))
     if any(one.reason == "value" for one in verdicts) and "random" not in case.flags:
         sensitivity = sensitivities(case)
-        told["sensitivity"] = [float(f"{one:.4g}") for one in sensitivity]
+        told["sensitivity"] = [[float(f"{one.norm:.4g}"), float(f"{one.worst:.4g}")] for one in sensitivity]
         verdicts = verdicts_at(sensitivity)
     first = next((place for place, one in enumerate(verdicts) if not one.right), None)
     shown = verdicts[first if first is not None else 0]

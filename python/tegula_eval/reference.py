@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from .tasks import TaskError
 from .variants import Built, build, state_of
-from .verdict import ErrorMeasure, kernelbench_rule, measure_error
+from .verdict import ErrorMeasure, Sensitivity, kernelbench_rule, measure_error
 
 
 @dataclass
@@ -187,8 +187,8 @@ def _same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
     return True
 
 
-def sensitivities(case: Case) -> list[float]:
-    """For each result, how many roundings it is off by where all inputs and parameters are off by one, at random.
+def sensitivities(case: Case) -> list[Sensitivity]:
+    """For each result, by how many roundings it is off where all inputs and parameters are off by one, at random.
 
     Meant for a case whose exact result is known; costs one more run in float64.
     """
@@ -202,8 +202,8 @@ def sensitivities(case: Case) -> list[float]:
         return one.double() * (1 + roundoff * (2 * noise - 1))
 
     moved = _exact(case, case.seed, near)
-    return [measure_error(one, exact).norm / roundoff if one.is_floating_point() else 1.0
-            for one, exact in zip(moved, case.exact)]
+    errors = [measure_error(one, exact) for one, exact in zip(moved, case.exact)]
+    return [Sensitivity(error.norm / roundoff, error.worst / roundoff) for error in errors]
 
 
 def _up(one):

@@ -7,9 +7,9 @@ Two errors are taken against the float64 result, for the program and for the mod
 
 Each of the program's must be at most twice the module's, or at most u + 2s (norm) and u + 16s (worst), u being
 the unit roundoff of the result's type and s = 2^-24 sqrt(1 + depth). Where inputs and parameters that are off by
-one rounding give a result that is off by more than that (`sensitivity`, in roundings: a norm over two numbers, a
-difference of large ones), one sample of the module's own error says little about another program's: then the second
-bounds are that many times as large, up to 16 times the module's error. KernelBench's rule (allclose with
+one rounding give a result that is off by more than that (`Sensitivity`: a norm over two numbers, a difference of
+large ones), one sample of the module's own error says little about another program's: then the second bounds are
+that many times as large, up to 16 times the module's error. KernelBench's rule (allclose with
 rtol = atol = 1e-4, or 1e-2 below float32) is told beside it.
 """
 from __future__ import annotations
@@ -27,6 +27,13 @@ class ErrorMeasure:
     norm: float
     worst: float
     at: int  # flat index of the worst element, -1: none differs
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The errors of a result whose inputs and parameters are off by one rounding, in roundings."""
+    norm: float = 1.0
+    worst: float = 0.0
 
 
 @dataclass
@@ -71,18 +78,19 @@ def unit_roundoff(dtype: torch.dtype) -> float:
 
 
 def bounds(dtype: torch.dtype, depth: float, reference: ErrorMeasure,
-           sensitivity: float = 1.0) -> tuple[float, float]:
+           sensitivity: Sensitivity = Sensitivity()) -> tuple[float, float]:
     """What is allowed: (norm, worst)."""
     roundoff = unit_roundoff(dtype)
     step = (2.0 ** -53 if dtype == torch.float64 else 2.0 ** -24) * math.sqrt(1 + depth)
-    def bound(own: float, rounding: float) -> float:
-        return max(2 * own, rounding, min(sensitivity * rounding, 16 * own))
-
-    return bound(reference.norm, roundoff + 2 * step), bound(reference.worst, roundoff + 16 * step)
+    norm, worst = roundoff + 2 * step, roundoff + 16 * step
+    # The worst of a result that is off at random has the tail already for which 16 stands.
+    return (max(2 * reference.norm, norm, min(sensitivity.norm * norm, 16 * reference.norm)),
+            max(2 * reference.worst, worst,
+                min(max(sensitivity.norm * worst, sensitivity.worst * norm), 16 * reference.worst)))
 
 
 def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, depth: float,
-          sensitivity: float = 1.0) -> Verdict:
+          sensitivity: Sensitivity = Sensitivity()) -> Verdict:
     """`result` of the program, `expected` of the module, `exact` of the module in float64."""
     if result.shape != expected.shape:
         return Verdict(False, "shape", f"the program's result has shape {list(result.shape)}, the module's "

@@ -76,14 +76,12 @@ def test_closure_over_a_part_of_the_module():
 
 
 def test_sensitivity_counts_roundings():
-    stable, cancelling = (make_case(module(forward), 4) for forward in ("return x*2", "return (x + 1000) - 1000"))
-    for case in (stable, cancelling):
-        evaluate_reference(case, 4, audit=False)
-    assert sensitivities(stable)[0] < 2
-    # A sum whose terms are parameters would be moved; constants of the text are not.
+    stable = make_case(module("return x*2"), 4)
+    evaluate_reference(stable, 4, audit=False)
+    assert sensitivities(stable)[0].norm < 2
     norm = make_case(module("return (x - x.mean())/x.std()", "1000 + torch.rand(64)"), 4)
     evaluate_reference(norm, 4, audit=False)
-    assert sensitivities(norm)[0] > 500
+    assert sensitivities(norm)[0].norm > 500
 
 
 def test_module_has_its_types_again_after_float64():

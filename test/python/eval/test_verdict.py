@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from tegula_eval.verdict import judge, kernelbench_rule, measure_error
+from tegula_eval.verdict import Sensitivity, judge, kernelbench_rule, measure_error
 
 
 def setup_module():
@@ -93,7 +93,7 @@ def test_sensitivity_widens_what_is_allowed_up_to_a_multiple_of_the_modules_erro
     expected = (exact + 1e-5).float()
 
     def right(error, sensitivity):
-        return judge((exact + error).float(), expected, exact, 1, sensitivity).right
+        return judge((exact + error).float(), expected, exact, 1, Sensitivity(sensitivity)).right
 
     assert right(1.9e-5, 1) and not right(5e-5, 1)
     assert right(5e-5, 1e4) and not right(2e-4, 1e9)  # never more than 16 times
