@@ -133,28 +133,34 @@ IndexExpr Checker::defineSize(llvm::StringRef name, const IndexExpr &definition)
       atomNames.count(atom))
     return named(definition);
   IndexExpr symbol = addDerived(name, atom + rest);
+  if (frame && frame->caller)
+    calleeDefinitions[symbol.str()] = atom + rest;
   atomNames.emplace(atom, symbol - rest);
   return symbol;
 }
 
-std::string Checker::show(const IndexExpr &expr) {
+IndexExpr Checker::asWritten(const IndexExpr &expr) {
   IndexExpr written = expr;
   for (unsigned depth = 0; depth != 16; ++depth) {
     IndexExpr next = written.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
       if (!var.isSymbol())
         return std::nullopt;
-      auto found = autoDefinitions.find(var.name());
-      if (found == autoDefinitions.end())
-        return std::nullopt;
-      return found->second;
+      for (const auto *definitions : {&autoDefinitions, &calleeDefinitions})
+        if (auto found = definitions->find(var.name()); found != definitions->end())
+          return found->second;
+      return std::nullopt;
     });
     if (next == written)
       break;
     written = next;
   }
+  return written;
+}
+
+std::string Checker::show(const IndexExpr &expr) {
   std::string result;
   llvm::raw_string_ostream os(result);
-  written.print(os, [&](llvm::raw_ostream &out, unsigned position) {
+  asWritten(expr).print(os, [&](llvm::raw_ostream &out, unsigned position) {
     out << program->vars[position].name;
   });
   return result;
@@ -189,7 +195,7 @@ std::string Checker::showSizes(const Counterexample &example) {
     result += (result.empty() ? "" : ", ") + name.str() + " = " + std::to_string(value);
   };
   for (const auto &[name, value] : example.sizes)
-    if (!autoDefinitions.contains(name))
+    if (!autoDefinitions.contains(name) && !calleeDefinitions.contains(name))
       add(name, value);
   for (const auto &[position, value] : example.point)
     if (position < program->vars.size())
@@ -586,9 +592,16 @@ bool Checker::requireEqual(const IndexExpr &a, const IndexExpr &b, Span span,
     explain(record);
     return false;
   }
-  std::string advice = "declare " + show(b) + " as " + show(a);
-  if (!(b.asVariable() && b.asVariable()->isSymbol()))
-    advice = a.asVariable() && a.asVariable()->isSymbol() ? "declare " + show(a) + " as " + show(b) : "";
+  // A dim that has a name of its own, of which the other size is not made.
+  auto declare = [&](const IndexExpr &dim, const IndexExpr &size) -> std::string {
+    std::optional<IndexVar> var = asWritten(dim).asVariable();
+    if (!var || !var->isSymbol() || llvm::is_contained(asWritten(size).variables(), *var))
+      return "";
+    return "declare " + show(dim) + " as " + show(size);
+  };
+  std::string advice = declare(b, a);
+  if (advice.empty())
+    advice = declare(a, b);
   addGuard(Guard::Zero, a - b, IndexExpr(0),
            (what + ": " + show(a) + " and " + show(b) + " differ").str(), span)
       .advice = advice;

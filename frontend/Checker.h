@@ -256,6 +256,8 @@ private:
   IndexExpr defineSize(llvm::StringRef name, const IndexExpr &definition);
   IndexExpr addDerived(llvm::StringRef base, const IndexExpr &definition);
   IndexExpr rebuildAtom(const IndexExpr::Atom &atom);
+  /// In sizes that the program names: without those of called kernels and those that have no name.
+  IndexExpr asWritten(const IndexExpr &expr);
   /// As the user wrote it: index names, derived sizes expanded.
   std::string show(const IndexExpr &expr);
   std::string show(const Condition &condition);
@@ -584,6 +586,7 @@ private:
   std::map<IndexExpr, IndexExpr> atomNames; // divisions, ... of sizes, over derived symbols
   bool keepAtoms = false;                   // in a `where` size, which may get a name
   llvm::StringMap<IndexExpr> autoDefinitions;              // unnamed derived sizes
+  llvm::StringMap<IndexExpr> calleeDefinitions;            // sizes of called kernels: names that nobody can write
   std::set<std::string> reportedGuards;
   /// A dim that a read needs larger than it is declared.
   struct WantedDim {

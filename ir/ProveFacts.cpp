@@ -260,16 +260,38 @@ void Search::addDomain(const Domain &domain) {
     assume(condition);
 }
 
+/// num - den < den*(num//den) <= num, for a positive denominator.
+void Search::boundQuotient(unsigned var) {
+  if (variables[var].isBounded || variables[var].isExact)
+    return;
+  variables[var].isBounded = true;
+  auto [num, den] = *variables[var].ratio;
+  Poly n = expand(num), d = expand(den);
+  if (n.badResult() || d.badResult())
+    return;
+  Variable &v = variables[var];
+  v.lowers.push_back({d, n - d + Poly(1)});
+  v.uppers.push_back({d, n});
+  hypotheses.push_back(n - d * Poly::variable(var));
+  hypotheses.push_back(d * Poly::variable(var) + d - Poly(1) - n);
+  failed.clear();
+}
+
 void Search::addInnerBounds(unsigned var) {
   if (variables[var].hasInnerBounds || !variables[var].ratio || innerDepth >= 4)
     return;
-  variables[var].hasInnerBounds = true;
+  // A denominator may be known to be positive only since the range of an index was told.
+  if (variables[var].askedAt == hypotheses.size() + 1)
+    return;
+  variables[var].askedAt = hypotheses.size() + 1;
   llvm::SaveAndRestore nested(innerDepth, innerDepth + 1);
   auto [num, den] = *variables[var].ratio;
   num = expand(num);
   den = expand(den);
   if (num.badResult() || den.badResult() || !(den.asConstant() || isPositive(den)))
     return;
+  variables[var].hasInnerBounds = true;
+  boundQuotient(var);
   if (go(num, 4))
     raiseLow(var, 0);
   if (varies(den))

@@ -252,24 +252,19 @@ Poly Search::quotient(const Poly &num, const Poly &den) {
           return part + quotient(Poly(inner->first), innerDen * den);
   }
   for (unsigned var : quotients)
-    if (variables[var].ratio->first == rest && variables[var].ratio->second == den)
+    if (variables[var].ratio->first == rest && variables[var].ratio->second == den) {
+      if (positive)
+        boundQuotient(var);
       return part + Poly::variable(var);
+    }
 
   unsigned var = newVariable(IndexExpr::floorDiv(expr(rest), expr(den)), varies(rest) || varies(den));
   if (!var)
     return Poly::bad();
   quotients.push_back(var);
   variables[var].ratio = {rest, den};
-  if (positive) {
-    Poly n = expand(rest), d = expand(den);
-    if (!n.badResult() && !d.badResult()) {
-      Variable &v = variables[var];
-      v.lowers.push_back({d, n - d + Poly(1)});
-      v.uppers.push_back({d, n});
-      hypotheses.push_back(n - d * Poly::variable(var));
-      hypotheses.push_back(d * Poly::variable(var) + d - Poly(1) - n);
-    }
-  }
+  if (positive)
+    boundQuotient(var);
   return part + Poly::variable(var);
 }
 

@@ -88,6 +88,8 @@ private:
     std::shared_ptr<const IndexExpr::Atom> distinction; // a minimum, maximum or conditional
     std::optional<std::pair<Poly, Poly>> ratio; // a quotient: numerator, denominator
     bool isExact = false;        // of which the remainder is known to be 0
+    bool isBounded = false;      // a quotient: what its denominator's sign says was added
+    size_t askedAt = 0;          // ... and at how many hypotheses the sign was last asked for
     bool hasInnerBounds = false; // bounds from those of the numerator were added
     unsigned expandedAt = 0;     // a quotient: at this epoch it was found to need no expansion
   };
@@ -106,6 +108,7 @@ private:
   bool dependsOn(const IndexExpr &expr, const IndexVar &var) const;
   void replace(unsigned var, const Poly &value);
   void raiseLow(unsigned var, int64_t low);
+  void boundQuotient(unsigned var);
   void addInnerBounds(unsigned var);
 
   bool go(const Poly &goal, unsigned depth);

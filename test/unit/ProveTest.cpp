@@ -93,6 +93,12 @@ const BoundsCase boundsCases[] = {
     {"", "d0 in HQ; d1 in HK", "d0//(HQ//HK)", "HK", D},
     {"HQ % HK", "d0 in HQ", "d0//(HQ//HK)", "HK", P},
     {"HQ % HK; HQ >= 1", "d0 in HQ", "d0*HK//HQ", "HK", P},
+    // A divisor that is positive because an index runs below it.
+    {"", "d0 in O//S; d1 in S", "S*d0 + d1", "O", P},
+    {"P = O//S", "d0 in P; d1 in S", "S*d0 + d1", "O", P},
+    {"P = (H - KH + 1)//S", "d0 in P; d1 in S", "S*d0 + d1", "H - KH + 1", P},
+    {"P = (H - S)//S + 1", "d0 in P; d1 in S", "S*d0 + d1", "H", P},
+    {"P = O//S + 1", "d0 in P; d1 in S", "S*d0 + d1", "O", R},
     // Convolutions without padding.
     {"P = H - KH + 1", "d0 in P; d1 in KH", "d0 + d1", "H", P},
     {"P = H - KH + 2", "d0 in P; d1 in KH", "d0 + d1", "H", R},
