@@ -11,7 +11,7 @@
 // Evaluation and substitution are in IndexExprEval.cpp, printing and parsing in IndexExprText.cpp.
 //
 //===----------------------------------------------------------------------===//
-#include "ir/IndexExpr.h"
+#include "ir/IndexExprBuilder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -19,34 +19,6 @@
 
 using namespace tegula;
 using llvm::SmallVector;
-
-namespace tegula {
-struct IndexExpr::Storage {
-  llvm::SmallVector<Term, 2> terms;
-  bool overflow = false;
-  size_t hash = 0;
-  size_t length = 0; // variables and terms in its text
-};
-
-/// Makes expressions from unsorted terms, and holds what needs access to the representation.
-struct IndexExprBuilder {
-  using Term = IndexExpr::Term;
-  using Atom = IndexExpr::Atom;
-  using AtomPtr = std::shared_ptr<const Atom>;
-  using Terms = SmallVector<Term, 2>;
-
-  static IndexExpr overflow();
-  static IndexExpr normalise(Terms terms);
-  static IndexExpr atom(Atom atom);
-  static IndexExpr power(const AtomPtr &base, unsigned exponent);
-  static int compare(const Atom &lhs, const Atom &rhs);
-  static int compareMonomials(const Term &lhs, const Term &rhs);
-  static int compare(const IndexExpr &lhs, const IndexExpr &rhs);
-  static std::optional<Term> multiply(const Term &lhs, const Term &rhs);
-  static const IndexExpr::Storage *storage(const IndexExpr &expr) { return expr.storage.get(); }
-  static IndexExpr extremum(IndexExpr::AtomKind kind, const IndexExpr &lhs, const IndexExpr &rhs);
-};
-} // namespace tegula
 
 /// Products of sums beyond this are nobody's subscript; see isOverflow.
 static constexpr size_t maxTerms = 4096;
@@ -115,7 +87,7 @@ int IndexExprBuilder::compare(const IndexExpr &lhs, const IndexExpr &rhs) {
   return 0;
 }
 
-static llvm::hash_code hashAtom(const IndexExpr::Atom &atom) {
+static size_t hashAtom(const IndexExpr::Atom &atom) {
   llvm::hash_code code = llvm::hash_combine(atom.kind, atom.cmp, atom.var.position(),
                                             llvm::hash_value(atom.var.name()));
   for (const IndexExpr &operand : atom.operands)
@@ -159,7 +131,7 @@ IndexExpr IndexExprBuilder::normalise(Terms terms) {
   for (const Term &term : result->terms) {
     code = llvm::hash_combine(code, term.coefficient);
     for (const auto &[atom, power] : term.factors)
-      code = llvm::hash_combine(code, power, hashAtom(*atom));
+      code = llvm::hash_combine(code, power, atom->hash);
   }
   result->hash = code;
   for (const Term &term : result->terms) {
@@ -179,6 +151,7 @@ IndexExpr IndexExprBuilder::atom(Atom atom) {
   for (const IndexExpr &operand : atom.operands)
     if (operand.isOverflow())
       return overflow();
+  atom.hash = hashAtom(atom);
   return power(std::make_shared<const Atom>(std::move(atom)), 1);
 }
 
@@ -225,15 +198,33 @@ IndexExpr::IndexExpr(int64_t constant) {
     *this = IndexExprBuilder::overflow();
     return;
   }
-  auto result = std::make_shared<Storage>();
-  if (constant != 0) {
-    result->terms.push_back({constant, {}});
-    result->hash = llvm::hash_combine(llvm::hash_code(0), constant);
+  if (constant == 0) {
+    static const auto shared = std::make_shared<Storage>();
+    storage = shared;
+    return;
   }
+  auto result = std::make_shared<Storage>();
+  result->terms.push_back({constant, {}});
+  result->hash = llvm::hash_combine(llvm::hash_code(0), constant);
   storage = std::move(result);
 }
 
 IndexExpr IndexExpr::variable(const IndexVar &var) {
+  // The operands of small expressions are made over and over.
+  constexpr unsigned numShared = 8;
+  if (!var.isSymbol() && var.position() < numShared) {
+    static const auto shared = [] {
+      llvm::SmallVector<IndexExpr, numShared> dims;
+      for (unsigned position = 0; position < numShared; ++position) {
+        Atom atom;
+        atom.kind = AtomKind::Variable;
+        atom.var = IndexVar::dim(position);
+        dims.push_back(IndexExprBuilder::atom(std::move(atom)));
+      }
+      return dims;
+    }();
+    return shared[var.position()];
+  }
   Atom atom;
   atom.kind = AtomKind::Variable;
   atom.var = var;

@@ -143,6 +143,7 @@ struct IndexExpr::Atom {
   /// FloorDiv: numerator, denominator. Min, Max: two or more, distinct and sorted. Select: lhs,
   /// rhs, yes, no; its cmp is EQ or LE, lhs and rhs without common terms.
   llvm::SmallVector<IndexExpr, 2> operands;
+  size_t hash = 0;
 };
 
 inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const IndexExpr &expr) {

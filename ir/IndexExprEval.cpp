@@ -5,7 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ir/IndexExpr.h"
+#include "ir/IndexExprBuilder.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -97,15 +98,20 @@ IndexExpr IndexExpr::substitute(
     llvm::function_ref<std::optional<IndexExpr>(const IndexVar &)> replacement) const {
   if (isOverflow())
     return *this;
-  auto substituteAtom = [&](const std::shared_ptr<const Atom> &atom) -> IndexExpr {
+  // What an atom becomes; nothing where it stays.
+  auto substituteAtom = [&](const std::shared_ptr<const Atom> &atom) -> std::optional<IndexExpr> {
     if (atom->kind == AtomKind::Variable) {
-      if (std::optional<IndexExpr> found = replacement(atom->var))
-        return *found;
-      return variable(atom->var);
+      std::optional<IndexExpr> found = replacement(atom->var);
+      return found && found->asVariable() == atom->var ? std::nullopt : found;
     }
     SmallVector<IndexExpr, 4> operands;
-    for (const IndexExpr &operand : atom->operands)
+    bool changed = false;
+    for (const IndexExpr &operand : atom->operands) {
       operands.push_back(operand.substitute(replacement));
+      changed |= operands.back().storage != operand.storage;
+    }
+    if (!changed)
+      return std::nullopt;
     switch (atom->kind) {
     case AtomKind::FloorDiv:
       return floorDiv(operands[0], operands[1]);
@@ -119,15 +125,35 @@ IndexExpr IndexExpr::substitute(
       result = atom->kind == AtomKind::Min ? min(result, operand) : max(result, operand);
     return result;
   };
-  IndexExpr sum = 0;
+  // Most substitutions rename nothing in most expressions.
+  llvm::SmallDenseMap<const Atom *, std::optional<IndexExpr>, 8> replaced;
+  bool changed = false;
+  for (const Term &term : terms())
+    for (const auto &[atom, power] : term.factors)
+      if (auto [place, isNew] = replaced.try_emplace(atom.get()); isNew) {
+        place->second = substituteAtom(atom);
+        changed |= place->second.has_value();
+      }
+  if (!changed)
+    return *this;
+  IndexExprBuilder::Terms sum;
   for (const Term &term : terms()) {
-    IndexExpr product = term.coefficient;
-    for (const auto &[atom, power] : term.factors) {
-      IndexExpr factor = substituteAtom(atom);
-      for (unsigned i = 0; i < power && !product.isOverflow(); ++i)
-        product = product * factor;
+    Term kept{term.coefficient, {}};
+    for (const auto &[atom, power] : term.factors)
+      if (!replaced.lookup(atom.get()))
+        kept.factors.push_back({atom, power});
+    if (kept.factors.size() == term.factors.size()) {
+      sum.push_back(term);
+      continue;
     }
-    sum = sum + product;
+    IndexExpr product = IndexExprBuilder::normalise({std::move(kept)});
+    for (const auto &[atom, power] : term.factors)
+      if (std::optional<IndexExpr> factor = replaced.lookup(atom.get()))
+        for (unsigned i = 0; i < power && !product.isOverflow(); ++i)
+          product = product * *factor;
+    if (product.isOverflow())
+      return product;
+    llvm::append_range(sum, product.terms());
   }
-  return sum;
+  return IndexExprBuilder::normalise(std::move(sum));
 }

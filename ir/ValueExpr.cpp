@@ -25,6 +25,8 @@ IndexExpr IndexOperands::add(const ValueExpr &expr) {
   llvm::SmallVector<unsigned> dims;
   for (Value value : expr.operands())
     dims.push_back(dimOf(value));
+  if (llvm::equal(dims, llvm::seq<unsigned>(0, dims.size())))
+    return expr.expr();
   return expr.expr().substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
     if (var.isSymbol())
       return std::nullopt;

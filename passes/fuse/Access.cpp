@@ -51,8 +51,15 @@ bool tegula::isDefinedOutside(const ValueExpr &expr, Operation *op) {
   });
 }
 
-std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis, Operation *place,
-                                         Prover &prover) {
+namespace {
+/// A subscript as `weight*axis + rest`, rest without the axis.
+struct Linear {
+  IndexExpr weight;
+  ValueExpr rest;
+};
+} // namespace
+
+static std::optional<Linear> linearIn(const ValueExpr &subscript, Value axis) {
   if (!subscript.uses(axis))
     return std::nullopt;
   ValueExpr weight = subscript.substitute(axis, ValueExpr(axis) + 1) - subscript;
@@ -61,12 +68,22 @@ std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis,
   ValueExpr rest = subscript - weight * axis;
   if (rest.uses(axis))
     return std::nullopt;
-  if (weight.asConstant() == 1 && isDefinedOutside(rest, axesOpOf(axis)))
-    return IndexExpr(1);
+  return Linear{weight.expr(), rest};
+}
+
+static bool isDigit(const Linear &linear, Value axis, Operation *place, Prover &prover) {
+  if (linear.weight.asConstant() == 1 && isDefinedOutside(linear.rest, axesOpOf(axis)))
+    return true;
   AxisScope scope(prover, place);
-  if (!scope.provesInBounds(rest, weight.expr()))
+  return scope.provesInBounds(linear.rest, linear.weight);
+}
+
+std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis, Operation *place,
+                                         Prover &prover) {
+  std::optional<Linear> linear = linearIn(subscript, axis);
+  if (!linear || !isDigit(*linear, axis, place, prover))
     return std::nullopt;
-  return weight.expr();
+  return linear->weight;
 }
 
 /// The pairs that one pair of accesses allows: axes that a dim holds in both as digits of the same
@@ -83,14 +100,14 @@ static SmallVector<AxisPair> pairsOf(const Access &a, ParallelOp first, const Ac
       for (Value y : right->operands()) {
         if (axesOpOf(y) != second)
           continue;
-        std::optional<IndexExpr> weight = digitOf(*left, x, a.op, prover);
-        if (!weight)
-          continue;
-        std::optional<IndexExpr> other = digitOf(*right, y, b.op, prover);
-        if (!other || *weight != *other)
+        std::optional<Linear> own = linearIn(*left, x), other = linearIn(*right, y);
+        if (!own || !other || own->weight != other->weight)
           continue;
         // Alone in its dim an axis may stand with an offset: it must be the same one.
-        if (weight->asConstant() == 1 && !(*left - ValueExpr(x) == *right - ValueExpr(y)))
+        if (own->weight.asConstant() == 1 && !(own->rest == other->rest))
+          continue;
+        // What costs a proof comes last.
+        if (!isDigit(*own, x, a.op, prover) || !isDigit(*other, y, b.op, prover))
           continue;
         pairs.push_back({x, y});
       }
@@ -175,6 +192,8 @@ SharedAxes tegula::sharedAxes(ParallelOp first, ParallelOp second, Prover &prove
       if (a.writes || b.writes) {
         if (!areApart(a, b, prover))
           intersect(decided, pairsOf(a, first, b, second, prover));
+        if (decided && decided->empty())
+          return {{}, /*flow=*/true}; // whatever else there is
       } else if (!decided && a.subscripts.size() >= suggestedRank) {
         // What both read does not bind; tensors of the highest rank say most.
         if (a.subscripts.size() > suggestedRank)

@@ -228,33 +228,47 @@ static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> 
   return nest;
 }
 
+/// What is known of pairs of statements as they stand.
+using KnownAxes = DenseMap<std::pair<Operation *, Operation *>, SharedAxes>;
+
 /// The nearest statement before `second` that it joins, as the nest that the two become; null where
 /// there is none.
-static ParallelOp joinEarlier(ParallelOp second, bool flow, bool batchedProducts, Prover &prover) {
+static ParallelOp joinEarlier(ParallelOp second, bool flow, bool batchedProducts, KnownAxes &known,
+                              Prover &prover) {
   unsigned distance = 0;
   for (Operation *op = second->getPrevNode(); op && distance < maxDistance; op = op->getPrevNode()) {
     distance += op->getNumRegions() != 0;
     auto first = dyn_cast<ParallelOp>(op);
     if (!first)
       continue;
-    SharedAxes shared = sharedAxes(first, second, prover);
+    auto [entry, isNew] = known.try_emplace({first, second});
+    if (isNew)
+      entry->second = sharedAxes(first, second, prover);
+    const SharedAxes &shared = entry->second;
     if (shared.flow != flow || !isWorthwhile(first, second, shared, batchedProducts))
       continue;
-    if (Operation *place = meetingPlace(first, second))
-      return merge(first, second, shared.pairs, place);
+    if (Operation *place = meetingPlace(first, second)) {
+      ParallelOp nest = merge(first, second, shared.pairs, place);
+      known.clear();
+      return nest;
+    }
   }
   return nullptr;
 }
 
 unsigned tegula::mergeNests(Block &block, bool batchedProducts, Prover &prover) {
   unsigned merges = 0;
+  KnownAxes known;
   // Producers and consumers first: they decide which axes are outer ones.
   for (bool flow : {true, false})
     for (Operation *op = block.empty() ? nullptr : &block.front(); op;) {
       auto statement = dyn_cast<ParallelOp>(op);
       Operation *next = op->getNextNode();
       // A grown nest may join what its part could not.
-      if (ParallelOp nest = statement ? joinEarlier(statement, flow, batchedProducts, prover) : ParallelOp()) {
+      ParallelOp nest;
+      if (statement)
+        nest = joinEarlier(statement, flow, batchedProducts, known, prover);
+      if (nest) {
         ++merges;
         next = nest;
       }
