@@ -11,12 +11,12 @@
 #include "codegen/EmitDevice.h"
 #include "codegen/EmitHost.h"
 #include "codegen/HostTarget.h"
+#include "codegen/Parts.h"
 #include "codegen/Ptx.h"
 #include "ir/Tgl.h"
-#include "llvm/IR/DiagnosticInfo.h"
-#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir/IR/Verifier.h"
@@ -24,6 +24,9 @@
 
 using namespace llvm;
 using namespace tegula;
+
+/// Threads that make machine code of one kernel. More would mostly make the same elementary functions.
+static constexpr unsigned mostParts = 8;
 
 namespace {
 
@@ -81,20 +84,6 @@ private:
     if (said.getSeverity() == mlir::DiagnosticSeverity::Error)
       heard += "\n" + said.str();
     return mlir::success();
-  }
-
-  /// The same for LLVM, which would print, and end the process on an error.
-  void listenTo(LLVMContext &llvmContext) {
-    llvmContext.setDiagnosticHandlerCallBack(
-        [](const DiagnosticInfo *said, void *self) {
-          if (said->getSeverity() != DS_Error)
-            return;
-          raw_string_ostream stream(static_cast<Compilation *>(self)->heard);
-          stream << '\n';
-          DiagnosticPrinterRawOStream printer(stream);
-          said->print(printer);
-        },
-        this);
   }
 
   Error defect(const Twine &what) {
@@ -224,7 +213,7 @@ private:
     const HostTarget &host = named ? *named : HostTarget::get();
     std::unique_ptr<TargetMachine> machine = host.createMachine();
     LLVMContext llvmContext;
-    listenTo(llvmContext);
+    collectErrors(llvmContext, heard);
     llvm::Module code(kernel->name, llvmContext);
     applyTarget(code, host, *machine);
     EmitterOptions emitter;
@@ -248,17 +237,22 @@ private:
     for (const TemporaryInfo &temporary : lowered->temporaries)
       kernel->temporaries.push_back({temporary.name, *dtypeOf(temporary.type.getElementType()),
                                      dimsOf(temporary.type), Emitter::bytesOf(temporary.type, 64)});
-    std::unique_ptr<MemoryBuffer> object;
     Expected<std::unique_ptr<LoadedCode>> loaded = nullptr;
     time(Phase::Assemble, [&] {
-      optimize(code, *machine);
-      keepLlvm(code);
-      if (wants("asm"))
-        kernel->stages["asm"] = emitAssembly(*CloneModule(code), *machine);
-      if (options.stopAfter >= Phase::Assemble) {
-        object = emitObject(code, *machine);
-        loaded = LoadedCode::load(std::move(object));
+      if (wants("llvm") || wants("asm")) { // of the whole
+        std::unique_ptr<llvm::Module> whole = CloneModule(code);
+        optimize(*whole, *machine);
+        keepLlvm(*whole);
+        if (wants("asm"))
+          kernel->stages["asm"] = emitAssembly(*whole, *machine);
       }
+      if (options.stopAfter < Phase::Assemble)
+        return;
+      unsigned threads = hardware_concurrency().compute_thread_count();
+      std::vector<std::unique_ptr<MemoryBuffer>> objects =
+          assembleInParts(code, host, std::min(threads, mostParts), heard);
+      if (heard.empty())
+        loaded = LoadedCode::load(std::move(objects));
     });
     if (!loaded)
       return loaded.takeError();
@@ -279,7 +273,7 @@ private:
     if (!machine)
       return machine.takeError();
     LLVMContext llvmContext;
-    listenTo(llvmContext);
+    collectErrors(llvmContext, heard);
     llvm::Module code(kernel->name, llvmContext);
     applyDeviceTarget(code, **machine);
     EmitterOptions emitter;

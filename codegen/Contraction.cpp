@@ -368,6 +368,7 @@ void ContractionEmitter::pack(Side &side, const ContractionProduct &product,
         Value *panel = at(panels, b.CreateMul(number, b.CreateMul(panelLength, i64(side.panel))));
         Value *first = b.CreateMul(number, i64(side.panel));
         unsigned group = std::min(side.panel, lanes);
+        e.nextLoopStays = true; // copies of all of this would gain nothing
         e.emitLoop(
             i64(0), i64(side.panel / group), i64(1), {}, [&](Value *part, ArrayRef<Value *>) {
               Value *offset = b.CreateMul(part, i64(group));
@@ -420,6 +421,7 @@ void ContractionEmitter::packAlongSum(Side &side, const ContractionProduct &prod
     if (oneRun)
       length = b.CreateMul(b.CreateSub(end, begin), sum.inner);
     e.emitLoop(i64(0), length, i64(lanes), {}, [&](Value *k, ArrayRef<Value *>) {
+      e.nextLoopStays = true;
       e.emitLoop(i64(0), i64(group), i64(1), {}, [&](Value *row, ArrayRef<Value *>) {
         // Beyond the last row (column) it is repeated: nobody looks at the result.
         setElement(side, minimum(b.CreateAdd(first, row), b.CreateSub(side.count, i64(1))));
@@ -430,42 +432,55 @@ void ContractionEmitter::packAlongSum(Side &side, const ContractionProduct &prod
         });
         return SmallVector<Value *>();
       });
-      transposeInto(tile, group, at(panel, b.CreateMul(b.CreateAdd(position, k), i64(side.panel))),
-                    side.panel);
+      b.CreateCall(turnKernel(group, side.panel),
+                   {tile, at(panel, b.CreateMul(b.CreateAdd(position, k), i64(side.panel)))});
       return SmallVector<Value *>();
     });
   });
 }
 
-/// The tile [count][lanes] turned around to [lanes][count], rows `stride` elements apart.
+/// `turn(tile, to)`: the tile [count][lanes] turned around to [lanes][count], rows `stride` elements apart. One
+/// function for all packing of a module: shuffles are what takes longest to compile.
 ///
 /// A perfect shuffle of all elements (first half and second half interleaved) rotates the bits of
 /// an element's number by one: as many of them as `count` has bits bring the rows' bits to the end.
-void ContractionEmitter::transposeInto(Value *tile, unsigned count, Value *to, unsigned stride) {
+Function *ContractionEmitter::turnKernel(unsigned count, unsigned stride) {
+  std::string name = ("tegula.turn." + Twine(element->isDoubleTy() ? "f64." : "f32.") + Twine(count) + "x" +
+                      Twine(lanes) + "." + Twine(stride))
+                         .str();
+  if (Function *existing = e.module.getFunction(name))
+    return existing;
+  IRBuilder<> m(b.getContext());
+  auto *signature = FunctionType::get(m.getVoidTy(), {m.getPtrTy(), m.getPtrTy()}, false);
+  auto *function = Function::Create(signature, GlobalValue::InternalLinkage, name, e.module);
+  function->addFnAttr(Attribute::NoInline);
+  function->addFnAttr(Attribute::NoUnwind);
+  for (unsigned k : {0u, 1u})
+    function->addParamAttr(k, Attribute::NoAlias);
+  m.SetInsertPoint(BasicBlock::Create(b.getContext(), "entry", function));
+  auto place = [&](unsigned argument, int64_t elements) {
+    return m.CreateConstInBoundsGEP1_64(element, function->getArg(argument), elements);
+  };
   auto *type = FixedVectorType::get(element, lanes);
   SmallVector<Value *> vectors;
   for (unsigned row = 0; row < count; ++row)
-    vectors.push_back(
-        b.CreateAlignedLoad(type, at(tile, i64(int64_t(row) * lanes)), Align(cacheLine)));
+    vectors.push_back(m.CreateAlignedLoad(type, place(0, int64_t(row) * lanes), Align(cacheLine)));
   for (unsigned round = 1; round < count; round *= 2) {
     SmallVector<Value *> next;
     for (unsigned row = 0; row < count; ++row) {
       SmallVector<int> pattern;
       for (unsigned lane = 0; lane < lanes; ++lane)
         pattern.push_back((row % 2) * (lanes / 2) + lane / 2 + (lane % 2) * lanes);
-      next.push_back(
-          b.CreateShuffleVector(vectors[row / 2], vectors[row / 2 + count / 2], pattern));
+      next.push_back(m.CreateShuffleVector(vectors[row / 2], vectors[row / 2 + count / 2], pattern));
     }
     vectors = std::move(next);
   }
-  if (stride == count) {
-    for (auto [k, vector] : enumerate(vectors))
-      b.CreateAlignedStore(vector, at(to, i64(int64_t(k) * lanes)), Align(elementBytes));
-    return;
-  }
-  assert(count == lanes && "a vector is a row of the turned tile");
+  assert((stride == count || count == lanes) && "a vector is a row of the turned tile, or several");
+  int64_t step = stride == count ? lanes : stride;
   for (auto [k, vector] : enumerate(vectors))
-    b.CreateAlignedStore(vector, at(to, i64(int64_t(k) * stride)), Align(elementBytes));
+    m.CreateAlignedStore(vector, place(1, int64_t(k) * step), Align(elementBytes));
+  m.CreateRetVoid();
+  return function;
 }
 
 //===----------------------------------------------------------------------===//

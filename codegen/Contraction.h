@@ -111,7 +111,7 @@ private:
   void packAlongSum(Side &side, const ContractionProduct &product, const ContractionSide &factors,
                     const Sum &sum, Value *begin, Value *end, Value *panel, Value *first,
                     unsigned group);
-  void transposeInto(Value *tile, unsigned count, Value *to, unsigned stride);
+  llvm::Function *turnKernel(unsigned count, unsigned stride);
   llvm::Function *microKernel();
   void emitRest(Side &row, Side &column, Value *rowPanel, Value *columnPanel,
                 llvm::ArrayRef<Value *> tiles);

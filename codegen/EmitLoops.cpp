@@ -9,6 +9,7 @@
 
 #include "ir/TglUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <utility>
 
 using namespace llvm;
 using namespace tegula;
@@ -25,6 +26,7 @@ Emitter::emitLoop(Value *low, Value *high, Value *step, ArrayRef<Value *> inits,
                   const Twine &name) {
   Function *function = b.GetInsertBlock()->getParent();
   LLVMContext &context = module.getContext();
+  bool stays = std::exchange(nextLoopStays, false);
   BasicBlock *before = b.GetInsertBlock();
   BasicBlock *loop = BasicBlock::Create(context, name + ".loop", function);
   BasicBlock *after = BasicBlock::Create(context, name + ".end", function);
@@ -47,7 +49,13 @@ Emitter::emitLoop(Value *low, Value *high, Value *step, ArrayRef<Value *> inits,
   iv->addIncoming(nextIv, latch);
   for (auto [phi, value] : zip_equal(carried, next))
     phi->addIncoming(value, latch);
-  b.CreateCondBr(b.CreateICmpSLT(nextIv, high), loop, after);
+  Instruction *back = b.CreateCondBr(b.CreateICmpSLT(nextIv, high), loop, after);
+  if (stays) {
+    MDNode *disable = MDNode::get(context, MDString::get(context, "llvm.loop.unroll.disable"));
+    MDNode *properties = MDNode::getDistinct(context, {nullptr, disable});
+    properties->replaceOperandWith(0, properties);
+    back->setMetadata(LLVMContext::MD_loop, properties);
+  }
 
   b.SetInsertPoint(after);
   SmallVector<Value *> results;
@@ -213,19 +221,16 @@ void Emitter::emitLaneParallel(tgl::ParallelOp op, const LaneChoice &choice) {
 
 void Emitter::emitLaneRange(tgl::ParallelOp op, const LaneChoice &choice, Value *low, Value *high) {
   mlir::Value axis = op.getAxes()[choice.axis];
-  // Vectors side by side, single ones, and one of which some lanes do not exist.
-  for (unsigned width : {choice.width * choice.vectors, choice.width}) {
-    Value *full = emitFullEnd(low, high, width);
-    emitLoop(low, full, i64(width), {}, [&](Value *iv, ArrayRef<Value *>) {
-      withLanes(axis, width, iv, nullptr, [&] { emitBlock(op.getBody().front()); });
-      return SmallVector<Value *>();
-    });
-    low = full;
-    if (choice.vectors == 1)
-      break;
-  }
-  emitIf(b.CreateICmpSLT(low, high), [&] {
-    withLanes(axis, choice.width, low, high, [&] { emitBlock(op.getBody().front()); });
+  // Vectors side by side, then single ones, the last of which may have lanes that do not exist.
+  unsigned width = choice.width * choice.vectors;
+  Value *full = emitFullEnd(low, high, width);
+  emitLoop(low, full, i64(width), {}, [&](Value *iv, ArrayRef<Value *>) {
+    withLanes(axis, width, iv, nullptr, [&] { emitBlock(op.getBody().front()); });
+    return SmallVector<Value *>();
+  });
+  emitLoop(full, high, i64(choice.width), {}, [&](Value *iv, ArrayRef<Value *>) {
+    withLanes(axis, choice.width, iv, high, [&] { emitBlock(op.getBody().front()); });
+    return SmallVector<Value *>();
   });
 }
 
@@ -243,14 +248,19 @@ void Emitter::withLanes(mlir::Value axis, unsigned width, Value *base, Value *hi
   if (high)
     last = b.CreateBinaryIntrinsic(Intrinsic::smin, last, b.CreateSub(high, i64(1)));
   lanes = Lanes{axis, width, base, last, nullptr};
-  SmallVector<Constant *> numbers;
-  for (unsigned lane = 0; lane < width; ++lane)
+  SmallVector<Constant *> numbers, narrow;
+  for (unsigned lane = 0; lane < width; ++lane) {
     numbers.push_back(b.getInt64(lane));
+    narrow.push_back(b.getInt32(lane));
+  }
   Value *position =
       b.CreateAdd(b.CreateVectorSplat(width, base), ConstantVector::get(numbers));
   values[axis] = position;
-  if (high)
-    lanes->mask = b.CreateICmpSLT(position, b.CreateVectorSplat(width, high));
+  if (high) { // lane numbers are half as wide as positions
+    Value *left = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateSub(high, base), i64(width));
+    left = b.CreateTrunc(left, b.getInt32Ty());
+    lanes->mask = b.CreateICmpSLT(ConstantVector::get(narrow), b.CreateVectorSplat(width, left));
+  }
   body();
   lanes.reset();
 }

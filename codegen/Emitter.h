@@ -200,6 +200,8 @@ protected:
                llvm::Value *iv, llvm::ArrayRef<llvm::Value *> carried)>
                body,
            const llvm::Twine &name = "k");
+  /// Says that the next loop stays one even if LLVM knows how often it runs.
+  bool nextLoopStays = false;
   void emitIf(llvm::Value *condition, llvm::function_ref<void()> then);
   /// Value of `then` where the scalar condition holds, else `otherwise`.
   llvm::Value *emitIfElse(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then,

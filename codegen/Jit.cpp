@@ -91,6 +91,13 @@ static void defineLibraryCalls(function_ref<void(const char *name, void *address
 }
 
 Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuffer> object) {
+  std::vector<std::unique_ptr<MemoryBuffer>> objects;
+  objects.push_back(std::move(object));
+  return load(std::move(objects));
+}
+
+Expected<std::unique_ptr<LoadedCode>>
+LoadedCode::load(std::vector<std::unique_ptr<MemoryBuffer>> objects) {
   auto control = orc::SelfExecutorProcessControl::Create();
   if (!control)
     return control.takeError();
@@ -111,8 +118,9 @@ Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuf
   defineLibraryCalls(define);
   if (Error error = state.library->define(orc::absoluteSymbols(std::move(symbols))))
     return std::move(error);
-  if (Error error = state.layer->add(*state.library, std::move(object)))
-    return std::move(error);
+  for (std::unique_ptr<MemoryBuffer> &object : objects)
+    if (Error error = state.layer->add(*state.library, std::move(object)))
+      return std::move(error);
   return std::move(code);
 }
 

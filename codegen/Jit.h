@@ -13,6 +13,7 @@
 #include "llvm/Support/Error.h"
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace llvm {
 class MemoryBuffer;
@@ -30,6 +31,9 @@ std::string emitAssembly(llvm::Module &module, llvm::TargetMachine &machine);
 class LoadedCode {
 public:
   static llvm::Expected<std::unique_ptr<LoadedCode>> load(std::unique_ptr<llvm::MemoryBuffer> object);
+  /// Objects that refer to each other.
+  static llvm::Expected<std::unique_ptr<LoadedCode>>
+  load(std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects);
   ~LoadedCode();
 
   llvm::Expected<void *> lookup(llvm::StringRef symbol);

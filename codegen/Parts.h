@@ -1,0 +1,35 @@
+//===- Parts.h - Machine code of a module, made on several threads ----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_PARTS_H
+#define TEGULA_CODEGEN_PARTS_H
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llvm {
+class LLVMContext;
+class MemoryBuffer;
+class Module;
+} // namespace llvm
+
+namespace tegula {
+struct HostTarget;
+
+/// Appends what LLVM reports of errors to `heard`, a line each: by itself it would print, and end the process.
+/// `heard` must outlive the context.
+void collectErrors(llvm::LLVMContext &context, std::string &heard);
+
+/// Optimizes and assembles a module whose target was applied, a large one in up to `mostParts` parts, each on
+/// a thread of its own. A function's code is the same in whatever part it is made. Uses the module up.
+std::vector<std::unique_ptr<llvm::MemoryBuffer>> assembleInParts(llvm::Module &module, const HostTarget &target,
+                                                                 unsigned mostParts, std::string &heard);
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_PARTS_H
