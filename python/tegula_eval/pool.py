@@ -1,6 +1,7 @@
 """Workers that judge programs side by side, one at a time each."""
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import queue
@@ -12,9 +13,14 @@ from typing import Callable, Iterable
 
 
 class Worker:
-    """A process of worker.py; started anew where it dies."""
+    """A process of worker.py; started anew where it dies.
 
-    def __init__(self, environment: dict[str, str] | None = None):
+    `starter`: calls what starts a process on a thread that lives as long as the worker may. A worker ends with the
+    thread that started it (Linux tells it of its parent's end so), which must not be that of one request.
+    """
+
+    def __init__(self, environment: dict[str, str] | None = None, starter: Callable = lambda start: start()):
+        self.starter = starter
         self.environment = {**os.environ, **(environment or {})}
         package = str(Path(__file__).resolve().parents[1])
         self.environment["PYTHONPATH"] = os.pathsep.join(
@@ -22,8 +28,9 @@ class Worker:
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
-        self.process = subprocess.Popen([sys.executable, "-m", "tegula_eval.worker"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, env=self.environment, text=True)
+        self.process = self.starter(lambda: subprocess.Popen(
+            [sys.executable, "-m", "tegula_eval.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=self.environment, text=True))
         if not self.process.stdout.readline():
             self.stop()
             raise RuntimeError("the worker does not start: is torch installed for this Python?")
@@ -57,7 +64,9 @@ class Pool:
 
     def __init__(self, workers: int, deadline_s: float, memory_bytes: int | None):
         self.deadline_s, self.memory_bytes = deadline_s, memory_bytes
-        self._all = [Worker() for _ in range(max(1, workers))]
+        self._starter = concurrent.futures.ThreadPoolExecutor(1, "starter")
+        self._all = [Worker(starter=lambda start: self._starter.submit(start).result())
+                     for _ in range(max(1, workers))]
         self._idle: queue.LifoQueue = queue.LifoQueue()  # the warm ones first
         for worker in self._all:
             self._idle.put(worker)
@@ -74,6 +83,7 @@ class Pool:
     def stop(self) -> None:
         for worker in self._all:
             worker.stop()
+        self._starter.shutdown()
 
 
 def run_all(jobs: Iterable[tuple[str, Callable]], threads: int, begin: Callable[[str], None],

@@ -93,3 +93,24 @@ def test_what_a_task_prints_is_not_an_answer(capfd):
         return {"outcome": "wrong"}
     assert run(prints, {}, 10, None)["answer"] == {"outcome": "wrong"}
     assert capfd.readouterr().out == ""
+
+
+def test_workers_outlive_the_threads_that_use_them():
+    """Each request on a thread of its own: the second finds the worker that the first one started."""
+    import threading
+
+    from tegula_eval.pool import Pool
+    pool, processes = Pool(1, 60, None), []
+
+    def ask():
+        pool.judge({"task": "", "program": "", "secret": "s"})
+        processes.append(pool._all[0].process.pid)
+
+    try:
+        for _ in range(3):
+            thread = threading.Thread(target=ask)
+            thread.start()
+            thread.join()
+    finally:
+        pool.stop()
+    assert len(set(processes)) == 1
