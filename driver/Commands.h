@@ -24,7 +24,7 @@ struct Command {
 };
 
 extern const Command benchCommand, checkCommand, compileCommand, explainCommand, fixCommand,
-    fmtCommand, mcpCommand, promptCommand, runCommand;
+    fmtCommand, grammarCommand, mcpCommand, promptCommand, runCommand;
 
 } // namespace tegula
 

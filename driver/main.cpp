@@ -19,7 +19,8 @@ using namespace tegula;
 
 static const Command *const commands[] = {&checkCommand, &compileCommand, &runCommand,
                                           &benchCommand, &fmtCommand,     &fixCommand,
-                                          &explainCommand, &promptCommand, &mcpCommand};
+                                          &explainCommand, &grammarCommand, &promptCommand,
+                                          &mcpCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";

@@ -3,6 +3,9 @@
 // Newlines and indentation mean nothing, so a statement ends where the next token cannot continue it;
 // none starts with '(', '[', '-' or '+'. The words of the second group of tokens below are also
 // names wherever a name can stand (`name`).
+//
+// Some rules take more than the language, so that the parser can say what is wrong. Lines with '//=' give
+// what is right: such a rule stands for the rule of its name in the grammars that `tegula grammar` prints.
 grammar Tegula;
 
 // fn double(v) = 2 * v   kernel twice(x: f32[N]) -> (y: f32[N]) { y[i] = double(x[i]) }
@@ -12,6 +15,10 @@ definition : kernel | function ;
 
 // kernel k(x: f32[M, N], eps: float = 1e-5) -> (y: f32[M]) where P = N // 2 { ... }
 kernel : KERNEL name '(' parameters? ')' outputs? sizes? block ;
+//= kernel : KERNEL name '(' parameters? ')' outputs? sizes?
+//=     '{' (opening | ';')* (statement | ';')* (closing ';'*)? '}' ;
+//= opening : PRECISION name | DETERMINISTIC ;
+//= closing : SCHEDULE '{' scheduleItems? '}' ;
 
 // -> (y: f32[M, N], s: f32)
 outputs : '->' '(' parameters? ')' ;
@@ -63,6 +70,8 @@ statement
   | call                            # callStatement  // update(cache, x)
   | targets op=('=' | '+=') expression trailing?  # assignment  // y[b, P + d] = x[b, d] for d in P
   ;
+//= statement : STATE target '=' expression trailing? | parallelHead block | loopHead block | call
+//=   | targets ('=' | '+=') expression trailing? ;
 
 // parallel b in B, i in lo:hi
 parallelHead : PARALLEL binder (',' binder)* ;
@@ -85,6 +94,8 @@ target
   | name ':' subscripts
   | name subscripts?
   ;
+//= target : name ':' name places? | name ':' places | name places? ;
+//= places : '[' (place (',' place)* ','?)? ']' ;
 
 // for d in P, e
 trailing : FOR forItem (',' forItem)* ;
@@ -103,9 +114,14 @@ setting : name '=' expression | INTEGER ;
 
 // [..., 2*p + r - 1, (h, d in 8), fill=0]
 subscripts : '[' (subscript (',' subscript)* ','?)? ']' ;
+//= subscripts : '[' (place (',' place)* (',' keyword)* ','? | keyword (',' keyword)* ','?)? ']' ;
+//= keyword : name '=' expression ;
 
 // i in M
 subscript : '...' | name '=' expression | expression (IN range)? ;
+//= place : '...' | member ;
+//= member : (expression | group) (IN range)? ;
+//= group : '(' member ',' (member (',' member)* ','?)? ')' | '(' (expression | group) IN range ')' ;
 
 // a or b
 expression : conjunction (OR conjunction)* ;
@@ -143,12 +159,15 @@ atom
   | name                  # plainName // scale
   | '(' member (',' member)* ','? ')'  # parentheses  // (a + b)   (2, 3)   (h, d in 8)
   ;
+//= atom : INTEGER | FLOAT | call | name subscripts | name | '(' expression (',' expression)* ','? ')' ;
 
 // d in 8
 member : expression (IN range)? ;
 
 // sum(x[i, k] * w[j, k] for k in K, unbiased=true)   clamp(v, min=0)
 call : name '(' (argument (comprehension | (',' argument)* ','?))? ')' ;
+//= call : name '(' (expression comprehension | expression (',' expression)* (',' keyword)* ','?
+//=   | keyword (',' keyword)* ','?)? ')' ;
 
 // min=0
 argument : name '=' expression | expression ;

@@ -103,28 +103,70 @@ static std::unique_ptr<antlr4::ListTokenSource> tokenSource(ArrayRef<Token> toke
   return std::make_unique<antlr4::ListTokenSource>(std::move(list));
 }
 
-/// Parses and builds `file`. Everything that ANTLR throws ends here.
-static void runGrammar(ArrayRef<Token> tokens, SyntaxReporter &reporter, ast::File &file) {
-  auto source = tokenSource(tokens);
-  antlr4::CommonTokenStream stream(source.get());
-  TegulaParser parser(&stream);
-  parser.removeErrorListeners();
-  TegulaParser::FileContext *tree = nullptr;
-  // A right program passes with prediction that ignores the calling context and stops at the first
-  // failure; it is the faster way, and any program that it accepts has the same tree both ways.
-  parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(
-      antlr4::atn::PredictionMode::SLL);
-  parser.setErrorHandler(std::make_shared<antlr4::BailErrorStrategy>());
-  try {
-    tree = parser.file();
-  } catch (const antlr4::ParseCancellationException &) {
+namespace {
+/// The generated parser on a list of tokens. Everything that ANTLR throws ends here.
+class Grammar {
+public:
+  explicit Grammar(ArrayRef<Token> tokens)
+      : source(tokenSource(tokens)), stream(source.get()), parser(&stream) {
+    parser.removeErrorListeners();
+  }
+
+  /// Null where the grammar refuses the tokens. A right program passes with prediction that ignores the calling
+  /// context and stops at the first failure; it is the faster way, and any program that it accepts has the
+  /// same tree both ways.
+  TegulaParser::FileContext *accept() {
+    setMode(antlr4::atn::PredictionMode::SLL);
+    parser.setErrorHandler(std::make_shared<antlr4::BailErrorStrategy>());
+    try {
+      return parser.file();
+    } catch (const antlr4::ParseCancellationException &) {
+      return nullptr;
+    }
+  }
+
+  /// Reports what is wrong and goes on behind it.
+  TegulaParser::FileContext *recover(ArrayRef<Token> tokens, SyntaxReporter &reporter) {
     stream.seek(0);
     parser.reset();
-    parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(
-        antlr4::atn::PredictionMode::LL);
+    setMode(antlr4::atn::PredictionMode::LL);
     parser.setErrorHandler(std::make_shared<ErrorStrategy>(tokens, reporter));
-    tree = parser.file();
+    return parser.file();
   }
+
+private:
+  void setMode(antlr4::atn::PredictionMode mode) {
+    parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(mode);
+  }
+
+  std::unique_ptr<antlr4::ListTokenSource> source;
+  antlr4::CommonTokenStream stream;
+  TegulaParser parser;
+};
+} // namespace
+
+/// Parses and builds `file`. What the grammar accepts is taken as it stands; forms of other languages and
+/// brackets that were forgotten are looked for only in what it refuses.
+static void parseTokens(std::vector<Token> tokens, SyntaxReporter &reporter, ast::File &file) {
+  bool refused = false;
+  if (mayBeRight(tokens)) {
+    Grammar grammar(tokens);
+    if (TegulaParser::FileContext *tree = grammar.accept()) {
+      checkLiterals(tokens, reporter);
+      if (!reporter.anyReported())
+        AstBuilder(tokens, reporter).build(tree, file);
+      return;
+    }
+    refused = true;
+  }
+  if (!checkTokens(tokens, reporter))
+    return;
+  Grammar grammar(tokens);
+  // Tokens of which nothing was reported are the same as before.
+  TegulaParser::FileContext *tree =
+      refused && !reporter.anyReported() ? nullptr : grammar.accept();
+  if (!tree)
+    tree = grammar.recover(tokens, reporter);
   if (!reporter.anyReported())
     AstBuilder(tokens, reporter).build(tree, file);
 }
@@ -141,8 +183,7 @@ std::unique_ptr<ast::File> parseSlice(SourceManager &sources, Span slice,
   std::lock_guard<std::mutex> lock(antlr);
   std::vector<Token> tokens = lex(sources, slice, file->comments);
   SyntaxReporter reporter(sources, slice.file, diagnostics);
-  if (checkTokens(tokens, reporter))
-    runGrammar(tokens, reporter, *file);
+  parseTokens(std::move(tokens), reporter, *file);
   diagnostics.sort(reportedBefore);
   return file;
 }

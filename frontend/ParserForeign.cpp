@@ -121,15 +121,19 @@ bool ForeignTokens::comment() {
   return true;
 }
 
-/// `1.0f`, `0x1F`, `1_000`, `2x`.
+/// `1.0f`, `0x1F`, `1_000`, `2x`. (`3for` is two tokens.)
+static bool isNumberSuffix(ArrayRef<Token> tokens, size_t at) {
+  auto isNumber = [&](size_t i) {
+    return tokens[i].type == Lexer::INTEGER || tokens[i].type == Lexer::FLOAT;
+  };
+  return isNumber(at) && at + 1 != tokens.size() && touches(tokens[at], tokens[at + 1]) &&
+         (isNameType(tokens[at + 1].type) || isNumber(at + 1));
+}
+
 bool ForeignTokens::numberSuffix() {
-  const Token &token = tokens[at];
-  if ((token.type != Lexer::INTEGER && token.type != Lexer::FLOAT) || at + 1 == tokens.size() ||
-      !touches(token, tokens[at + 1]))
+  if (!isNumberSuffix(tokens, at))
     return false;
-  const Token &next = tokens[at + 1];
-  if (next.type != Lexer::IDENTIFIER && next.type != Lexer::FLOAT && next.type != Lexer::INTEGER)
-    return false;
+  const Token &token = tokens[at], &next = tokens[at + 1];
   Span both = reporter.span(token.begin, next.end);
   StringRef suffix = reporter.text(next);
   if (reporter.text(token).ends_with(".") && suffix.starts_with(".")) {
@@ -297,6 +301,14 @@ std::vector<Token> ForeignTokens::run() {
     out.push_back(tokens[at++]);
   }
   return std::move(out);
+}
+
+bool hasForeignTokens(ArrayRef<Token> tokens) {
+  for (size_t at = 0; at != tokens.size(); ++at)
+    if (tokens[at].type == Lexer::FOREIGN || tokens[at].type == Lexer::UNKNOWN ||
+        tokens[at].type == Lexer::STRING || isNumberSuffix(tokens, at))
+      return true;
+  return false;
 }
 
 void replaceForeignTokens(std::vector<Token> &tokens, SyntaxReporter &reporter) {

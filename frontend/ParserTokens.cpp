@@ -103,7 +103,7 @@ static std::string quoted(StringRef text) { return ("'" + text + "'").str(); }
 // Literals
 //===----------------------------------------------------------------------===//
 
-static void checkLiterals(ArrayRef<Token> tokens, SyntaxReporter &reporter) {
+void checkLiterals(ArrayRef<Token> tokens, SyntaxReporter &reporter) {
   for (const Token &token : tokens) {
     StringRef text = reporter.text(token);
     if (token.type == Lexer::INTEGER) {
@@ -327,8 +327,9 @@ std::optional<std::vector<Token>> BracketRepair::run() {
 // Limits
 //===----------------------------------------------------------------------===//
 
-/// What the recursion of parser, checker and printers depends on is bounded here.
-static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter &reporter) {
+/// What the recursion of parser, checker and printers depends on is bounded here. Without a reporter nothing
+/// is said.
+static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter *reporter) {
   // For each open bracket, the unary operators and powers that its current operand stands under.
   std::vector<unsigned> operators = {0};
   unsigned depth = 0, braces = 0, inStatement = 0;
@@ -367,7 +368,8 @@ static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter &reporter) {
       operators.back() = 0;
     }
     if (depth > limits::nesting) {
-      reportTooDeep(token, reporter);
+      if (reporter)
+        reportTooDeep(token, *reporter);
       return false;
     }
     boundary |= token.type == Lexer::SEMICOLON;
@@ -375,8 +377,10 @@ static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter &reporter) {
     boundary |= token.type == Lexer::COMMA && braces == 0 && brackets.back() == 1;
     inStatement = boundary ? 0 : inStatement + 1;
     if (inStatement > limits::statementTokens) {
-      if (auto error = reporter.report(Code::StatementTooLong, reporter.span(token),
-                                       "expected a statement of at most 2,000 tokens"))
+      if (!reporter)
+        return false;
+      if (auto error = reporter->report(Code::StatementTooLong, reporter->span(token),
+                                        "expected a statement of at most 2,000 tokens"))
         error->note("name parts of it as temporaries");
       return false;
     }
@@ -392,7 +396,22 @@ bool checkTokens(std::vector<Token> &tokens, SyntaxReporter &reporter) {
   if (!repaired)
     return false;
   tokens = std::move(*repaired);
-  return checkLimits(tokens, reporter);
+  return checkLimits(tokens, &reporter);
+}
+
+static bool isBalanced(ArrayRef<Token> tokens) {
+  SmallVector<size_t> open;
+  for (const Token &token : tokens) {
+    if (isOpener(token.type))
+      open.push_back(closerOf(token.type));
+    else if (isCloser(token.type) && (open.empty() || open.pop_back_val() != token.type))
+      return false;
+  }
+  return open.empty();
+}
+
+bool mayBeRight(std::vector<Token> &tokens) {
+  return !hasForeignTokens(tokens) && isBalanced(tokens) && checkLimits(tokens, nullptr);
 }
 
 } // namespace tegula

@@ -59,7 +59,12 @@ bool isNameType(size_t type);
 /// Whether an operand can end with it: after one, a name starts a new statement.
 bool endsOperand(size_t type);
 
-/// Checks and repairs `tokens` (without end of file). False: they must not be parsed.
+/// Whether the tokens (without end of file) may be a program as they stand: none is foreign, brackets have
+/// their partners, nothing is too deep or too long. Reports nothing.
+bool mayBeRight(std::vector<Token> &tokens);
+/// Reports numbers that are too large.
+void checkLiterals(llvm::ArrayRef<Token> tokens, SyntaxReporter &reporter);
+/// Checks and repairs tokens that are no program as they stand. False: they must not be parsed.
 bool checkTokens(std::vector<Token> &tokens, SyntaxReporter &reporter);
 
 } // namespace tegula

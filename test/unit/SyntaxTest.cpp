@@ -138,6 +138,22 @@ TEST(Parser, StatementsContinueAcrossLines) {
   EXPECT_EQ(statement("s = f\n  (a)"), "(assign (target s) (call f a))");
 }
 
+// Forms of other languages are looked for only in what the grammar refuses.
+TEST(Parser, WhatTheGrammarAcceptsStandsAsItIs) {
+  for (StringRef statements :
+       {"y[i, j] = x[i // 2, j]; schedule { tile i=128 }", "h = v // 2 g = h y[i, j] = g[i]",
+        "y[i, j] = kernel +\nkernel f(x)"}) {
+    Parsed parsed(inKernel(statements));
+    EXPECT_TRUE(parsed.codes().empty()) << statements.str() << "\n" << parsed.rendered();
+  }
+  // A number does not touch a name, a word of the language no more than another one.
+  for (StringRef value : {"2x", "2state", "1.5tiles(x)", "1.state"}) {
+    Parsed parsed(inKernel(("h = " + value + " = 3").str()));
+    EXPECT_TRUE(is_contained(parsed.codes(), "E0101")) << value.str();
+  }
+  EXPECT_TRUE(Parsed(inKernel("y[i, j] = sum(2for d in 3if d < 2)")).codes().empty());
+}
+
 TEST(Parser, SpansAreExact) {
   Parsed parsed("# é\nkernel k(x: f32[N]) -> (y: f32[N]) { y[i] = (x[i] + 2) }\n");
   const ast::Kernel &kernel = *parsed.tree->kernels.at(0);
