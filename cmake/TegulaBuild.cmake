@@ -77,7 +77,10 @@ target_compile_options(tegula_flags INTERFACE
   -Wall -Wextra -Wno-unused-parameter -ffunction-sections -fdata-sections
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Xclang -fno-pch-timestamp>)
 target_link_options(tegula_flags INTERFACE
-  -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed -static-libstdc++ -static-libgcc)
+  -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed)
+if(NOT TEGULA_SANITIZE) # whose runtime throws for libtorch too: both must unwind with one library
+  target_link_options(tegula_flags INTERFACE -static-libstdc++ -static-libgcc)
+endif()
 target_link_options(tegula_flags INTERFACE $<$<CONFIG:Release>:-s>)
 if(TEGULA_SANITIZE)
   target_compile_options(tegula_flags INTERFACE -fsanitize=${TEGULA_SANITIZE} -fno-omit-frame-pointer -g1)
@@ -124,6 +127,9 @@ function(tegula_executable name)
   cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE tegula_flags ${arg_LINK})
+  if(TEGULA_SANITIZE)
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/SanitizerOptions.cpp)
+  endif()
   # The shared precompiled header is built with -fPIC; -fPIE would not match it.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fno-exceptions -fPIC)

@@ -438,11 +438,20 @@ static bool isPlain(const IndexExpr &expr) {
 bool Checker::failsWhereTried(const Outcome &outcome, llvm::ArrayRef<Image> images) {
   if (!outcome.failsEverywhereTried)
     return false;
+  const SizeFacts &facts = prover->facts();
+  // Constants may be negative, sizes made of others too.
+  auto mayBeNegative = [&](const auto &factor) {
+    const IndexExpr::Atom &atom = *factor.first;
+    return atom.kind != IndexExpr::AtomKind::Variable || !atom.var.isSymbol() ||
+           llvm::is_contained(facts.signedSymbols, atom.var.name()) ||
+           llvm::any_of(facts.definitions, [&](const auto &one) { return one.first == atom.var.name(); });
+  };
   // A condition that some size satisfies, however large, is for the launch to decide.
-  auto mayHold = [](const Condition &condition) {
+  auto mayHold = [&](const Condition &condition) {
     return condition.kind != Condition::NonNegative ||
-           llvm::any_of(condition.lhs.terms(),
-                        [](const IndexExpr::Term &term) { return term.coefficient > 0; });
+           llvm::any_of(condition.lhs.terms(), [&](const IndexExpr::Term &term) {
+             return term.coefficient > 0 || llvm::any_of(term.factors, mayBeNegative);
+           });
   };
   if (!outcome.suffices.empty())
     return !llvm::all_of(outcome.suffices, mayHold);
@@ -456,7 +465,7 @@ bool Checker::failsWhereTried(const Outcome &outcome, llvm::ArrayRef<Image> imag
     if (!llvm::all_of(image.subscripts, isPlain))
       return false;
   }
-  return llvm::all_of(prover->facts().definitions,
+  return llvm::all_of(facts.definitions,
                       [](const auto &definition) { return isPlain(definition.second); });
 }
 

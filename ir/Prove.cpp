@@ -266,11 +266,13 @@ Outcome Prover::State::decide(Search &search, const Condition &condition,
   }
   if (trial.failing) {
     outcome.counterexample = trial.counterexample;
-    outcome.failsEverywhereTried = !trial.passing;
     std::optional<Condition> opposite = negation(condition);
     bool always = trial.exhaustive || (!trial.passing && opposite &&
                                        alwaysAtCorner(*opposite, domain, *trial.counterexample));
     outcome.verdict = always ? Verdict::Refuted : Verdict::Depends;
+    // Without a proof, what fails everywhere (an error where failing somewhere is a guard) is tried harder.
+    outcome.failsEverywhereTried =
+        always || (!trial.passing && !tryAt(condition, domain, mentioned, manySizes).passing);
   }
   if (outcome.verdict != Verdict::Refuted)
     fillConditions(search, goals, domain, outcome);

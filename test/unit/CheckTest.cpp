@@ -141,6 +141,17 @@ TEST(CheckBounds, FailingAtEverySizeTriedIsAnError) {
   EXPECT_FALSE(far.diagnostics.hasErrors()) << far.text();
 }
 
+TEST(CheckBounds, ConstantsMayBeNegative) {
+  for (const char *subscript : {"i - s - M", "-s - 1", "-s*M - M + i", "i - P - M"}) {
+    auto read = Checked(std::string("kernel k(x: f32[N], w: f32[M], s: int) -> (y: f32[M]) where P = s - M {\n"
+                                    "  y[i] = x[") +
+                        subscript + "] * w[i]\n}\n");
+    EXPECT_FALSE(read.diagnostics.hasErrors()) << read.text();
+  }
+  auto sizes = Checked("kernel k(x: f32[N], w: f32[M]) -> (y: f32[M]) {\n  y[i] = x[i - M] * w[i]\n}\n");
+  EXPECT_TRUE(sizes.has(Code::ReadOutOfBounds)) << sizes.text();
+}
+
 TEST(CheckBounds, PiecesThatAlwaysMeetAreAnError) {
   auto pieces = [](const char *start) {
     return Checked(std::string("kernel k(a: f32[N], b: f32[N]) -> (y: f32[2*N]) {\n  y[i] = a[i] for i in N\n"
