@@ -78,9 +78,9 @@ target_compile_options(tegula_flags INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Xclang -fno-pch-timestamp>)
 target_link_options(tegula_flags INTERFACE
   -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed)
-if(NOT TEGULA_SANITIZE) # whose runtime throws for libtorch too: both must unwind with one library
-  target_link_options(tegula_flags INTERFACE -static-libstdc++ -static-libgcc)
-endif()
+# A sanitizer's runtime in a program throws for libtorch too: both must unwind with one library.
+set(link_static $<NOT:$<AND:$<BOOL:${TEGULA_SANITIZE}>,$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>>)
+target_link_options(tegula_flags INTERFACE "$<${link_static}:-static-libstdc++;-static-libgcc>")
 target_link_options(tegula_flags INTERFACE $<$<CONFIG:Release>:-s>)
 if(TEGULA_SANITIZE)
   target_compile_options(tegula_flags INTERFACE -fsanitize=${TEGULA_SANITIZE} -fno-omit-frame-pointer -g1)
