@@ -79,7 +79,10 @@ target_compile_options(tegula_flags INTERFACE
 target_link_options(tegula_flags INTERFACE
   -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed)
 # A sanitizer's runtime in a program throws for libtorch too: both must unwind with one library.
-set(link_static $<NOT:$<AND:$<BOOL:${TEGULA_SANITIZE}>,$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>>)
+set(link_static 1)
+if(TEGULA_SANITIZE)
+  set(link_static $<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>)
+endif()
 target_link_options(tegula_flags INTERFACE "$<${link_static}:-static-libstdc++;-static-libgcc>")
 target_link_options(tegula_flags INTERFACE $<$<CONFIG:Release>:-s>)
 if(TEGULA_SANITIZE)
