@@ -39,6 +39,27 @@ Checker::Checker(const Module &module, const InstanceOptions &options, Diagnosti
     : module(module), options(options), diagnostics(&diagnostics),
       program(std::make_unique<Program>()), prover(std::make_unique<Prover>()) {}
 
+/// Kernels and fns share one namespace: of two with one name, calls could mean either.
+void Checker::requireDistinctNames() {
+  llvm::SmallVector<std::pair<const ast::Ident *, llvm::StringRef>> names;
+  for (const auto &kernel : module.file().kernels)
+    names.emplace_back(&kernel->name, "kernel");
+  for (const auto &fn : module.file().fns)
+    names.emplace_back(&fn->name, "fn");
+  llvm::sort(names, [](const auto &one, const auto &other) {
+    return one.first->span.begin < other.first->span.begin;
+  });
+  llvm::StringMap<std::pair<const ast::Ident *, llvm::StringRef>> first;
+  for (const auto &[name, kind] : names) {
+    auto [found, isNew] = first.try_emplace(name->name, name, kind);
+    if (!isNew)
+      report(Code::Redefinition, name->span,
+             "'" + name->name + "' is already defined, as a " + found->second.second)
+          .note("first defined here", found->second.first->span)
+          .note("kernels and fns share one namespace: take a new name");
+  }
+}
+
 std::unique_ptr<Program> Checker::run() {
   errorsBefore = diagnostics->numErrors();
   const ast::Kernel *kernel = module.entry(options.kernel);
@@ -67,6 +88,7 @@ std::unique_ptr<Program> Checker::run() {
   sink = &program->body;
   program->name = kernel->name.name;
   program->span = kernel->span;
+  requireDistinctNames();
 
   llvm::SmallVector<TensorInfo *> outputs;
   if (bindEntry(entry) && declareOutputs(entry, outputs)) {

@@ -191,6 +191,7 @@ private:
   using Stmt = checked::Stmt;
 
   //===-- Check.cpp: reports, scopes, names -------------------------------===//
+  void requireDistinctNames();
   Report report(Code code, Span span, const llvm::Twine &message);
   /// Errors found by this check; those that repeat one found before are not printed again.
   unsigned numErrors() const { return diagnostics->numErrors() + repeatedErrors; }
