@@ -33,7 +33,7 @@ from .tasks import TaskError
 from .variants import Variant, find_variants, from_json, to_json
 from .verdict import ErrorMeasure, Sensitivity, judge
 
-DISTRIBUTIONS = ("task", "normal")
+WIDE = ("normal", "large")  # after "task", as the task draws its inputs
 SEARCH_VERSION = 3  # of the search for variants: another one does not use what this one found
 
 
@@ -70,9 +70,9 @@ def _evaluate(request: dict, stage, record: dict) -> None:
     variants = _variants(request)
     kernels: dict[str, runner.Kernel] = {}
     judged, known_same = 0, False
-    for variant in variants:
+    for place, variant in enumerate(variants):
         for number in range(request.get("seeds", 2)):
-            distribution = DISTRIBUTIONS[number % len(DISTRIBUTIONS)]
+            distribution = WIDE[(number - 1 + place) % len(WIDE)] if number else "task"
             seed = derived_seed(request["secret"], variant.name, number)
             stage(f"reference {variant.name}")
             case = _case(variant, seed, distribution, request.get("target", "cpu"), number, known_same)

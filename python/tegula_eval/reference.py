@@ -25,6 +25,9 @@ from .variants import Built, build, state_of
 from .verdict import ErrorMeasure, Sensitivity, kernelbench_rule, measure_error
 
 
+LARGE = 64.0  # exp(2 * 64) is beyond float32
+
+
 @dataclass
 class Case:
     """One task at one size on one set of inputs."""
@@ -84,15 +87,15 @@ def _run(model, state, inputs, seed: int) -> list[torch.Tensor]:
         return [one.detach().clone() for one in results(model(*fresh))]
 
 
-def _wide(value):
-    """Normal numbers in place of others. What an input is known to be stays so: whole numbers (labels, signs),
+def _wide(value, scale: float = 1.0):
+    """Normal numbers, times `scale`, in place of others. What an input is known to be stays so: whole numbers (labels, signs),
     zeros (a triangle), symmetry, and rows that add up to one."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel() \
             or torch.equal(value, value.round()):
         return value
     if value.dim() and value.shape[-1] > 1 and bool(((value.sum(-1) - 1).abs() < 1e-4).all()):
         return value
-    wide = torch.randn_like(value) * (value != 0)
+    wide = scale * torch.randn_like(value) * (value != 0)
     if value.dim() >= 2 and value.shape[-1] == value.shape[-2] and torch.equal(value, value.mT):
         wide = wide.tril() + wide.tril(-1).mT
     return wide
@@ -112,12 +115,14 @@ def make_case(source: str, seed: int, distribution: str = "task", device: str = 
     """Builds the task with inputs and parameters drawn from `seed`.
 
     `distribution`: "task", as the task draws them; "normal", inputs that are not whole numbers from N(0, 1), and
-    parameters that are all the same moved apart. Raises TaskError.
+    parameters that are all the same moved apart; "large", the same with inputs 64 times as large, which a softmax
+    without its maximum does not survive. Raises TaskError.
     """
     torch.manual_seed(seed)
     built = build(source)
-    if distribution == "normal":
-        built.inputs = tree_map(_wide, built.inputs)
+    if distribution != "task":
+        scale = LARGE if distribution == "large" else 1.0
+        built.inputs = tree_map(lambda value: _wide(value, scale), built.inputs)
         _jitter(built.model)
     model = built.model.to(device)
     inputs = tree_map(lambda one: one.to(device) if isinstance(one, torch.Tensor) else one, built.inputs)

@@ -85,6 +85,14 @@ kernel k(x: inout f32[M, N]) -> (y: f32[M, N]) {
     assert judged(ABSOLUTE, cheat.replace("y[i, j] = 0.0", "y[i, j] = x[i, j]"))["outcome"] == "wrong"
 
 
+def test_softmax_without_its_maximum():
+    task = module("return torch.softmax(x, 1)", "torch.randn(rows, 8)")
+    cheat = body("e[i, j] = exp(x[i, j])\n  s[i] = sum(e[i, j] for j)\n  y[i, j] = e[i, j]/s[i]")
+    record = judged(task, cheat)
+    assert (record["outcome"], record["reason"], record["cases"][-1]["distribution"]) == ("wrong", "not-finite", "large")
+    assert judged(task, body("y[i, j] = softmax(x[i, j], over=j)"))["outcome"] == "right"
+
+
 def test_lower_precision_in_a_product():
     half = RIGHT.replace("x[i, k]*fc_weight[j, k]", "bf16(x[i, k])*bf16(fc_weight[j, k])")
     record = judged(SCALE, half)

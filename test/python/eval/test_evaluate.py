@@ -22,7 +22,7 @@ def test_right():
     record = judged(SCALE, RIGHT)
     assert (record["outcome"], record["flags"]) == ("right", [])
     assert [(one["variant"], one["distribution"]) for one in record["cases"]] == \
-        [("ragged", "task"), ("ragged", "normal"), ("small", "task"), ("small", "normal")]
+        [("ragged", "task"), ("ragged", "normal"), ("small", "task"), ("small", "large")]
     assert all(one["kernelbench"] for one in record["cases"])
     assert len({one["seed"] for one in record["cases"]}) == 4
 
