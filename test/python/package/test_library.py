@@ -200,7 +200,7 @@ class TestLibrary:
 
 @pytest.mark.gpu
 def test_cuda_graph(register):
-    op = register("kernel s(x: f32[M, N]) -> (y: f32[M, N]) { y[i, j] = softmax(exp(x[i, j]), over=j) }")
+    op = register("kernel s(x: f32[M, N]) -> (y: f32[M, N]) { y[i, j] = softmax(sin(x[i, j]), over=j) }")
     x = torch.randn(64, 4096, device="cuda")
     op(x)
     torch.cuda.synchronize()
@@ -210,8 +210,8 @@ def test_cuda_graph(register):
     for _ in range(3):
         x.copy_(torch.randn_like(x))
         graph.replay()
-        torch.testing.assert_close(y, 2 * torch.softmax(x.exp(), 1))
+        torch.testing.assert_close(y, 2 * torch.softmax(x.sin(), 1))
     compiled = torch.compile(lambda t: op(t * 2) + 1, mode="reduce-overhead", fullgraph=True)
     for _ in range(4):
         x = torch.randn(64, 4096, device="cuda")
-        torch.testing.assert_close(compiled(x), torch.softmax((2 * x).exp(), 1) + 1)
+        torch.testing.assert_close(compiled(x), torch.softmax((2 * x).sin(), 1) + 1)
