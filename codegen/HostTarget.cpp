@@ -17,15 +17,6 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
-#include "llvm/Transforms/InstCombine/InstCombine.h"
-#include "llvm/Transforms/Scalar/DCE.h"
-#include "llvm/Transforms/Scalar/DivRemPairs.h"
-#include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/LICM.h"
-#include "llvm/Transforms/Scalar/LoopPassManager.h"
-#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
-#include "llvm/Transforms/Scalar/SROA.h"
-#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include <unistd.h>
 
 using namespace llvm;
@@ -100,33 +91,12 @@ void applyTarget(Module &module, const HostTarget &target, TargetMachine &machin
   }
 }
 
-/// What our code needs of LLVM, and no more: it has its vectors, its accumulators and its inlining when it
-/// comes here. Loops keep their shape (unrolling those that run for long, or rewriting their counters, took
-/// half of the time of -O2 and gained nothing that could be measured); small constant ones disappear.
-static FunctionPassManager hostPipeline() {
-  FunctionPassManager passes;
-  passes.addPass(SROAPass(SROAOptions::ModifyCFG));
-  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
-  passes.addPass(InstCombinePass());
-  passes.addPass(SimplifyCFGPass());
-  // Addresses and bounds to where they are constant.
-  LoopPassManager hoist;
-  hoist.addPass(LICMPass(LICMOptions()));
-  passes.addPass(createFunctionToLoopPassAdaptor(std::move(hoist), /*UseMemorySSA=*/true));
-  // Windows of constant size, steps of sorts.
-  LoopPassManager unroll;
-  unroll.addPass(LoopFullUnrollPass(2));
-  passes.addPass(createFunctionToLoopPassAdaptor(std::move(unroll)));
-  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
-  passes.addPass(InstCombinePass());
-  passes.addPass(SimplifyCFGPass());
-  passes.addPass(DivRemPairsPass());
-  passes.addPass(DCEPass());
-  return passes;
-}
-
 void optimize(Module &module, TargetMachine &machine) {
-  PassBuilder builder(&machine);
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = false;
+  PassBuilder builder(&machine, tuning);
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager sccs;
@@ -136,9 +106,7 @@ void optimize(Module &module, TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  ModulePassManager passes;
-  passes.addPass(createModuleToFunctionPassAdaptor(hostPipeline()));
-  passes.run(module, modules);
+  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2).run(module, modules);
 }
 
 } // namespace tegula
