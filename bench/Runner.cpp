@@ -21,7 +21,6 @@ static Error refuse(LaunchError::Kind kind, const Twine &message) {
 
 Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOptions options,
                                                Diagnostics &diagnostics) {
-  std::unique_ptr<Runner> runner(new Runner());
   std::shared_ptr<CudaDevice> device;
   if (options.target != "cpu") {
     Expected<std::shared_ptr<CudaDevice>> opened = CudaDevice::open();
@@ -31,19 +30,36 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
     if (options.target == "cuda")
       options.target = device->info().target();
   }
+  std::unique_ptr<Runner> runner(new Runner(module, options));
+  if (device)
+    options.stopAfter = std::min(options.stopAfter, Phase::Lower);
   Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, diagnostics);
   if (!compiled)
     return compiled.takeError();
   if (!*compiled)
     return nullptr;
   runner->compiled = std::move(*compiled);
-  if (device) {
-    auto loaded = DeviceKernel::load(*runner->compiled, device);
-    if (!loaded)
-      return loaded.takeError();
-    runner->device = std::move(*loaded);
-  }
+  runner->device = std::move(device);
   return std::move(runner);
+}
+
+Expected<DeviceKernel *> Runner::deviceKernel(ArrayRef<int64_t> sizes) {
+  Specialized &entry = specialized[sizes.vec()];
+  if (entry.loaded)
+    return entry.loaded.get();
+  CompileOptions forSizes = options;
+  for (auto [spec, value] : zip(compiled->checks->sizes(), sizes))
+    forSizes.sizes[spec.name] = value;
+  Diagnostics diagnostics(module.sourceManager()); // stays empty: the program is right
+  Expected<std::unique_ptr<CompiledKernel>> made = compileKernel(module, forSizes, diagnostics);
+  if (!made)
+    return made.takeError();
+  entry.compiled = std::move(*made);
+  auto loaded = DeviceKernel::load(*entry.compiled, device);
+  if (!loaded)
+    return loaded.takeError();
+  entry.loaded = std::move(*loaded);
+  return entry.loaded.get();
 }
 
 Expected<SizeValues> Runner::sizes(const Signature &signature, const Instance &instance) const {
@@ -103,6 +119,12 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
   if (!binding)
     return binding.takeError();
   std::unique_ptr<Launch> launch(new Launch(runner, std::move(*binding)));
+  if (runner.isDevice()) {
+    Expected<DeviceKernel *> device = runner.deviceKernel(sizes);
+    if (!device)
+      return device.takeError();
+    launch->device = *device;
+  }
   auto valueOf = [&](StringRef name) -> std::optional<double> {
     if (std::optional<int64_t> size = runner.sizeNamed(name, sizes))
       return *size;
@@ -241,10 +263,10 @@ Error Launch::prepare() {
 Expected<double> Launch::run() {
   if (runner.isDevice()) {
     Expected<double> microseconds = runner.cudaDevice()->time(
-        [&] { return runner.device->run(arguments, binding.sizes); });
+        [&] { return device->run(arguments, binding.sizes); });
     if (!microseconds)
       return microseconds.takeError();
-    if (Error error = runner.device->synchronize())
+    if (Error error = device->synchronize())
       return std::move(error);
     return *microseconds * 1e-6;
   }

@@ -25,14 +25,15 @@ namespace tegula::bench {
 
 class Runner {
 public:
-  /// For a device target the kernel is loaded on the first device. Null without an error where the
-  /// program is wrong, as `diagnostics` says.
+  /// For a device target, launches are on the first device, each set of sizes with code of its own.
+  /// `module` must outlive the runner. Null without an error where the program is wrong, as `diagnostics`
+  /// says.
   static llvm::Expected<std::unique_ptr<Runner>> make(const Module &module, CompileOptions options,
                                                       Diagnostics &diagnostics);
 
   const CompiledKernel &kernel() const { return *compiled; }
   bool isDevice() const { return device != nullptr; }
-  CudaDevice *cudaDevice() const { return device ? &device->device() : nullptr; }
+  CudaDevice *cudaDevice() const { return device.get(); }
   /// Threads of host kernels.
   ThreadPool &pool() const { return *threads; }
   void setThreads(unsigned count) { threads = std::make_unique<ThreadPool>(count); }
@@ -44,9 +45,20 @@ public:
   std::optional<int64_t> sizeNamed(llvm::StringRef name, llvm::ArrayRef<int64_t> sizes) const;
 
 private:
-  Runner() = default;
-  std::unique_ptr<CompiledKernel> compiled;
-  std::unique_ptr<DeviceKernel> device;
+  /// Device code for these sizes.
+  struct Specialized {
+    std::unique_ptr<CompiledKernel> compiled;
+    std::unique_ptr<DeviceKernel> loaded;
+  };
+
+  Runner(const Module &module, CompileOptions options) : module(module), options(std::move(options)) {}
+  llvm::Expected<DeviceKernel *> deviceKernel(llvm::ArrayRef<int64_t> sizes);
+
+  const Module &module;
+  CompileOptions options;
+  std::unique_ptr<CompiledKernel> compiled; // on a device without code: what it asks of launches
+  std::shared_ptr<CudaDevice> device;
+  std::map<std::vector<int64_t>, Specialized> specialized;
   std::unique_ptr<ThreadPool> threads = std::make_unique<ThreadPool>();
   friend class Launch;
 };
@@ -94,6 +106,7 @@ private:
   llvm::Error upload(unsigned argument, const Tensor &from);
 
   Runner &runner;
+  DeviceKernel *device = nullptr; // the runner's, for these sizes
   Binding binding;
   std::vector<LaunchArgument> arguments;
   /// Host copies; inputs and inouts hold what they were at first, outputs are scratch.

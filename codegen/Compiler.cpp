@@ -64,14 +64,15 @@ public:
     if (options.stopAfter <= Phase::Emit)
       return std::move(kernel);
 
+    if (options.stopAfter >= Phase::Lower)
+      if (Error error = describe())
+        return std::move(error);
     if (Error error = runPasses())
       return std::move(error);
     keep("scheduled");
     if (options.stopAfter < Phase::Lower)
       return std::move(kernel);
 
-    if (Error error = describe())
-      return std::move(error);
     bool isCpu = options.target == "cpu";
     if (Error error = isCpu ? compileForHost() : compileForDevice())
       return std::move(error);
@@ -135,6 +136,7 @@ private:
   Error runPasses() {
     PipelineOptions pipeline = options.pipeline;
     pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
+    pipeline.sizes = options.sizes;
     mlir::PassManager manager(&context);
     buildPipeline(manager, pipeline, std::min(options.stopAfter, Phase::Schedule));
     instrument(manager, pipeline);
@@ -191,6 +193,15 @@ private:
     std::vector<SizeSpec> sizes;
     std::vector<GuardSpec> guards;
     launchSpecs(op, sizes, guards);
+    for (const auto &[name, value] : options.sizes) {
+      if (none_of(sizes, [&](const SizeSpec &size) { return size.name == name; }))
+        return createStringError("kernel '" + kernel->name + "' has no size '" + name + "'");
+      GuardSpec guard;
+      guard.kind = GuardSpec::Zero;
+      guard.lhs = IndexExpr::symbol(name) - value;
+      guard.message = name + " is not " + std::to_string(value) + ", for which the code was made";
+      guards.push_back(std::move(guard));
+    }
     std::string message;
     std::optional<LaunchChecks> checks =
         LaunchChecks::make(std::move(sizes), std::move(guards), message);

@@ -33,7 +33,10 @@ struct CompileOptions {
   std::string target = "cpu";
   /// The processor that `cpu` code is for, by LLVM's name for it; empty: this machine's.
   std::string processor;
-  /// Passes: which are left out, printed, counted. `machine` follows from the target.
+  /// Sizes that are known, by symbol (those of `...` are E0, E1, ...): the code is for launches with these
+  /// alone, which a guard checks.
+  std::map<std::string, int64_t> sizes;
+  /// Passes: which are left out, printed, counted. `machine` and `sizes` follow from the above.
   PipelineOptions pipeline;
   /// Verify while running that every access stays inside, that what is read is defined, that no two
   /// points define an element and that outputs are complete. On one thread, element by element, with

@@ -189,7 +189,9 @@ LogicalResult KernelOp::verify() {
       if (!type || size.getDimension() >= int64_t(type.getRank()))
         return emitOpError() << "size '" << name << "' is bound by dim " << size.getDimension()
                              << " of argument " << size.getArgument() << ", which has no such dim";
-      if (type.getDim(size.getDimension()) != IndexExpr::symbol(name))
+      // A size that is known has its number for a dim.
+      IndexExpr dim = type.getDim(size.getDimension());
+      if (dim != IndexExpr::symbol(name) && !dim.asConstant())
         return emitOpError() << "size '" << name << "' is bound by a dim that is '"
                              << type.getDim(size.getDimension()).str() << "'";
     } else {

@@ -31,6 +31,22 @@ def InlinePass : Pass<"tgl-inline", "::mlir::ModuleOp"> {
   }];
 }
 
+def SpecializeSizesPass : Pass<"tgl-specialize-sizes", "::tegula::tgl::KernelOp"> {
+  let summary = "puts numbers in the place of sizes that are known";
+  let description = [{
+    With `sizes=M=128,N=64`, `tgl.parallel (%i = 0 to M)` becomes `tgl.parallel (%i = 0 to 128)`, and so do
+    dims, subscripts and guards of accesses. Code for one set of sizes has no divisions by variables,
+    unrolled windows and exact vector widths. What the kernel asks of a launch, its sizes and guards,
+    stays; whoever gives sizes here must refuse launches with others (Compiler.cpp adds the guards).
+
+    *Why here*: after library calls are inlined all sizes are the kernel's own; before anything reasons
+    about sizes.
+    *Rounding*: none.
+    *Stops*: at nothing; names that the kernel does not have are ignored.
+  }];
+  let options = [ListOption<"sizes", "sizes", "std::string", "sizes that are known, as NAME=NUMBER">];
+}
+
 def SimplifyAccessesPass : Pass<"tgl-simplify-accesses", "::tegula::tgl::KernelOp"> {
   let summary = "makes subscripts and bounds canonical, drops fills and guards that ranges decide";
   let description = [{

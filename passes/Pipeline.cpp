@@ -58,6 +58,11 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
     return;
   // One kernel from here on: library calls are the caller's own statements.
   pipeline.add(createInlinePass());
+  // Where sizes are known, numbers from here on.
+  SpecializeSizesPassOptions specializeOptions;
+  for (const auto &[name, value] : options.sizes)
+    specializeOptions.sizes.push_back(name + "=" + std::to_string(value));
+  pipeline.add(createSpecializeSizesPass(specializeOptions));
   // Accesses become expressions that can be compared; what ranges decide is decided.
   pipeline.add(createSimplifyAccessesPass());
   // Arithmetic inside regions is MLIR's business.
@@ -168,6 +173,7 @@ static void registerCounted(Create create, const std::shared_ptr<Counters> &coun
 
 void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createInlinePass(); }, counters);
+  registerCounted([] { return createSpecializeSizesPass(); }, counters);
   registerCounted([] { return createSimplifyAccessesPass(); }, counters);
   registerCounted([] { return createEliminateDeadEquationsPass(); }, counters);
   registerCounted([] { return createEliminateCommonEquationsPass(); }, counters);

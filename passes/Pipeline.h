@@ -12,6 +12,8 @@
 #include "passes/Counters.h"
 #include "passes/Phases.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,8 @@ enum class Machine { CPU, GPU };
 
 struct PipelineOptions {
   Machine machine = Machine::CPU;
+  /// Sizes that are known, by symbol: the code is for these alone.
+  std::map<std::string, int64_t> sizes;
   /// Passes left out, by flag: `tgl-fuse`. A pass that later stages need is missed by the verifier
   /// of its phase, which says so.
   std::vector<std::string> disabled;
