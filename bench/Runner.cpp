@@ -22,7 +22,7 @@ static Error refuse(LaunchError::Kind kind, const Twine &message) {
 Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOptions options,
                                                Diagnostics &diagnostics) {
   std::shared_ptr<CudaDevice> device;
-  if (options.target != "cpu") {
+  if (options.target != "cpu" && options.target != "emulate") {
     Expected<std::shared_ptr<CudaDevice>> opened = CudaDevice::open();
     if (!opened)
       return opened.takeError();
@@ -271,7 +271,9 @@ Expected<double> Launch::run() {
     return *microseconds * 1e-6;
   }
   auto start = std::chrono::steady_clock::now();
-  Error error = runOnHost(runner.kernel(), arguments, binding, runner.pool());
+  Error error = runner.kernel().emulated
+                    ? runEmulated(runner.kernel(), arguments, binding)
+                    : runOnHost(runner.kernel(), arguments, binding, runner.pool());
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (error)
     return std::move(error);

@@ -10,6 +10,7 @@
 #include "codegen/Assemble.h"
 #include "codegen/EmitDevice.h"
 #include "codegen/EmitHost.h"
+#include "codegen/Emulate.h"
 #include "codegen/HostTarget.h"
 #include "codegen/Parts.h"
 #include "codegen/Ptx.h"
@@ -27,6 +28,8 @@ using namespace tegula;
 
 /// Threads that make machine code of one kernel. More would mostly make the same elementary functions.
 static constexpr unsigned mostParts = 8;
+/// The device that the emulator is.
+static constexpr const char *emulatedDevice = "sm_90a";
 
 namespace {
 
@@ -53,7 +56,7 @@ public:
     // On the CPU a tile is a matrix product of its own, and wants to be worth packing.
     EmitOptions emit = options.emit;
     if (!emit.tile)
-      emit.tile = isDeviceTarget(options.target) ? 32 : 128;
+      emit.tile = options.target == "cpu" ? 128 : 32;
     time(Phase::Emit, [&] {
       ir = emitIR(*program, source.sourceManager(), context, emit);
     });
@@ -280,7 +283,9 @@ private:
   }
 
   Error compileForDevice() {
-    Expected<std::unique_ptr<TargetMachine>> machine = createDeviceMachine(options.target);
+    bool isEmulated = options.target == "emulate";
+    Expected<std::unique_ptr<TargetMachine>> machine =
+        createDeviceMachine(isEmulated ? emulatedDevice : options.target);
     if (!machine)
       return machine.takeError();
     LLVMContext llvmContext;
@@ -312,13 +317,24 @@ private:
     time(Phase::EmitPtx, [&] {
       optimizeForDevice(code, **machine);
       keepLlvm(code);
-      kernel->ptx = emitPtx(code, **machine);
+      if (!isEmulated)
+        kernel->ptx = emitPtx(code, **machine);
     });
     if (!heard.empty())
       return defect("LLVM reports");
     if (options.stopAfter < Phase::Assemble)
       return Error::success();
     Error error = Error::success();
+    if (isEmulated) {
+      time(Phase::Assemble, [&] {
+        Expected<std::unique_ptr<EmulatedCode>> emulated = emulate(code);
+        if (emulated)
+          kernel->emulated = std::move(*emulated);
+        else
+          error = joinErrors(std::move(error), emulated.takeError());
+      });
+      return error;
+    }
     time(Phase::Assemble, [&] {
       Expected<Cubin> cubin = assemble(kernel->ptx, options.target);
       if (!cubin) {

@@ -8,6 +8,7 @@
 #ifndef TEGULA_CODEGEN_COMPILER_H
 #define TEGULA_CODEGEN_COMPILER_H
 
+#include "codegen/Emulate.h"
 #include "codegen/HostAbi.h"
 #include "codegen/Jit.h"
 #include "codegen/Plan.h"
@@ -29,7 +30,8 @@ namespace tegula {
 struct CompileOptions {
   InstanceOptions instance;
   EmitOptions emit;
-  /// `cpu`, or a device target such as `sm_90a` (isDeviceTarget).
+  /// `cpu`; a device target such as `sm_90a` (isDeviceTarget); or `emulate`: code for a device of that
+  /// kind, run on the host.
   std::string target = "cpu";
   /// The processor that `cpu` code is for, by LLVM's name for it; empty: this machine's.
   std::string processor;
@@ -103,6 +105,9 @@ public:
   std::string ptx;
   std::vector<char> cubin;
   std::string assemblerLog, assembler;
+
+  // Emulator: the device's plan, and
+  std::unique_ptr<EmulatedCode> emulated;
 
   bool isDevice() const { return target != "cpu"; }
 };

@@ -37,7 +37,7 @@ static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
                                            cl::desc("Constants, scalars"), cl::sub(sub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
                                        cl::desc("Types of generic parameters"), cl::sub(sub));
-static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda"), cl::desc("The machine"),
+static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
 static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
@@ -240,8 +240,8 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
 }
 
 ExitCode run() {
-  if (target != "cpu" && target != "cuda") {
-    errs() << "tegula: --target takes cpu or cuda, not '" << target << "'\n";
+  if (target != "cpu" && target != "cuda" && target != "emulate") {
+    errs() << "tegula: --target takes cpu, cuda or emulate, not '" << target << "'\n";
     return ExitWrongCall;
   }
   HarnessOptions options;

@@ -38,7 +38,7 @@ static cl::list<std::string> inTexts("in", cl::value_desc("x=x.npy"), cl::desc("
 static cl::list<std::string> outTexts("out", cl::value_desc("y=y.npy"),
                                       cl::desc("Where results go (default: they are shown)"),
                                       cl::sub(sub));
-static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda"), cl::desc("The machine"),
+static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
                                  cl::sub(sub));
@@ -238,8 +238,8 @@ ExitCode run() {
         return wrongCall(error);
     }
 
-  if (target != "cpu" && target != "cuda")
-    return wrongCall("--target takes cpu or cuda, not '" + target + "'");
+  if (target != "cpu" && target != "cuda" && target != "emulate")
+    return wrongCall("--target takes cpu, cuda or emulate, not '" + target + "'");
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;

@@ -249,6 +249,29 @@ Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> a
   return reportOf(kernel, binding.sizes, run.errors);
 }
 
+Error tegula::runEmulated(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
+                          const Binding &binding, const EmulatorOptions &options) {
+  EmulatorInputs inputs;
+  for (auto [expected, given, bound] :
+       zip_equal(kernel.arguments, arguments, binding.arguments))
+    if (expected.role != KernelArgument::Scalar)
+      inputs.arguments.push_back(
+          {given.data, uint64_t(bound.bytes), expected.role == KernelArgument::In});
+  ScalarStorage scalars(kernel, arguments);
+  inputs.scalars = scalars.addresses();
+  inputs.size = [&](StringRef name) -> std::optional<int64_t> {
+    for (auto [spec, value] : zip_equal(kernel.checks->sizes(), binding.sizes))
+      if (spec.name == name)
+        return value;
+    return std::nullopt;
+  };
+  ErrorRecord errors;
+  inputs.errors = &errors;
+  if (Error error = emulatePlan(*kernel.emulated, kernel.plan, inputs, options))
+    return error;
+  return reportOf(kernel, binding.sizes, errors);
+}
+
 //===----------------------------------------------------------------------===//
 // Devices
 //===----------------------------------------------------------------------===//

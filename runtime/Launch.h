@@ -11,6 +11,7 @@
 #include "codegen/Compiler.h"
 #include "runtime/Cuda.h"
 #include "runtime/Threads.h"
+#include "runtime/emulator/Emulator.h"
 
 namespace tegula {
 
@@ -77,6 +78,11 @@ llvm::Error checkArguments(const CompiledKernel &kernel, llvm::ArrayRef<LaunchAr
 llvm::Error runOnHost(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
                       const Binding &binding, ThreadPool &pool = ThreadPool::shared(),
                       void *workspace = nullptr);
+
+/// Runs a kernel for target `emulate`: on one thread, every access checked. Arguments are in host memory and
+/// have been checked. What only a defect of the compiler can do is an EmulatorError.
+llvm::Error runEmulated(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
+                        const Binding &binding, const EmulatorOptions &options = {});
 
 /// A device kernel loaded on a device. Arguments' data are device addresses. Several threads may launch it
 /// at once; data-dependent subscripts of launches on different streams are reported together.

@@ -1,0 +1,199 @@
+//===- Emulator.cpp - Device code and its plan, on the host -----------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/emulator/Emulator.h"
+
+#include "codegen/HostAbi.h"
+#include "llvm/Support/MathExtras.h"
+#include "runtime/Memory.h"
+#include "runtime/emulator/Grid.h"
+#include <cstdlib>
+#include <cstring>
+
+using namespace llvm;
+using namespace tegula;
+using namespace tegula::emulator;
+
+namespace {
+
+/// Walks a plan once. A temporary or a workspace has memory of its own, as long as it is used, so that what
+/// leaves it is noticed.
+class PlanEmulation {
+public:
+  PlanEmulation(const EmulatedCode &code, const Plan &plan, const EmulatorInputs &inputs,
+                const EmulatorOptions &options)
+      : code(code), plan(plan), inputs(inputs), options(options), memory(code) {
+    code.setHooks(hooks());
+  }
+  ~PlanEmulation() {
+    for (void *one : owned)
+      std::free(one);
+  }
+
+  Error run();
+
+private:
+  static constexpr uint64_t alignment = 256; // what a device's allocations have
+
+  std::optional<int64_t> evaluate(const IndexExpr &expr) {
+    return expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
+      if (var.isSymbol())
+        return inputs.size(var.name());
+      return loopValues[var.position()];
+    });
+  }
+  static Error overflow(const IndexExpr &expr) {
+    return createStringError("a size of the plan does not fit in 64 bits: " + expr.str());
+  }
+
+  Expected<void *> allocate(StringRef name, const IndexExpr &bytes, uint64_t times);
+  Error runSteps(ArrayRef<PlanStep> steps);
+  Error loop(const PlanStep &step);
+  Error launch(const PlanStep &step);
+
+  const EmulatedCode &code;
+  const Plan &plan;
+  const EmulatorInputs &inputs;
+  const EmulatorOptions &options;
+  Memory memory;
+  Stacks stacks;
+  std::vector<void *> addresses, owned;
+  SmallVector<int64_t> loopValues;
+  uint64_t launches = 0;
+};
+
+} // namespace
+
+/// Zero bytes give a null address.
+Expected<void *> PlanEmulation::allocate(StringRef name, const IndexExpr &bytes, uint64_t times) {
+  std::optional<int64_t> each = evaluate(bytes);
+  int64_t total;
+  if (!each || *each < 0 || MulOverflow<int64_t>(*each, times, total))
+    return overflow(bytes);
+  if (!total)
+    return nullptr;
+  void *address = allocateAligned(alignment, total);
+  if (!address)
+    return createStringError("no memory for '" + name + "' of " + Twine(total) + " bytes");
+  std::memset(address, 0xff, total);
+  owned.push_back(address);
+  memory.addGlobal(name, address, total, /*isReadOnly=*/false);
+  return address;
+}
+
+Error PlanEmulation::run() {
+  for (const PlanBuffer &buffer : plan.buffers) {
+    if (buffer.argument >= 0) {
+      const EmulatorInputs::Argument &argument = inputs.arguments[buffer.argument];
+      memory.addGlobal(buffer.name, argument.data, argument.bytes, argument.isReadOnly);
+      addresses.push_back(argument.data);
+      continue;
+    }
+    Expected<void *> address = allocate(buffer.name, buffer.bytes, 1);
+    if (!address)
+      return address.takeError();
+    addresses.push_back(*address);
+  }
+  memory.addGlobal("the error record", inputs.errors, sizeof(ErrorRecord), /*isReadOnly=*/false);
+  return runSteps(plan.steps);
+}
+
+Error PlanEmulation::runSteps(ArrayRef<PlanStep> steps) {
+  for (const PlanStep &step : steps) {
+    if (step.kind == PlanStep::Zero) {
+      std::optional<int64_t> bytes = evaluate(plan.buffers[step.buffer].bytes);
+      if (!bytes)
+        return overflow(plan.buffers[step.buffer].bytes);
+      std::memset(addresses[step.buffer], 0, *bytes);
+      continue;
+    }
+    if (Error error = step.kind == PlanStep::Loop ? loop(step) : launch(step))
+      return error;
+  }
+  return Error::success();
+}
+
+Error PlanEmulation::loop(const PlanStep &step) {
+  std::optional<int64_t> low = evaluate(step.low), high = evaluate(step.high);
+  if (!low || !high)
+    return overflow(low ? step.high : step.low);
+  for (int64_t count = 0; *low + count < *high; ++count) {
+    loopValues.push_back(step.reverse ? *high - 1 - count : *low + count);
+    if (Error error = runSteps(step.body))
+      return error;
+    loopValues.pop_back();
+  }
+  return Error::success();
+}
+
+Error PlanEmulation::launch(const PlanStep &step) {
+  std::optional<int64_t> points = evaluate(step.points);
+  if (!points)
+    return overflow(step.points);
+  if (*points <= 0)
+    return Error::success();
+  uint64_t resident = uint64_t(options.multiprocessors) * options.threadsPerMultiprocessor;
+  bool byThread = step.blockFunction.empty() ||
+                  (!step.threadFunction.empty() && uint64_t(*points) >= resident / 2);
+  const std::string &name = byThread ? step.threadFunction : step.blockFunction;
+  uint64_t wanted = byThread ? divideCeil(uint64_t(*points), uint64_t(step.threads)) : *points;
+  constexpr unsigned wavesPerLaunch = 4;
+  uint64_t blocks = std::min(wanted, std::max<uint64_t>(resident / step.threads, 1) * wavesPerLaunch);
+  EmulatedFunction function = code.find(name);
+  if (!function)
+    return createStringError("the emulated code has no function '" + name + "'");
+
+  SmallVector<uint64_t, 16> values(step.arguments.size());
+  SmallVector<const void *, 16> pointers;
+  void *workspace = nullptr;
+  for (auto [value, argument] : zip_equal(values, step.arguments)) {
+    pointers.push_back(&value);
+    switch (argument.kind) {
+    case PlanArgument::Buffer:
+      value = reinterpret_cast<uintptr_t>(addresses[argument.index]);
+      break;
+    case PlanArgument::Size: {
+      std::optional<int64_t> size = evaluate(argument.size);
+      if (!size)
+        return overflow(argument.size);
+      value = *size;
+      break;
+    }
+    case PlanArgument::Scalar:
+      pointers.back() = inputs.scalars[argument.index];
+      break;
+    case PlanArgument::Errors:
+      value = reinterpret_cast<uintptr_t>(inputs.errors);
+      break;
+    case PlanArgument::Workspace: {
+      Expected<void *> address = allocate("the blocks' workspace", step.workspaceBytes, blocks);
+      if (!address)
+        return address.takeError();
+      workspace = *address;
+      value = reinterpret_cast<uintptr_t>(workspace);
+      break;
+    }
+    }
+  }
+  memory.startLaunch(name, /*dynamicSharedBytes=*/0);
+  GridOptions grid;
+  grid.seed = options.seed ? options.seed + launches : 0;
+  ++launches;
+  Error error =
+      Grid(code, function, pointers.data(), blocks, step.threads, memory, stacks, grid).run();
+  if (workspace) {
+    memory.removeGlobal(workspace);
+    std::free(workspace);
+    llvm::erase(owned, workspace);
+  }
+  return error;
+}
+
+Error tegula::emulatePlan(const EmulatedCode &code, const Plan &plan, const EmulatorInputs &inputs,
+                          const EmulatorOptions &options) {
+  return PlanEmulation(code, plan, inputs, options).run();
+}

@@ -1,0 +1,280 @@
+//===- Grid.cpp - The threads of one launch, as fibres ----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/emulator/Grid.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "runtime/emulator/Atoms.h"
+#include <numeric>
+
+using namespace llvm;
+using namespace tegula;
+using namespace tegula::emulator;
+
+char EmulatorError::ID = 0;
+
+static thread_local Thread *runningThread = nullptr;
+
+Thread &Grid::running() { return *runningThread; }
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+void Thread::fail(EmulatorError::Kind kind, uint32_t place, const Twine &what) {
+  std::string where = grid.code.places[place].function + ", block " + std::to_string(block.index) +
+                      ", thread " + std::to_string(index);
+  grid.finding = std::make_unique<EmulatorError>(
+      kind, (grid.code.places[place].text + ": " + what + " (" + where + ")").str());
+  grid.running().fibre.suspend(); // for good: the launch ends
+  llvm_unreachable("a thread that has found something does not run again");
+}
+
+void Thread::wait() {
+  waiting.waits = true;
+  while (waiting.waits)
+    fibre.suspend();
+}
+
+void Thread::yield() {
+  looks = 0;
+  grid.makeReady(*this);
+  fibre.suspend();
+}
+
+void Thread::meet(uint32_t mask, AtomCall &call, Together together) {
+  uint32_t place = call.site.place;
+  if (!(mask >> lane() & 1))
+    fail(EmulatorError::WrongOperand, place,
+         "lane " + Twine(lane()) + " is not in the mask 0x" + utohexstr(mask) + " of its own operation");
+  waiting.place = place;
+  waiting.mask = mask;
+  waiting.call = &call;
+  waiting.together = together;
+  waiting.waits = true;
+  block.tryMeeting(warp(), mask, together);
+  while (waiting.waits)
+    fibre.suspend();
+}
+
+void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, uint32_t place) {
+  if (id >= block.barriers.size())
+    fail(EmulatorError::WrongOperand, place, "there is no barrier " + Twine(id));
+  Block::Barrier &barrier = block.barriers[id];
+  uint32_t expected = count ? count : grid.numThreads;
+  if (count % warpThreads || expected > alignTo(grid.numThreads, warpThreads))
+    fail(EmulatorError::WrongOperand, place,
+         "a barrier of " + Twine(count) + " threads in a block of " + Twine(grid.numThreads));
+  if (barrier.arrived && barrier.expected != expected)
+    fail(EmulatorError::DivergentBarrier, place,
+         "comes to barrier " + Twine(id) + " with " + Twine(expected) + " threads, others with " +
+             Twine(barrier.expected));
+  if (!count && block.live < grid.numThreads)
+    fail(EmulatorError::DivergentBarrier, place,
+         "waits for all threads of the block, of which " + Twine(grid.numThreads - block.live) +
+             " have ended");
+  barrier.expected = expected;
+  barrier.places.resize(divideCeil(grid.numThreads, warpThreads));
+  uint32_t &placeOfWarp = barrier.places[warp()];
+  if (isAligned && placeOfWarp && placeOfWarp != place + 1)
+    fail(EmulatorError::DivergentBarrier, place,
+         "threads of one warp come to an aligned barrier in two places; the other is " +
+             grid.placeText(placeOfWarp - 1));
+  placeOfWarp = place + 1;
+  if (++barrier.arrived < expected) {
+    if (!waits)
+      return;
+    barrier.waiting.push_back(this);
+    waiting.place = place;
+    waiting.barrier = id;
+    waiting.call = nullptr;
+    return wait();
+  }
+  std::vector<Thread *> others = std::exchange(barrier.waiting, {});
+  barrier = Block::Barrier();
+  for (Thread *other : others)
+    other->waiting.waits = false;
+  ++grid.progress;
+  grid.makeReady(std::move(others));
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+static void runThread(void *argument) {
+  auto &thread = *static_cast<Thread *>(argument);
+  thread.grid.function(thread.grid.arguments);
+}
+
+Block::Block(Grid &grid, uint32_t index) : grid(grid), index(index), live(grid.numThreads) {
+  shared = grid.memory.enterBlock();
+  for (uint32_t thread = 0; thread < grid.numThreads; ++thread)
+    threads.emplace_back(grid, *this, thread);
+}
+
+Block::~Block() { grid.memory.leaveBlock(shared); }
+
+void Block::tryMeeting(unsigned warp, uint32_t mask, Together together) {
+  LaneCalls calls = {};
+  unsigned first = warp * warpThreads;
+  for (unsigned lane = 0; lane < warpThreads; ++lane) {
+    if (!(mask >> lane & 1) || first + lane >= threads.size() || threads[first + lane].fibre.hasEnded())
+      continue;
+    Thread &thread = threads[first + lane];
+    if (!thread.waiting.waits || !thread.waiting.call || thread.waiting.mask != mask ||
+        thread.waiting.together != together)
+      return;
+    calls[lane] = thread.waiting.call;
+  }
+  together(calls);
+  std::vector<Thread *> others;
+  for (AtomCall *call : calls) {
+    if (!call)
+      continue;
+    call->thread.waiting.waits = false;
+    if (&call->thread != runningThread)
+      others.push_back(&call->thread);
+  }
+  ++grid.progress;
+  grid.makeReady(std::move(others));
+}
+
+/// Lanes do not wait for those that have ended, barriers do.
+void Block::ended(Thread &thread) {
+  --live;
+  ++grid.progress;
+  unsigned first = thread.warp() * warpThreads;
+  for (unsigned lane = 0; lane < warpThreads && first + lane < threads.size(); ++lane) {
+    Thread &other = threads[first + lane];
+    if (other.waiting.waits && other.waiting.call)
+      tryMeeting(thread.warp(), other.waiting.mask, other.waiting.together);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The grid
+//===----------------------------------------------------------------------===//
+
+Grid::Grid(const EmulatedCode &code, EmulatedFunction function, const void *const *arguments,
+           uint32_t blocks, uint32_t threads, Memory &memory, Stacks &stacks,
+           const GridOptions &options)
+    : code(code), function(function), arguments(arguments), numBlocks(blocks), numThreads(threads),
+      memory(memory), stacks(stacks), order(blocks), options(options),
+      state(options.seed * 0x9E3779B97F4A7C15ull + 1) {
+  std::iota(order.begin(), order.end(), 0);
+  if (options.seed)
+    for (uint32_t i = blocks; i > 1; --i)
+      std::swap(order[i - 1], order[random() % i]);
+}
+
+uint64_t Grid::random() {
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return state;
+}
+
+void Grid::makeReady(std::vector<Thread *> threads) {
+  if (options.seed)
+    for (size_t i = threads.size(); i > 1; --i)
+      std::swap(threads[i - 1], threads[random() % i]);
+  ready.insert(ready.end(), threads.begin(), threads.end());
+}
+
+std::string Grid::placeText(uint32_t place) const { return code.places[place].text; }
+
+bool Grid::startBlock() {
+  auto block = std::make_unique<Block>(*this, order[started++]);
+  if (!block->shared)
+    return false;
+  std::vector<Thread *> threads;
+  for (Thread &thread : block->threads) {
+    char *stack = stacks.take();
+    if (!stack)
+      return false;
+    thread.fibre.start(stack, runThread, &thread);
+    threads.push_back(&thread);
+  }
+  makeReady(std::move(threads));
+  resident.push_back(std::move(block));
+  return true;
+}
+
+Error Grid::run() {
+  uint64_t lastProgress = 0, yields = 0;
+  while (!finding) {
+    while (resident.size() < options.residentBlocks && started < numBlocks)
+      if (!startBlock())
+        return createStringError("no memory for the threads of an emulated block");
+    if (ready.empty()) {
+      if (resident.empty())
+        return Error::success();
+      lookForDeadlock();
+      break;
+    }
+    Thread *thread = ready.front();
+    ready.pop_front();
+    runningThread = thread;
+    thread->fibre.resume();
+    runningThread = nullptr;
+    if (finding)
+      break;
+    if (thread->fibre.hasEnded()) {
+      Block &block = thread->block;
+      stacks.giveBack(thread->fibre.stackMemory());
+      block.ended(*thread);
+      if (!block.live)
+        llvm::erase_if(resident, [&](const auto &one) { return one.get() == &block; });
+    }
+    yields = progress == lastProgress ? yields + 1 : 0;
+    lastProgress = progress;
+    if (yields > 4096 * (ready.size() + 1)) {
+      lookForDeadlock();
+      break;
+    }
+  }
+  for (std::unique_ptr<Block> &block : resident)
+    for (Thread &thread : block->threads)
+      if (!thread.fibre.hasEnded())
+        stacks.giveBack(thread.fibre.stackMemory());
+  return make_error<EmulatorError>(finding->kind, std::move(finding->message));
+}
+
+/// Says who waits for whom, of the first block where nobody goes on.
+void Grid::lookForDeadlock() {
+  Block &block = *resident.front();
+  std::map<std::pair<uint32_t, bool>, std::vector<const Thread *>> places; // and whether at a barrier
+  unsigned looking = 0;
+  for (Thread &thread : block.threads) {
+    if (thread.fibre.hasEnded())
+      continue;
+    if (thread.waiting.waits)
+      places[{thread.waiting.place, !thread.waiting.call}].push_back(&thread);
+    else
+      ++looking;
+  }
+  std::string text;
+  bool isBarrier = false;
+  for (const auto &[where, threads] : places) {
+    text += (text.empty() ? "" : "; ") + std::to_string(threads.size()) + " threads (the first is " +
+            std::to_string(threads.front()->index) + ") wait at " +
+            (where.second ? "a barrier at " : "an operation of their warp at ") +
+            placeText(where.first);
+    isBarrier |= where.second;
+  }
+  if (looking)
+    text += (text.empty() ? "" : "; ") + std::to_string(looking) +
+            " threads look for a value that nobody writes";
+  unsigned gone = numThreads - block.live;
+  if (gone)
+    text += "; " + std::to_string(gone) + " have ended";
+  bool isDivergent = isBarrier && !looking;
+  std::string at = places.empty() ? code.places.front().function : placeText(places.begin()->first.first);
+  finding = std::make_unique<EmulatorError>(
+      isDivergent ? EmulatorError::DivergentBarrier : EmulatorError::Deadlock,
+      at + ": " + (isDivergent ? "divergent barrier: " : "deadlock: ") + text + " (block " +
+          std::to_string(block.index) + " of " + std::to_string(numBlocks) + ")");
+}

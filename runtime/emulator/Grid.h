@@ -1,0 +1,138 @@
+//===- Grid.h - The threads of one launch, as fibres -------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the blocks of a launch, a few at a time as a device would, their threads in turn on one host thread.
+// A thread runs until it waits for others or has looked at a flag often enough; so runs repeat exactly, and
+// another seed is another order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_RUNTIME_EMULATOR_GRID_H
+#define TEGULA_RUNTIME_EMULATOR_GRID_H
+
+#include "codegen/Emulate.h"
+#include "llvm/ADT/Twine.h"
+#include "runtime/emulator/Fibre.h"
+#include "runtime/emulator/Finding.h"
+#include "runtime/emulator/Memory.h"
+#include <array>
+#include <deque>
+
+namespace tegula::emulator {
+
+class AtomCall;
+class Block;
+class Grid;
+
+constexpr unsigned warpThreads = 32;
+
+/// Calls of the lanes of a warp that have met, by lane; null where a lane does not take part.
+using LaneCalls = std::array<AtomCall *, warpThreads>;
+using Together = void (*)(LaneCalls &calls);
+
+/// One thread of the device.
+class Thread {
+public:
+  Thread(Grid &grid, Block &block, uint32_t index) : grid(grid), block(block), index(index) {}
+  unsigned lane() const { return index % warpThreads; }
+  unsigned warp() const { return index / warpThreads; }
+
+  /// Waits until all lanes of `mask` have come to the same operation; the last of them does it for all.
+  void meet(uint32_t mask, AtomCall &call, Together together);
+  /// Comes to barrier `id` of the block with `count` threads (0: all of the block), and waits unless it
+  /// only announces itself.
+  void barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, uint32_t place);
+  /// Lets others run.
+  void yield();
+  /// Ends the launch with this finding.
+  [[noreturn]] void fail(EmulatorError::Kind kind, uint32_t place, const llvm::Twine &what);
+
+  Grid &grid;
+  Block &block;
+  const uint32_t index;
+  Fibre fibre;
+  unsigned looks = 0; // at values that others write, since the last yield
+  struct {            // what it waits for; call: a meeting of lanes; else a barrier
+    bool waits = false;
+    uint32_t place = 0, mask = 0, barrier = 0;
+    AtomCall *call = nullptr;
+    Together together = nullptr;
+  } waiting;
+
+private:
+  void wait();
+};
+
+class Block {
+public:
+  Block(Grid &grid, uint32_t index);
+  ~Block();
+
+  struct Barrier {
+    uint32_t expected = 0, arrived = 0;
+    std::vector<Thread *> waiting;
+    std::vector<uint32_t> places; // by warp, plus one; 0: none of it has come
+  };
+
+  void ended(Thread &thread);
+  /// Lets the lanes of `warp` go on that have met.
+  void tryMeeting(unsigned warp, uint32_t mask, Together together);
+
+  Grid &grid;
+  const uint32_t index;
+  std::deque<Thread> threads;
+  std::array<Barrier, 16> barriers;
+  uint32_t live = 0;
+  char *shared = nullptr;
+};
+
+struct GridOptions {
+  uint64_t seed = 0;           ///< 0: threads and blocks in order; else another order of both
+  unsigned residentBlocks = 4; ///< that run at once
+};
+
+class Grid {
+public:
+  Grid(const EmulatedCode &code, EmulatedFunction function, const void *const *arguments,
+       uint32_t blocks, uint32_t threads, Memory &memory, Stacks &stacks, const GridOptions &options);
+  llvm::Error run();
+
+  const EmulatedCode &code;
+  const EmulatedFunction function;
+  const void *const *const arguments;
+  const uint32_t numBlocks, numThreads;
+  Memory &memory;
+  Stacks &stacks;
+  std::unique_ptr<EmulatorError> finding;
+  /// Counts what lets those who wait go on.
+  uint64_t progress = 0;
+
+  void makeReady(Thread &thread) { ready.push_back(&thread); }
+  void makeReady(std::vector<Thread *> threads);
+  std::string placeText(uint32_t place) const;
+
+  /// The thread that runs now on this thread of the host.
+  static Thread &running();
+
+private:
+  uint64_t random();
+  bool startBlock();
+  void lookForDeadlock();
+  std::deque<Thread *> ready;
+  std::vector<std::unique_ptr<Block>> resident;
+  std::vector<uint32_t> order; // of blocks
+  uint32_t started = 0;
+  GridOptions options;
+  uint64_t state;
+};
+
+/// What emulated code calls.
+const EmulatorHooks &hooks();
+
+} // namespace tegula::emulator
+
+#endif // TEGULA_RUNTIME_EMULATOR_GRID_H

@@ -1,0 +1,178 @@
+//===- Memory.cpp - What emulated code may touch ----------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/emulator/Memory.h"
+
+#include "llvm/Support/MathExtras.h"
+#include "runtime/emulator/Grid.h"
+#include <cstring>
+#include <sys/mman.h>
+
+using namespace llvm;
+using namespace tegula;
+using namespace tegula::emulator;
+
+/// Descriptors of shared memory hold the low bits of an address alone (PTX ISA, "Matrix descriptor").
+static constexpr uint64_t arenaAlignment = 256 << 10;
+
+Memory::Memory(const EmulatedCode &code) : code(code) {
+  for (auto [begin, bytes] : code.constants)
+    addGlobal("a table of the code", begin, bytes, /*isReadOnly=*/false);
+}
+
+Memory::~Memory() {
+  for (char *arena : arenas)
+    munmap(arena, arenaBytes);
+}
+
+void Memory::addGlobal(StringRef name, const void *begin, uint64_t bytes, bool isReadOnly) {
+  if (!bytes)
+    return;
+  Region region;
+  region.name = name.str();
+  region.begin = static_cast<const char *>(begin);
+  region.bytes = bytes;
+  region.isReadOnly = isReadOnly;
+  regions[region.begin] = region;
+}
+
+void Memory::removeGlobal(const void *begin) {
+  last = nullptr;
+  regions.erase(static_cast<const char *>(begin));
+}
+
+void Memory::startLaunch(StringRef name, uint64_t dynamicSharedBytes) {
+  function = name.str();
+  uint64_t bytes = std::max<uint64_t>(code.sharedBytes, 1) + dynamicSharedBytes;
+  if (bytes > arenaBytes) {
+    for (char *arena : arenas)
+      munmap(arena, arenaBytes);
+    arenas.clear();
+    unusedArenas.clear();
+    arenaBytes = alignTo(bytes, arenaAlignment);
+  }
+  dynamicBytes = dynamicSharedBytes;
+}
+
+/// Low addresses, so that the 32 bits that PTX has for an address in shared memory are the whole of it.
+static char *allocateArena(uint64_t bytes) {
+  void *memory = mmap(nullptr, bytes + arenaAlignment, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0);
+  if (memory == MAP_FAILED)
+    return nullptr;
+  auto begin = reinterpret_cast<uintptr_t>(memory), aligned = alignTo(begin, arenaAlignment);
+  if (aligned > begin)
+    munmap(memory, aligned - begin);
+  if (uintptr_t end = begin + bytes + arenaAlignment; end > aligned + bytes)
+    munmap(reinterpret_cast<void *>(aligned + bytes), end - aligned - bytes);
+  return reinterpret_cast<char *>(aligned);
+}
+
+char *Memory::enterBlock() {
+  if (unusedArenas.empty()) {
+    char *arena = allocateArena(arenaBytes);
+    if (!arena)
+      return nullptr;
+    arenas.push_back(arena);
+    unusedArenas.push_back(arena);
+  }
+  char *arena = unusedArenas.back();
+  unusedArenas.pop_back();
+  for (const EmulatedObject &object : code.shared) {
+    if (!object.function.empty() && object.function != function)
+      continue;
+    Region region;
+    region.name = object.name;
+    region.begin = arena + object.offset;
+    region.bytes = object.isDynamic ? dynamicBytes : object.bytes;
+    region.isShared = true;
+    std::memset(arena + object.offset, 0xff, region.bytes);
+    if (region.bytes)
+      regions[region.begin] = std::move(region);
+  }
+  return arena;
+}
+
+void Memory::leaveBlock(char *arena) {
+  if (!arena)
+    return;
+  last = nullptr;
+  regions.erase(regions.lower_bound(arena), regions.lower_bound(arena + arenaBytes));
+  unusedArenas.push_back(arena);
+}
+
+/// The region that begins last at or before the address, if it does not end before it.
+Region *Memory::find(const char *address) {
+  if (last && address >= last->begin && address < last->end())
+    return last;
+  auto after = regions.upper_bound(address);
+  if (after == regions.begin())
+    return nullptr;
+  Region &region = std::prev(after)->second;
+  if (address >= region.end())
+    return nullptr;
+  return last = &region;
+}
+
+static Twine verb(const EmulatedAccess &access) {
+  return access.reads && access.writes ? "an atomic operation" : access.reads ? "a read" : "a write";
+}
+
+void Memory::checkAlignment(Thread &thread, const void *address, const EmulatedAccess &access) {
+  uint64_t offset = reinterpret_cast<uintptr_t>(address) % access.alignment;
+  if (!offset)
+    return;
+  const Region *region = find(static_cast<const char *>(address));
+  std::string where;
+  if (region)
+    where = " at byte " + std::to_string(static_cast<const char *>(address) - region->begin) + " of '" +
+            region->name + "'";
+  thread.fail(EmulatorError::Misaligned, access.place,
+              verb(access) + " of " + Twine(access.bytes) + " bytes" + where +
+                  ", whose address is no multiple of " + Twine(access.alignment));
+}
+
+void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t number) {
+  const EmulatedAccess &access = code.accesses[number];
+  checkAlignment(thread, address, access);
+  if (!bytes)
+    return;
+  auto *begin = static_cast<const char *>(address);
+  Region *region = find(begin);
+  if (!region && thread.fibre.holds(begin) && thread.fibre.holds(begin + bytes - 1))
+    return;
+  if (!region || begin + bytes > region->end()) {
+    // Name the nearest buffer: that is the one that was meant.
+    std::string near = "outside of every buffer";
+    auto after = regions.upper_bound(begin);
+    const Region *best = nullptr;
+    if (after != regions.begin())
+      best = &std::prev(after)->second;
+    if (after != regions.end() &&
+        (!best || uint64_t(after->first - begin) < uint64_t(begin - best->end())))
+      best = &after->second;
+    if (best)
+      near = "at byte " + std::to_string(begin - best->begin) + " of '" + best->name + "', which has " +
+             std::to_string(best->bytes);
+    thread.fail(EmulatorError::OutOfBounds, access.place,
+                "out of bounds: " + verb(access) + " of " + Twine(bytes) + " bytes " + near);
+  }
+  if (access.writes && region->isReadOnly)
+    thread.fail(EmulatorError::OutOfBounds, access.place,
+                verb(access) + " to '" + region->name + "', which is an input");
+}
+
+void Memory::checkLocal(Thread &thread, const void *object, uint64_t size, const void *address,
+                        uint32_t number) {
+  const EmulatedAccess &access = code.accesses[number];
+  checkAlignment(thread, address, access);
+  int64_t offset = static_cast<const char *>(address) - static_cast<const char *>(object);
+  if (offset < 0 || uint64_t(offset) + access.bytes > size)
+    thread.fail(EmulatorError::OutOfBounds, access.place,
+                "out of bounds: " + verb(access) + " of " + Twine(access.bytes) + " bytes at byte " +
+                    Twine(offset) + " of a thread's own " + Twine(size));
+}

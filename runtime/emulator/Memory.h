@@ -1,0 +1,65 @@
+//===- Memory.h - What emulated code may touch -------------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_RUNTIME_EMULATOR_MEMORY_H
+#define TEGULA_RUNTIME_EMULATOR_MEMORY_H
+
+#include "codegen/Emulate.h"
+#include <map>
+
+namespace tegula::emulator {
+
+class Thread;
+
+/// A buffer of device memory, or an object of a block's shared memory.
+struct Region {
+  std::string name;
+  const char *begin = nullptr;
+  uint64_t bytes = 0;
+  bool isShared = false;
+  bool isReadOnly = false;
+  const char *end() const { return begin + bytes; }
+};
+
+/// The memory of one run of a plan. Every access of emulated code is held against it.
+class Memory {
+public:
+  explicit Memory(const EmulatedCode &code);
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+  ~Memory();
+
+  void addGlobal(llvm::StringRef name, const void *begin, uint64_t bytes, bool isReadOnly);
+  /// Takes away what begins there.
+  void removeGlobal(const void *begin);
+  /// From here on blocks are those of this function.
+  void startLaunch(llvm::StringRef function, uint64_t dynamicSharedBytes);
+  /// Shared memory for a block, of which nothing is defined; null where there is no memory.
+  char *enterBlock();
+  void leaveBlock(char *shared);
+
+  /// Ends the launch where the running thread may not do this.
+  void check(Thread &thread, const void *address, uint64_t bytes, uint32_t access);
+  /// The same of an access to a thread's own object.
+  void checkLocal(Thread &thread, const void *object, uint64_t size, const void *address,
+                  uint32_t access);
+
+private:
+  Region *find(const char *address);
+  void checkAlignment(Thread &thread, const void *address, const EmulatedAccess &access);
+  const EmulatedCode &code;
+  std::map<const char *, Region> regions; // by address
+  std::string function;
+  uint64_t dynamicBytes = 0;
+  std::vector<char *> arenas, unusedArenas;
+  uint64_t arenaBytes = 0;
+  Region *last = nullptr;
+};
+
+} // namespace tegula::emulator
+
+#endif // TEGULA_RUNTIME_EMULATOR_MEMORY_H
