@@ -31,7 +31,7 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
       options.target = device->info().target();
   }
   std::unique_ptr<Runner> runner(new Runner(module, options));
-  if (device)
+  if (options.target != "cpu")
     options.stopAfter = std::min(options.stopAfter, Phase::Lower);
   Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, diagnostics);
   if (!compiled)
@@ -43,10 +43,10 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
   return std::move(runner);
 }
 
-Expected<DeviceKernel *> Runner::deviceKernel(ArrayRef<int64_t> sizes) {
+Expected<Runner::Specialized *> Runner::specialize(ArrayRef<int64_t> sizes) {
   Specialized &entry = specialized[sizes.vec()];
-  if (entry.loaded)
-    return entry.loaded.get();
+  if (entry.compiled)
+    return &entry;
   CompileOptions forSizes = options;
   for (auto [spec, value] : zip(compiled->checks->sizes(), sizes))
     forSizes.sizes[spec.name] = value;
@@ -54,12 +54,14 @@ Expected<DeviceKernel *> Runner::deviceKernel(ArrayRef<int64_t> sizes) {
   Expected<std::unique_ptr<CompiledKernel>> made = compileKernel(module, forSizes, diagnostics);
   if (!made)
     return made.takeError();
+  if (device) {
+    auto loaded = DeviceKernel::load(**made, device);
+    if (!loaded)
+      return loaded.takeError();
+    entry.loaded = std::move(*loaded);
+  }
   entry.compiled = std::move(*made);
-  auto loaded = DeviceKernel::load(*entry.compiled, device);
-  if (!loaded)
-    return loaded.takeError();
-  entry.loaded = std::move(*loaded);
-  return entry.loaded.get();
+  return &entry;
 }
 
 Expected<SizeValues> Runner::sizes(const Signature &signature, const Instance &instance) const {
@@ -119,11 +121,12 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
   if (!binding)
     return binding.takeError();
   std::unique_ptr<Launch> launch(new Launch(runner, std::move(*binding)));
-  if (runner.isDevice()) {
-    Expected<DeviceKernel *> device = runner.deviceKernel(sizes);
-    if (!device)
-      return device.takeError();
-    launch->device = *device;
+  launch->seed = inputs.seed;
+  if (runner.kernel().isDevice()) {
+    Expected<Runner::Specialized *> code = runner.specialize(sizes);
+    if (!code)
+      return code.takeError();
+    launch->code = *code;
   }
   auto valueOf = [&](StringRef name) -> std::optional<double> {
     if (std::optional<int64_t> size = runner.sizeNamed(name, sizes))
@@ -263,17 +266,18 @@ Error Launch::prepare() {
 Expected<double> Launch::run() {
   if (runner.isDevice()) {
     Expected<double> microseconds = runner.cudaDevice()->time(
-        [&] { return device->run(arguments, binding.sizes); });
+        [&] { return code->loaded->run(arguments, binding.sizes); });
     if (!microseconds)
       return microseconds.takeError();
-    if (Error error = device->synchronize())
+    if (Error error = code->loaded->synchronize())
       return std::move(error);
     return *microseconds * 1e-6;
   }
   auto start = std::chrono::steady_clock::now();
-  Error error = runner.kernel().emulated
-                    ? runEmulated(runner.kernel(), arguments, binding)
-                    : runOnHost(runner.kernel(), arguments, binding, runner.pool());
+  EmulatorOptions emulator;
+  emulator.seed = seed;
+  Error error = code ? runEmulated(*code->compiled, arguments, binding, emulator)
+                     : runOnHost(runner.kernel(), arguments, binding, runner.pool());
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (error)
     return std::move(error);

@@ -25,13 +25,15 @@ namespace tegula::bench {
 
 class Runner {
 public:
-  /// For a device target, launches are on the first device, each set of sizes with code of its own.
+  /// For a device target, launches are on the first device, each set of sizes with code of its own; for
+  /// `emulate` too, but they are run by the emulator on memory of the host.
   /// `module` must outlive the runner. Null without an error where the program is wrong, as `diagnostics`
   /// says.
   static llvm::Expected<std::unique_ptr<Runner>> make(const Module &module, CompileOptions options,
                                                       Diagnostics &diagnostics);
 
   const CompiledKernel &kernel() const { return *compiled; }
+  /// Whether launches use a device's memory.
   bool isDevice() const { return device != nullptr; }
   CudaDevice *cudaDevice() const { return device.get(); }
   /// Threads of host kernels.
@@ -48,11 +50,11 @@ private:
   /// Device code for these sizes.
   struct Specialized {
     std::unique_ptr<CompiledKernel> compiled;
-    std::unique_ptr<DeviceKernel> loaded;
+    std::unique_ptr<DeviceKernel> loaded; // null: for the emulator
   };
 
   Runner(const Module &module, CompileOptions options) : module(module), options(std::move(options)) {}
-  llvm::Expected<DeviceKernel *> deviceKernel(llvm::ArrayRef<int64_t> sizes);
+  llvm::Expected<Specialized *> specialize(llvm::ArrayRef<int64_t> sizes);
 
   const Module &module;
   CompileOptions options;
@@ -71,7 +73,7 @@ public:
     std::map<std::string, Tensor> given; // taken over
     const std::vector<InputSpec> *specs = nullptr;
     std::map<std::string, double> scalars;
-    uint64_t seed = 0;
+    uint64_t seed = 0; // of the emulator's order too
   };
   static llvm::Expected<std::unique_ptr<Launch>> make(Runner &runner, llvm::ArrayRef<int64_t> sizes,
                                                       Inputs inputs);
@@ -106,7 +108,8 @@ private:
   llvm::Error upload(unsigned argument, const Tensor &from);
 
   Runner &runner;
-  DeviceKernel *device = nullptr; // the runner's, for these sizes
+  const Runner::Specialized *code = nullptr; // device code for these sizes
+  uint64_t seed = 0;
   Binding binding;
   std::vector<LaunchArgument> arguments;
   /// Host copies; inputs and inouts hold what they were at first, outputs are scratch.
