@@ -31,6 +31,9 @@ class Binding:
     optionals: list[str] = field(default_factory=list)
     ellipsis_rank: int = 0
     outputs: list[str] = field(default_factory=list)
+    # Where each parameter's value comes from: ("input", name), ("state", its name in the module) or
+    # ("constant", name of the constructor's argument). What keeps its default is not there.
+    sources: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def as_text(value) -> str:
@@ -50,17 +53,26 @@ def bind(parameters: list[Parameter], case: Case) -> Binding:
     """Raises BindingError."""
     binding = Binding()
     state = {name.replace(".", "_"): value for name, value in case.state.items()}
+    dotted = {name.replace(".", "_"): name for name in case.state}
     queue = list(zip(case.input_names(), case.inputs))
     constants = case.constants()
     for parameter in parameters:
+        first, left = queue[0][0] if queue else "", len(queue)
         if parameter.role in ("in", "inout"):
-            _bind_tensor(binding, parameter, queue, state)
+            is_given = _bind_tensor(binding, parameter, queue, state)
         elif parameter.role == "scalar":
-            _bind_scalar(binding, parameter, queue, constants, state)
+            is_given = _bind_scalar(binding, parameter, queue, constants, state)
         elif parameter.role == "constant":
-            _bind_constant(binding, parameter, queue, constants)
+            is_given = _bind_constant(binding, parameter, queue, constants)
         else:
             binding.outputs.append(parameter.name)
+            continue
+        name = parameter.name
+        if len(queue) < left:
+            binding.sources[name] = ("input", first)
+        elif is_given:
+            binding.sources[name] = ("state", dotted[name]) if parameter.role != "constant" and name in state \
+                else ("constant", name)
     if queue:
         rest = ", ".join(name for name, _ in queue)
         raise BindingError("left-over", f"forward takes {len(case.inputs)} inputs; the program has no parameter "
@@ -71,7 +83,8 @@ def bind(parameters: list[Parameter], case: Case) -> Binding:
     return binding
 
 
-def _bind_tensor(binding, parameter, queue, state):
+def _bind_tensor(binding, parameter, queue, state) -> bool:
+    """Whether it is given; it may be left out."""
     name = parameter.name
     if queue and queue[0][0] == name and isinstance(queue[0][1], torch.Tensor):
         tensor = queue.pop(0)[1]
@@ -80,7 +93,7 @@ def _bind_tensor(binding, parameter, queue, state):
     elif queue and isinstance(queue[0][1], torch.Tensor):
         tensor = queue.pop(0)[1]
     elif parameter.default is not None:
-        return
+        return False
     elif queue and queue[0][1] is None:
         raise BindingError("no-tensor", f"'{name}': forward's input {queue[0][0]} is None")
     else:
@@ -103,9 +116,10 @@ def _bind_tensor(binding, parameter, queue, state):
             raise BindingError("value", f"'{name}': the language has no {tensor.dtype}")
         binding.settings.setdefault(parameter.type, DTYPE_NAMES[tensor.dtype])
     binding.tensors[name] = tensor.contiguous()
+    return True
 
 
-def _bind_scalar(binding, parameter, queue, constants, state):
+def _bind_scalar(binding, parameter, queue, constants, state) -> bool:
     name = parameter.name
     if queue and not isinstance(queue[0][1], torch.Tensor) and queue[0][1] is not None:
         value = queue.pop(0)[1]
@@ -116,7 +130,7 @@ def _bind_scalar(binding, parameter, queue, constants, state):
     elif queue and isinstance(queue[0][1], torch.Tensor) and queue[0][1].numel() == 1:
         value = queue.pop(0)[1].item()
     elif parameter.default is not None:
-        return
+        return False
     else:
         raise BindingError("no-scalar", f"'{name}' is no argument of the constructor and forward has no further "
                            f"number{_nearest(name, constants)}")
@@ -127,9 +141,10 @@ def _bind_scalar(binding, parameter, queue, constants, state):
     binding.scalars[name] = value
     if parameter.default is not None:
         binding.optionals.append(name)
+    return True
 
 
-def _bind_constant(binding, parameter, queue, constants):
+def _bind_constant(binding, parameter, queue, constants) -> bool:
     name = parameter.name
     if queue and not isinstance(queue[0][1], torch.Tensor) and (queue[0][0] == name or name not in constants):
         value = queue.pop(0)[1]
@@ -139,11 +154,12 @@ def _bind_constant(binding, parameter, queue, constants):
         if parameter.default is None:
             given = f"'{name}' is None" if name in constants else f"'{name}' is no argument of the constructor"
             raise BindingError("no-constant", given + _nearest(name, constants))
-        return
+        return False
     try:
         binding.settings[name] = as_text(value)
     except ValueError as error:
         raise BindingError("value", f"'{name}': {error}") from error
+    return True
 
 
 def _nearest(name: str, names) -> str:

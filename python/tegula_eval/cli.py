@@ -64,6 +64,17 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--retry", type=lambda text: text.split(","), default=[],
                        help="outcomes to judge again, such as timeout,crashed")
     bench.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
+    written = commands.add_parser("export", help="write programs as ModelNew files for KernelBench's own scripts",
+                                  epilog="Exit codes: 0 all are written, 1 some are not, 2 wrong arguments.")
+    written.set_defaults(function=_export)
+    written.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
+    source = written.add_mutually_exclusive_group(required=True)
+    source.add_argument("--programs", type=Path, help="folder of programs: level<N>/TASK.tgl, or TASK.tgl")
+    source.add_argument("--run", type=Path, help="folder of a run: what was right there")
+    written.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
+    written.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
+    written.add_argument("--out", type=Path, required=True, help="folder of the files, such as KernelBench/runs/NAME")
+    _add_judging(written)
     serve = commands.add_parser("serve", help="judge over HTTP", epilog="The token is TEGULA_EVAL_TOKEN, or printed.")
     serve.set_defaults(function=_serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen at (127.0.0.1: this machine alone)")
@@ -88,6 +99,11 @@ def _add_judging(parser) -> None:
 def _serve(options) -> int:
     from . import serve  # which needs fastapi and uvicorn
     return serve.run(options)
+
+
+def _export(options) -> int:
+    from . import exported
+    return exported.write_all(options)
 
 
 def _count(text: str) -> int:

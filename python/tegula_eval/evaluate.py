@@ -16,6 +16,7 @@ to which isolation.py adds timeout, memory, crashed and failed.
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -48,8 +49,16 @@ def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) ->
     budget, own (also at the task's own sizes), time (None or the options of timing)."""
     torch.set_num_threads(request.get("threads", 1))
     record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [], "timing": None}
-    try:
+    with caught(record):
         _evaluate(request, stage, record)
+    return record
+
+
+@contextlib.contextmanager
+def caught(record: dict):
+    """What a task or program does wrong becomes the record's outcome."""
+    try:
+        yield
     except TaskError as error:
         record.update(outcome="task", reason="broken", message=str(error))
     except BindingError as error:
@@ -58,7 +67,6 @@ def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) ->
         outcome = {1: "refused", 2: "call", 3: "missing", 4: "call"}.get(error.status, "internal")
         reason = "subscript" if error.status == 4 else (error.codes or ["?"])[0]
         record.update(outcome=outcome, reason=reason, message=str(error), diagnostics=error.records[:8])
-    return record
 
 
 def _evaluate(request: dict, stage, record: dict) -> None:
@@ -67,7 +75,7 @@ def _evaluate(request: dict, stage, record: dict) -> None:
     stage("check")
     program.check()
     stage("variants")
-    variants = _variants(request)
+    variants = find_cached_variants(request)
     kernels: dict[str, runner.Kernel] = {}
     judged, known_same = 0, False
     for place, variant in enumerate(variants):
@@ -109,7 +117,7 @@ def _evaluate(request: dict, stage, record: dict) -> None:
         record["timing"] = time_program(program, variants[-1], {**request, "seed": seed})
 
 
-def _variants(request: dict) -> list[Variant]:
+def find_cached_variants(request: dict) -> list[Variant]:
     """Found once for a task and kept in the folder `cache`, where one is given."""
     budget = (request.get("bytes", 8 << 20), request.get("flops", 1 << 28), request.get("own", False))
     if not request.get("cache"):

@@ -15,14 +15,16 @@ def main() -> None:
     os.dup2(2, 1)  # what anything prints must not mix with the answers
     from . import isolation
     isolation.die_with_parent()
-    from . import variants
+    from . import export, variants
     from .evaluate import evaluate
+    functions = {"evaluate": evaluate, "export": export.export}
     variants.warm()
     answers.write('{"ready": true}\n')
     answers.flush()
     for line in sys.stdin:
         message = json.loads(line)
-        outcome = isolation.run(evaluate, message["request"], message["deadline_s"], message["memory_bytes"])
+        function = functions[message["request"].get("do", "evaluate")]
+        outcome = isolation.run(function, message["request"], message["deadline_s"], message["memory_bytes"])
         answers.write(json.dumps(outcome) + "\n")
         answers.flush()
 
