@@ -256,7 +256,10 @@ Error tegula::runEmulated(const CompiledKernel &kernel, ArrayRef<LaunchArgument>
        zip_equal(kernel.arguments, arguments, binding.arguments))
     if (expected.role != KernelArgument::Scalar)
       inputs.arguments.push_back(
-          {given.data, uint64_t(bound.bytes), expected.role == KernelArgument::In});
+          {given.data, uint64_t(bound.bytes),
+           expected.role == KernelArgument::In      ? BufferContents::Constant
+           : expected.role == KernelArgument::Inout ? BufferContents::Defined
+                                                    : BufferContents::Undefined});
   ScalarStorage scalars(kernel, arguments);
   inputs.scalars = scalars.addresses();
   inputs.size = [&](StringRef name) -> std::optional<int64_t> {

@@ -55,7 +55,17 @@ void alignedArrival(AtomCall &call) { blockBarrier<true, false>(call); }
 void arrival(AtomCall &call) { blockBarrier<false, false>(call); }
 
 void warpBarrier(AtomCall &call) {
-  call.thread.meet(call.operand<uint32_t>(0), call, [](LaneCalls &) {});
+  call.thread.meet(call.operand<uint32_t>(0), call, [](LaneCalls &calls) {
+    Clocks all;
+    for (AtomCall *one : calls)
+      if (one)
+        all.join(one->thread.knowledge());
+    for (AtomCall *one : calls)
+      if (one) {
+        one->thread.known.join(all);
+        ++one->thread.clock;
+      }
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -196,8 +206,8 @@ template <Redux kind> void reduceLanes(AtomCall &own) {
 // The rest
 //===----------------------------------------------------------------------===//
 
-void fenceOfBlock(AtomCall &) {}
-void fenceOfDevice(AtomCall &) {}
+void fenceOfBlock(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Block); }
+void fenceOfDevice(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Device); }
 void nanosleep(AtomCall &call) { call.thread.yield(); }
 
 constexpr AtomFunction functions[] = {
@@ -224,6 +234,8 @@ static void access(const void *address, uint32_t number) {
   if (access.isStrong && access.reads && ++thread.looks >= looksPerTurn)
     thread.yield();
   thread.grid.memory.check(thread, address, access.bytes, number);
+  if (access.isStrong)
+    thread.synchronize(address, access);
 }
 
 static void range(const void *address, uint64_t bytes, uint32_t number) {
@@ -243,7 +255,11 @@ static void atom(uint32_t number, void *const *results, const void *const *opera
   atomFunction(call.site.atom)(call);
 }
 
-static void fence(uint32_t) {}
+static void fence(uint32_t number) {
+  Thread &thread = Grid::running();
+  const EmulatedAccess &access = thread.grid.code.accesses[number];
+  thread.fence(access.acquires, access.releases, access.scope);
+}
 
 static char *shared() { return Grid::running().block.shared; }
 

@@ -81,7 +81,7 @@ Expected<void *> PlanEmulation::allocate(StringRef name, const IndexExpr &bytes,
     return createStringError("no memory for '" + name + "' of " + Twine(total) + " bytes");
   std::memset(address, 0xff, total);
   owned.push_back(address);
-  memory.addGlobal(name, address, total, /*isReadOnly=*/false);
+  memory.addGlobal(name, address, total, BufferContents::Undefined);
   return address;
 }
 
@@ -89,7 +89,7 @@ Error PlanEmulation::run() {
   for (const PlanBuffer &buffer : plan.buffers) {
     if (buffer.argument >= 0) {
       const EmulatorInputs::Argument &argument = inputs.arguments[buffer.argument];
-      memory.addGlobal(buffer.name, argument.data, argument.bytes, argument.isReadOnly);
+      memory.addGlobal(buffer.name, argument.data, argument.bytes, argument.contents);
       addresses.push_back(argument.data);
       continue;
     }
@@ -98,7 +98,7 @@ Error PlanEmulation::run() {
       return address.takeError();
     addresses.push_back(*address);
   }
-  memory.addGlobal("the error record", inputs.errors, sizeof(ErrorRecord), /*isReadOnly=*/false);
+  memory.addGlobal("the error record", inputs.errors, sizeof(ErrorRecord), BufferContents::Defined);
   return runSteps(plan.steps);
 }
 
@@ -109,6 +109,7 @@ Error PlanEmulation::runSteps(ArrayRef<PlanStep> steps) {
       if (!bytes)
         return overflow(plan.buffers[step.buffer].bytes);
       std::memset(addresses[step.buffer], 0, *bytes);
+      memory.define(addresses[step.buffer]);
       continue;
     }
     if (Error error = step.kind == PlanStep::Loop ? loop(step) : launch(step))

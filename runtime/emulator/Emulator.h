@@ -11,6 +11,7 @@
 #include "codegen/Emulate.h"
 #include "codegen/Plan.h"
 #include "runtime/emulator/Finding.h"
+#include "runtime/emulator/Memory.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <functional>
 #include <optional>
@@ -29,7 +30,7 @@ struct EmulatorInputs {
   struct Argument {
     void *data = nullptr;
     uint64_t bytes = 0;
-    bool isReadOnly = false;
+    BufferContents contents = BufferContents::Undefined;
   };
   std::vector<Argument> arguments;          // the kernel's tensors in order
   llvm::ArrayRef<const void *> scalars; // addresses of the values, each in its own type

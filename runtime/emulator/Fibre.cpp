@@ -57,39 +57,54 @@ static void announceArrival([[maybe_unused]] void *saved, [[maybe_unused]] const
 static thread_local const void *callerStack = nullptr;
 static thread_local size_t callerBytes = 0;
 
+void Fibre::change(Place &from, Place &to, bool begins) {
+#ifdef TEGULA_ADDRESS_SANITIZER // which follows swapcontext alone
+  swapcontext(&from.context, &to.context);
+#else
+  if (_setjmp(from.registers))
+    return;
+  if (begins)
+    setcontext(&to.context);
+  else
+    _longjmp(to.registers, 1);
+#endif
+}
+
 void Fibre::enter(unsigned low, unsigned high) {
   announceArrival(nullptr, &callerStack, &callerBytes);
   auto *fibre = reinterpret_cast<Fibre *>(uintptr_t(high) << 32 | low);
   fibre->function(fibre->argument);
   fibre->ended = true;
   announceSwitch(callerStack, callerBytes, nullptr);
-  setcontext(&fibre->caller);
+  change(fibre->own, fibre->caller, /*begins=*/false);
 }
 
 void Fibre::start(char *on, Function what, void *with) {
   stack = on;
   function = what;
   argument = with;
-  ended = false;
-  getcontext(&own);
-  own.uc_stack.ss_sp = stack;
-  own.uc_stack.ss_size = Stacks::bytes;
-  own.uc_link = nullptr;
+  ended = begun = false;
+  ucontext_t &context = own.context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = stack;
+  context.uc_stack.ss_size = Stacks::bytes;
+  context.uc_link = nullptr;
   // The arguments of makecontext are ints.
   auto self = reinterpret_cast<uintptr_t>(this);
-  makecontext(&own, reinterpret_cast<void (*)()>(&Fibre::enter), 2, unsigned(self), unsigned(self >> 32));
+  makecontext(&context, reinterpret_cast<void (*)()>(&Fibre::enter), 2, unsigned(self),
+              unsigned(self >> 32));
 }
 
 void Fibre::resume() {
   void *saved = nullptr;
   announceSwitch(stack, Stacks::bytes, &saved);
-  swapcontext(&caller, &own);
+  change(caller, own, /*begins=*/!std::exchange(begun, true));
   announceArrival(saved, nullptr, nullptr);
 }
 
 void Fibre::suspend() {
   void *saved = nullptr;
   announceSwitch(callerStack, callerBytes, &saved);
-  swapcontext(&own, &caller);
+  change(own, caller, /*begins=*/false);
   announceArrival(saved, &callerStack, &callerBytes);
 }

@@ -34,6 +34,9 @@ void Thread::fail(EmulatorError::Kind kind, uint32_t place, const Twine &what) {
   llvm_unreachable("a thread that has found something does not run again");
 }
 
+Thread::Thread(Grid &grid, Block &block, uint32_t index)
+    : grid(grid), block(block), index(index), known(grid.numThreads) {}
+
 void Thread::wait() {
   waiting.waits = true;
   while (waiting.waits)
@@ -85,6 +88,11 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
          "threads of one warp come to an aligned barrier in two places; the other is " +
              grid.placeText(placeOfWarp - 1));
   placeOfWarp = place + 1;
+  if (barrier.arrived == 0)
+    barrier.first = barrier.clocks = known;
+  else if (!known.isSame(barrier.first))
+    barrier.clocks.join(known);
+  barrier.clocks.set(block.index, index, clock++);
   if (++barrier.arrived < expected) {
     if (!waits)
       return;
@@ -94,10 +102,20 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
     waiting.call = nullptr;
     return wait();
   }
-  std::vector<Thread *> others = std::exchange(barrier.waiting, {});
-  barrier = Block::Barrier();
-  for (Thread *other : others)
+  std::vector<Thread *> others = std::move(barrier.waiting);
+  auto learn = [&](Thread &thread) {
+    if (thread.known.isSame(barrier.first))
+      thread.known = barrier.clocks;
+    else
+      thread.known.join(barrier.clocks);
+  };
+  if (waits)
+    learn(*this);
+  for (Thread *other : others) {
     other->waiting.waits = false;
+    learn(*other);
+  }
+  barrier = Block::Barrier();
   ++grid.progress;
   grid.makeReady(std::move(others));
 }

@@ -16,11 +16,13 @@
 
 #include "codegen/Emulate.h"
 #include "llvm/ADT/Twine.h"
+#include "runtime/emulator/Clocks.h"
 #include "runtime/emulator/Fibre.h"
 #include "runtime/emulator/Finding.h"
 #include "runtime/emulator/Memory.h"
 #include <array>
 #include <deque>
+#include <unordered_map>
 
 namespace tegula::emulator {
 
@@ -34,10 +36,17 @@ constexpr unsigned warpThreads = 32;
 using LaneCalls = std::array<AtomCall *, warpThreads>;
 using Together = void (*)(LaneCalls &calls);
 
+/// What an atomic or volatile write left at an address for those who read it.
+struct Flag {
+  Clocks clocks;
+  EmulatedScope scope = EmulatedScope::Thread;
+  uint32_t block = 0; // of the writer
+};
+
 /// One thread of the device.
 class Thread {
 public:
-  Thread(Grid &grid, Block &block, uint32_t index) : grid(grid), block(block), index(index) {}
+  Thread(Grid &grid, Block &block, uint32_t index);
   unsigned lane() const { return index % warpThreads; }
   unsigned warp() const { return index / warpThreads; }
 
@@ -46,6 +55,9 @@ public:
   /// Comes to barrier `id` of the block with `count` threads (0: all of the block), and waits unless it
   /// only announces itself.
   void barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, uint32_t place);
+  /// An atomic or volatile access.
+  void synchronize(const void *address, const EmulatedAccess &access);
+  void fence(bool acquires, bool releases, EmulatedScope scope);
   /// Lets others run.
   void yield();
   /// Ends the launch with this finding.
@@ -55,6 +67,10 @@ public:
   Block &block;
   const uint32_t index;
   Fibre fibre;
+  Clocks known;       // of the others; what they did up to then happened before what this one does next
+  uint32_t clock = 1; // its own
+  /// Everything that happened before now.
+  Clocks knowledge() const;
   unsigned looks = 0; // at values that others write, since the last yield
   struct {            // what it waits for; call: a meeting of lanes; else a barrier
     bool waits = false;
@@ -65,6 +81,9 @@ public:
 
 private:
   void wait();
+  Clocks seen;   // through strong reads; known after the next fence
+  Clocks fenced; // what strong writes make known
+  EmulatedScope fencedScope = EmulatedScope::Device;
 };
 
 class Block {
@@ -75,6 +94,8 @@ public:
   struct Barrier {
     uint32_t expected = 0, arrived = 0;
     std::vector<Thread *> waiting;
+    Clocks first;  // what the first to come knew: mostly what all know
+    Clocks clocks; // of those who have come
     std::vector<uint32_t> places; // by warp, plus one; 0: none of it has come
   };
 
@@ -110,6 +131,8 @@ public:
   std::unique_ptr<EmulatorError> finding;
   /// Counts what lets those who wait go on.
   uint64_t progress = 0;
+
+  std::unordered_map<const void *, Flag> flags;
 
   void makeReady(Thread &thread) { ready.push_back(&thread); }
   void makeReady(std::vector<Thread *> threads);

@@ -19,9 +19,9 @@ using namespace tegula::emulator;
 /// Descriptors of shared memory hold the low bits of an address alone (PTX ISA, "Matrix descriptor").
 static constexpr uint64_t arenaAlignment = 256 << 10;
 
-Memory::Memory(const EmulatedCode &code) : code(code) {
+Memory::Memory(const EmulatedCode &code) : code(code), lastOf(code.accesses.size()) {
   for (auto [begin, bytes] : code.constants)
-    addGlobal("a table of the code", begin, bytes, /*isReadOnly=*/false);
+    addGlobal("a table of the code", begin, bytes, BufferContents::Defined);
 }
 
 Memory::~Memory() {
@@ -29,23 +29,38 @@ Memory::~Memory() {
     munmap(arena, arenaBytes);
 }
 
-void Memory::addGlobal(StringRef name, const void *begin, uint64_t bytes, bool isReadOnly) {
-  if (!bytes)
+void Memory::insert(Region region, BufferContents contents) {
+  if (!region.bytes)
     return;
+  region.isReadOnly = contents == BufferContents::Constant;
+  region.shadow = std::make_unique<Shadow>(code, region.bytes, contents != BufferContents::Undefined);
+  const char *begin = region.begin;
+  regions[begin] = std::move(region);
+}
+
+void Memory::addGlobal(StringRef name, const void *begin, uint64_t bytes, BufferContents contents) {
   Region region;
   region.name = name.str();
   region.begin = static_cast<const char *>(begin);
   region.bytes = bytes;
-  region.isReadOnly = isReadOnly;
-  regions[region.begin] = region;
+  insert(std::move(region), contents);
+}
+
+void Memory::define(const void *begin) {
+  auto found = regions.find(static_cast<const char *>(begin));
+  if (found != regions.end())
+    found->second.shadow->define(0, found->second.bytes);
 }
 
 void Memory::removeGlobal(const void *begin) {
-  last = nullptr;
+  forgetRegions();
   regions.erase(static_cast<const char *>(begin));
 }
 
+void Memory::forgetRegions() { lastOf.assign(lastOf.size(), nullptr); }
+
 void Memory::startLaunch(StringRef name, uint64_t dynamicSharedBytes) {
+  ++launch;
   function = name.str();
   uint64_t bytes = std::max<uint64_t>(code.sharedBytes, 1) + dynamicSharedBytes;
   if (bytes > arenaBytes) {
@@ -91,8 +106,7 @@ char *Memory::enterBlock() {
     region.bytes = object.isDynamic ? dynamicBytes : object.bytes;
     region.isShared = true;
     std::memset(arena + object.offset, 0xff, region.bytes);
-    if (region.bytes)
-      regions[region.begin] = std::move(region);
+    insert(std::move(region), BufferContents::Undefined);
   }
   return arena;
 }
@@ -100,22 +114,18 @@ char *Memory::enterBlock() {
 void Memory::leaveBlock(char *arena) {
   if (!arena)
     return;
-  last = nullptr;
+  forgetRegions();
   regions.erase(regions.lower_bound(arena), regions.lower_bound(arena + arenaBytes));
   unusedArenas.push_back(arena);
 }
 
 /// The region that begins last at or before the address, if it does not end before it.
-Region *Memory::find(const char *address) {
-  if (last && address >= last->begin && address < last->end())
-    return last;
+Region *Memory::find(const char *address) const {
   auto after = regions.upper_bound(address);
   if (after == regions.begin())
     return nullptr;
-  Region &region = std::prev(after)->second;
-  if (address >= region.end())
-    return nullptr;
-  return last = &region;
+  const Region &region = std::prev(after)->second;
+  return address < region.end() ? const_cast<Region *>(&region) : nullptr;
 }
 
 static Twine verb(const EmulatedAccess &access) {
@@ -123,8 +133,7 @@ static Twine verb(const EmulatedAccess &access) {
 }
 
 void Memory::checkAlignment(Thread &thread, const void *address, const EmulatedAccess &access) {
-  uint64_t offset = reinterpret_cast<uintptr_t>(address) % access.alignment;
-  if (!offset)
+  if (!(reinterpret_cast<uintptr_t>(address) & (access.alignment - 1)))
     return;
   const Region *region = find(static_cast<const char *>(address));
   std::string where;
@@ -136,34 +145,68 @@ void Memory::checkAlignment(Thread &thread, const void *address, const EmulatedA
                   ", whose address is no multiple of " + Twine(access.alignment));
 }
 
+/// Names the nearest buffer: that is the one that was meant.
+void Memory::failOutside(Thread &thread, const char *begin, uint64_t bytes,
+                         const EmulatedAccess &access) {
+  auto after = regions.upper_bound(begin);
+  const Region *best = after == regions.begin() ? nullptr : &std::prev(after)->second;
+  if (after != regions.end() && (!best || after->first - begin < begin - best->end()))
+    best = &after->second;
+  std::string near = "outside of every buffer";
+  if (best)
+    near = "at byte " + std::to_string(begin - best->begin) + " of '" + best->name + "', which has " +
+           std::to_string(best->bytes);
+  thread.fail(EmulatorError::OutOfBounds, access.place,
+              "out of bounds: " + verb(access) + " of " + Twine(bytes) + " bytes " + near);
+}
+
+std::string Memory::describe(const Thread &thread, const Shadow::Record &earlier) const {
+  const EmulatedAccess &access = code.accesses[earlier.access];
+  uint32_t perBlock = thread.grid.numThreads, block = earlier.thread / perBlock;
+  std::string who = "thread " + std::to_string(earlier.thread % perBlock);
+  if (block != thread.block.index)
+    who += " of block " + std::to_string(block);
+  return (verb(access) + " by " + who + " at " + code.places[access.place].text).str();
+}
+
 void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t number) {
   const EmulatedAccess &access = code.accesses[number];
   checkAlignment(thread, address, access);
   if (!bytes)
     return;
   auto *begin = static_cast<const char *>(address);
-  Region *region = find(begin);
-  if (!region && thread.fibre.holds(begin) && thread.fibre.holds(begin + bytes - 1))
-    return;
-  if (!region || begin + bytes > region->end()) {
-    // Name the nearest buffer: that is the one that was meant.
-    std::string near = "outside of every buffer";
-    auto after = regions.upper_bound(begin);
-    const Region *best = nullptr;
-    if (after != regions.begin())
-      best = &std::prev(after)->second;
-    if (after != regions.end() &&
-        (!best || uint64_t(after->first - begin) < uint64_t(begin - best->end())))
-      best = &after->second;
-    if (best)
-      near = "at byte " + std::to_string(begin - best->begin) + " of '" + best->name + "', which has " +
-             std::to_string(best->bytes);
-    thread.fail(EmulatorError::OutOfBounds, access.place,
-                "out of bounds: " + verb(access) + " of " + Twine(bytes) + " bytes " + near);
+  Region *&region = lastOf[number];
+  if (!region || begin < region->begin || begin >= region->end()) {
+    region = find(begin);
+    if (!region && thread.fibre.holds(begin) && thread.fibre.holds(begin + bytes - 1))
+      return;
   }
-  if (access.writes && region->isReadOnly)
-    thread.fail(EmulatorError::OutOfBounds, access.place,
-                verb(access) + " to '" + region->name + "', which is an input");
+  if (!region || begin + bytes > region->end())
+    failOutside(thread, begin, bytes, access);
+  uint64_t offset = begin - region->begin;
+  Shadow &shadow = *region->shadow;
+  if (access.reads)
+    if (std::optional<uint64_t> at = shadow.findUndefined(offset, bytes))
+      thread.fail(EmulatorError::Undefined, access.place,
+                  "undefined: " + verb(access) + " of " + Twine(bytes) + " bytes at byte " +
+                      Twine(offset) + " of '" + region->name + "', of which byte " + Twine(*at) +
+                      " has not been written");
+  if (region->isReadOnly) {
+    if (access.writes)
+      thread.fail(EmulatorError::OutOfBounds, access.place,
+                  verb(access) + " to '" + region->name + "', which is an input");
+    return;
+  }
+  if (region->launch != launch)
+    shadow.forgetAccesses();
+  region->launch = launch;
+  if (std::optional<Shadow::Conflict> conflict = shadow.enter(thread, offset, bytes, number))
+    thread.fail(EmulatorError::Race, access.place,
+                "race on '" + region->name + "' at byte " + Twine(conflict->offset) + ": " +
+                    verb(access) + " here and " + describe(thread, conflict->earlier) +
+                    " are in no order");
+  if (access.writes)
+    shadow.define(offset, bytes);
 }
 
 void Memory::checkLocal(Thread &thread, const void *object, uint64_t size, const void *address,

@@ -8,8 +8,16 @@
 #ifndef TEGULA_RUNTIME_EMULATOR_MEMORY_H
 #define TEGULA_RUNTIME_EMULATOR_MEMORY_H
 
-#include "codegen/Emulate.h"
+#include "runtime/emulator/Shadow.h"
 #include <map>
+#include <memory>
+
+namespace tegula {
+
+/// What is in a buffer at first. Nobody may write to a constant.
+enum class BufferContents { Undefined, Defined, Constant };
+
+} // namespace tegula
 
 namespace tegula::emulator {
 
@@ -22,6 +30,8 @@ struct Region {
   uint64_t bytes = 0;
   bool isShared = false;
   bool isReadOnly = false;
+  std::unique_ptr<Shadow> shadow;
+  uint64_t launch = 0; // whose accesses the shadow has
   const char *end() const { return begin + bytes; }
 };
 
@@ -33,7 +43,10 @@ public:
   Memory &operator=(const Memory &) = delete;
   ~Memory();
 
-  void addGlobal(llvm::StringRef name, const void *begin, uint64_t bytes, bool isReadOnly);
+
+  void addGlobal(llvm::StringRef name, const void *begin, uint64_t bytes, BufferContents contents);
+  /// Says that a buffer has been written by the host.
+  void define(const void *begin);
   /// Takes away what begins there.
   void removeGlobal(const void *begin);
   /// From here on blocks are those of this function.
@@ -49,7 +62,12 @@ public:
                   uint32_t access);
 
 private:
-  Region *find(const char *address);
+  Region *find(const char *address) const;
+  void forgetRegions();
+  void insert(Region region, BufferContents contents);
+  std::string describe(const Thread &thread, const Shadow::Record &earlier) const;
+  [[noreturn]] void failOutside(Thread &thread, const char *begin, uint64_t bytes,
+                                const EmulatedAccess &access);
   void checkAlignment(Thread &thread, const void *address, const EmulatedAccess &access);
   const EmulatedCode &code;
   std::map<const char *, Region> regions; // by address
@@ -57,7 +75,8 @@ private:
   uint64_t dynamicBytes = 0;
   std::vector<char *> arenas, unusedArenas;
   uint64_t arenaBytes = 0;
-  Region *last = nullptr;
+  uint64_t launch = 0;
+  std::vector<Region *> lastOf; // by access: the region that it was in last
 };
 
 } // namespace tegula::emulator

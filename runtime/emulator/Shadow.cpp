@@ -1,0 +1,142 @@
+//===- Shadow.cpp - Who touched a buffer last -------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/emulator/Shadow.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include "runtime/emulator/Grid.h"
+#include <cstring>
+
+using namespace llvm;
+using namespace tegula;
+using namespace tegula::emulator;
+
+std::optional<uint64_t> Shadow::findUndefined(uint64_t offset, uint64_t count) const {
+  if (defined.empty())
+    return std::nullopt;
+  const void *found = std::memchr(&defined[offset], 0, count);
+  if (!found)
+    return std::nullopt;
+  return static_cast<const uint8_t *>(found) - defined.data();
+}
+
+void Shadow::define(uint64_t offset, uint64_t count) {
+  if (!defined.empty())
+    std::memset(&defined[offset], 1, count);
+}
+
+void Shadow::forgetAccesses() {
+  cells.clear();
+  lists.clear();
+}
+
+/// Cells small enough that the range is a number of whole ones. What touched the larger touched its parts.
+void Shadow::refine(uint64_t offset, uint64_t count) {
+  uint64_t finer = granule;
+  while ((offset | count) % finer)
+    finer /= 2;
+  if (finer == granule && !cells.empty())
+    return;
+  std::vector<Cell> old = std::move(cells);
+  uint64_t times = granule / finer;
+  granule = finer;
+  cells.assign(divideCeil(bytes, granule), Cell());
+  for (size_t i = 0; !old.empty() && i < cells.size(); ++i) {
+    cells[i] = old[i / times];
+    if (i % times == 0)
+      continue; // the first part keeps the lists, the others get copies
+    for (Record *set : {&cells[i].write, &cells[i].read})
+      if (set->thread == Record::several) {
+        lists.push_back(lists[set->clock]);
+        set->clock = lists.size() - 1;
+      }
+  }
+}
+
+bool Shadow::isOrdered(const Thread &thread, const Record &earlier) const {
+  uint32_t perBlock = thread.grid.numThreads;
+  uint32_t block = earlier.thread / perBlock, index = earlier.thread % perBlock;
+  if (block == thread.block.index && index == thread.index)
+    return true;
+  return thread.known.of(block, index) >= earlier.clock;
+}
+
+/// Of the accesses in the set, one that the thread's next races with.
+const Shadow::Record *Shadow::findRace(const Thread &thread, const Record &set,
+                                       const EmulatedAccess &access) const {
+  auto races = [&](const Record &earlier) {
+    if (isOrdered(thread, earlier))
+      return false;
+    const EmulatedAccess &other = code.accesses[earlier.access];
+    if (!access.isStrong || !other.isStrong)
+      return true;
+    bool isOneBlock = earlier.thread / thread.grid.numThreads == thread.block.index;
+    EmulatedScope scope = std::min(access.scope, other.scope);
+    return scope == EmulatedScope::Thread || (scope == EmulatedScope::Block && !isOneBlock);
+  };
+  if (set.thread == Record::none)
+    return nullptr;
+  if (set.thread != Record::several)
+    return races(set) ? &set : nullptr;
+  for (const Record &one : lists[set.clock].records)
+    if (races(one))
+      return &one;
+  return nullptr;
+}
+
+/// What happened before the new access goes: whoever is after that one is after them.
+void Shadow::add(const Thread &thread, Record &set, const Record &record) {
+  if (set.thread == Record::none || (set.thread != Record::several && isOrdered(thread, set))) {
+    set = record;
+    return;
+  }
+  if (set.thread != Record::several) {
+    List list;
+    list.records = {set, record};
+    lists.push_back(std::move(list));
+    set = {Record::several, uint32_t(lists.size() - 1), 0};
+    return;
+  }
+  List &list = lists[set.clock];
+  if (list.records.size() >= list.pruneAt ||
+      (!list.records.empty() && isOrdered(thread, list.records.back())))
+    prune(thread, list);
+  list.records.push_back(record);
+}
+
+void Shadow::prune(const Thread &thread, List &list) {
+  llvm::erase_if(list.records, [&](const Record &one) { return isOrdered(thread, one); });
+  list.pruneAt = std::max<size_t>(8, 2 * list.records.size());
+}
+
+std::optional<Shadow::Conflict> Shadow::enter(const Thread &thread, uint64_t offset, uint64_t count,
+                                              uint32_t number) {
+  if ((offset | count) % granule || cells.empty())
+    refine(offset, count);
+  const EmulatedAccess &access = code.accesses[number];
+  Record record;
+  record.thread = thread.block.index * thread.grid.numThreads + thread.index;
+  record.clock = thread.clock;
+  record.access = number;
+  for (uint64_t i = offset / granule, end = (offset + count) / granule; i < end; ++i) {
+    Cell &cell = cells[i];
+    const Record *race = findRace(thread, cell.write, access);
+    if (!race && access.writes)
+      race = findRace(thread, cell.read, access);
+    if (race)
+      return Conflict{*race, i * granule};
+    add(thread, access.writes ? cell.write : cell.read, record);
+    if (!access.writes)
+      continue;
+    if (cell.read.thread == Record::several)
+      prune(thread, lists[cell.read.clock]);
+    else if (cell.read.thread != Record::none && isOrdered(thread, cell.read))
+      cell.read = Record();
+  }
+  return std::nullopt;
+}

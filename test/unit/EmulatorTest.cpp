@@ -1,0 +1,522 @@
+//===- EmulatorTest.cpp - What the emulator runs, and what it finds ---------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Device code as no strategy should make it, and what the emulator says; next to each the right form, about
+// which it says nothing.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Ptx.h"
+#include "runtime/emulator/Emulator.h"
+#include "llvm/AsmParser/Parser.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Target/TargetMachine.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace llvm;
+using namespace tegula;
+using ::testing::HasSubstr;
+
+namespace {
+
+/// What every text below may use. %i is the thread's number in its block, %at its element of x.
+constexpr const char *prelude = R"(
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
+declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
+declare void @llvm.nvvm.barrier.cta.sync.aligned.count(i32, i32)
+declare void @llvm.nvvm.barrier.cta.arrive.aligned.count(i32, i32)
+declare void @llvm.nvvm.bar.warp.sync(i32)
+declare void @llvm.nvvm.membar.gl()
+declare i32 @llvm.nvvm.shfl.sync.down.i32(i32, i32, i32, i32)
+declare i32 @llvm.nvvm.shfl.sync.up.i32(i32, i32, i32, i32)
+declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)
+declare {i32, i1} @llvm.nvvm.shfl.sync.idx.i32p(i32, i32, i32, i32)
+declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)
+declare i32 @llvm.nvvm.redux.sync.add(i32, i32)
+@s = internal addrspace(3) global [64 x i32] undef, align 16
+@t = internal addrspace(3) global [64 x i32] undef, align 16
+define ptx_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y) {
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %at = getelementptr i32, ptr addrspace(1) %x, i32 %i
+  %own = getelementptr i32, ptr addrspace(3) @s, i32 %i
+  %partner = xor i32 %i, 1
+  %other = getelementptr i32, ptr addrspace(3) @s, i32 %partner
+)";
+
+class Emulator : public ::testing::Test {
+protected:
+  std::vector<int32_t> x = std::vector<int32_t>(64), y = std::vector<int32_t>(64);
+  EmulatorOptions options;
+  std::string failure;
+
+  /// Runs `body` as a kernel of x and y; the finding, or nothing. `failure` says the rest.
+  std::optional<EmulatorError::Kind> run(StringRef body, unsigned blocks = 1, unsigned threads = 64) {
+    failure.clear();
+    LLVMContext context;
+    SMDiagnostic diagnostic;
+    std::string text = prelude + body.str() + "\n  ret void\n}\n";
+    std::unique_ptr<Module> module = parseAssemblyString(text, diagnostic, context);
+    if (!module) {
+      ADD_FAILURE() << diagnostic.getMessage().str() << ": " << diagnostic.getLineContents().str();
+      return std::nullopt;
+    }
+    auto machine = cantFail(createDeviceMachine("sm_90a"));
+    applyDeviceTarget(*module, *machine);
+    Expected<std::unique_ptr<EmulatedCode>> code = emulate(*module);
+    if (!code) {
+      failure = toString(code.takeError());
+      return std::nullopt;
+    }
+    Plan plan;
+    EmulatorInputs inputs;
+    PlanStep step;
+    std::vector<int32_t> *buffers[] = {&x, &y};
+    for (auto [index, data] : enumerate(buffers)) {
+      PlanBuffer buffer;
+      buffer.name = index ? "y" : "x";
+      buffer.argument = index;
+      plan.buffers.push_back(buffer);
+      inputs.arguments.push_back({data->data(), data->size() * 4,
+                                  index ? BufferContents::Defined : xContents});
+      PlanArgument argument;
+      argument.index = index;
+      step.arguments.push_back(argument);
+    }
+    step.threadFunction = "k";
+    step.threads = threads;
+    step.points = IndexExpr(int64_t(blocks) * threads);
+    plan.steps.push_back(step);
+    inputs.size = [](StringRef) { return std::nullopt; };
+    std::optional<EmulatorError::Kind> kind;
+    handleAllErrors(
+        emulatePlan(**code, plan, inputs, options),
+        [&](const EmulatorError &error) {
+          kind = error.kind;
+          failure = error.message;
+        },
+        [&](const ErrorInfoBase &error) { failure = error.message(); });
+    return kind;
+  }
+
+  BufferContents xContents = BufferContents::Defined;
+
+  void expectGood() { EXPECT_EQ(failure, ""); }
+};
+
+constexpr auto race = EmulatorError::Race;
+
+//===----------------------------------------------------------------------===//
+// Shared memory and barriers
+//===----------------------------------------------------------------------===//
+
+TEST_F(Emulator, ExchangesThroughSharedMemoryInEveryOrder) {
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    options.seed = seed;
+    run(R"(
+      store i32 %i, ptr addrspace(3) %own
+      call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+      %v = load i32, ptr addrspace(3) %other
+      store i32 %v, ptr addrspace(1) %at)");
+    expectGood();
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(x[i], i ^ 1);
+  }
+}
+
+TEST_F(Emulator, FindsARaceOnSharedMemory) {
+  EXPECT_EQ(run(R"(
+    store i32 %i, ptr addrspace(3) %own
+    store i32 1, ptr addrspace(3) %other)"),
+            race);
+  EXPECT_THAT(failure, HasSubstr("race on 's' at byte 4: a write here and a write by thread 0"));
+  // The next turn's write without a barrier after the reads of the last.
+  EXPECT_EQ(run(R"(
+    store i32 %i, ptr addrspace(3) %own
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    %v = load i32, ptr addrspace(3) %other
+    %is1 = icmp eq i32 %i, 1
+    br i1 %is1, label %write, label %end
+  write:
+    store i32 %v, ptr addrspace(3) %own
+    br label %end
+  end:)"),
+            race);
+  EXPECT_THAT(failure, HasSubstr("a read by thread"));
+}
+
+TEST_F(Emulator, OrdersAWarpByItsBarrierAndNoOther) {
+  const char *text = R"(
+    store i32 %i, ptr addrspace(3) %own
+    call void @llvm.nvvm.bar.warp.sync(i32 -1)
+    %v = load i32, ptr addrspace(3) %other
+    store i32 %v, ptr addrspace(1) %at)";
+  run(text);
+  expectGood();
+  EXPECT_EQ(x[63], 62);
+  // Thread 32 reads what thread 0 wrote, of another warp.
+  EXPECT_EQ(run(R"(
+    store i32 %i, ptr addrspace(3) %own
+    call void @llvm.nvvm.bar.warp.sync(i32 -1)
+    %far = xor i32 %i, 32
+    %there = getelementptr i32, ptr addrspace(3) @s, i32 %far
+    store i32 1, ptr addrspace(3) %there)"),
+            race);
+}
+
+TEST_F(Emulator, OrdersProducersAndConsumersByNamedBarriers) {
+  // Warp 0 writes and announces itself, warp 1 waits and reads.
+  const char *text = R"(
+    %isFirst = icmp ult i32 %i, 32
+    br i1 %isFirst, label %produce, label %consume
+  produce:
+    store i32 %i, ptr addrspace(3) %own
+    ARRIVE
+    br label %end
+  consume:
+    call void @llvm.nvvm.barrier.cta.sync.aligned.count(i32 1, i32 64)
+    %low = sub i32 %i, 32
+    %there = getelementptr i32, ptr addrspace(3) @s, i32 %low
+    %v = load i32, ptr addrspace(3) %there
+    store i32 %v, ptr addrspace(1) %at
+    br label %end
+  end:)";
+  std::string right = text;
+  right.replace(right.find("ARRIVE"), 6,
+                "call void @llvm.nvvm.barrier.cta.arrive.aligned.count(i32 1, i32 64)");
+  run(right);
+  expectGood();
+  EXPECT_EQ(x[63], 31);
+  std::string wrong = text;
+  wrong.replace(wrong.find("ARRIVE"), 6, "");
+  EXPECT_EQ(run(wrong), EmulatorError::DivergentBarrier);
+}
+
+TEST_F(Emulator, FindsUndefinedSharedMemory) {
+  EXPECT_EQ(run(R"(
+    %v = load i32, ptr addrspace(3) %own
+    store i32 %v, ptr addrspace(1) %at)"),
+            EmulatorError::Undefined);
+  EXPECT_THAT(failure, HasSubstr("a read of 4 bytes at byte 0 of 's', of which byte 0"));
+  // What one block has left is nothing to the next, which may have the same memory.
+  EXPECT_EQ(run(R"(
+    %isFirst = icmp eq i32 %block, 0
+    br i1 %isFirst, label %write, label %read
+  write:
+    store i32 %i, ptr addrspace(3) %own
+    br label %end
+  read:
+    %v = load i32, ptr addrspace(3) %own
+    br label %end
+  end:)",
+                40),
+            EmulatorError::Undefined);
+}
+
+TEST_F(Emulator, FindsUndefinedGlobalMemory) {
+  xContents = BufferContents::Undefined;
+  EXPECT_EQ(run("%v = load i32, ptr addrspace(1) %at"), EmulatorError::Undefined);
+}
+
+TEST_F(Emulator, FindsDivergentBarriers) {
+  // Half of a warp goes by.
+  EXPECT_EQ(run(R"(
+    %some = icmp ult i32 %i, 16
+    br i1 %some, label %wait, label %end
+  wait:
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    br label %end
+  end:)"),
+            EmulatorError::DivergentBarrier);
+  EXPECT_THAT(failure, HasSubstr("16 threads (the first is 0) wait at a barrier"));
+  EXPECT_THAT(failure, HasSubstr("48 have ended"));
+  // The halves of a warp come to different barriers, which the hardware takes for one or hangs.
+  EXPECT_EQ(run(R"(
+    %some = icmp ult i32 %i, 16
+    br i1 %some, label %a, label %b
+  a:
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    br label %end
+  b:
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 1)
+    br label %end
+  end:)"),
+            EmulatorError::DivergentBarrier);
+}
+
+TEST_F(Emulator, FindsDeadlocks) {
+  // Lane 0 waits for a flag that nobody writes, the others for lane 0.
+  const char *spin = R"(
+    %is0 = icmp eq i32 %i, 0
+    br i1 %is0, label %look, label %meet
+  look:
+    %v = load atomic i32, ptr addrspace(1) %y acquire, align 4
+    %isSet = icmp ne i32 %v, 0
+    br i1 %isSet, label %meet, label %look
+  meet:
+    %w = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 1, i32 31)
+    ret void
+  end:)";
+  EXPECT_EQ(run(spin), EmulatorError::Deadlock);
+  EXPECT_THAT(failure, HasSubstr("wait at an operation of their warp"));
+  EXPECT_THAT(failure, HasSubstr("1 threads look for a value that nobody writes"));
+  y[0] = 1;
+  run(spin);
+  expectGood();
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+TEST_F(Emulator, FindsAccessesOutOfBounds) {
+  x.resize(63);
+  EXPECT_EQ(run("store i32 %i, ptr addrspace(1) %at"), EmulatorError::OutOfBounds);
+  EXPECT_THAT(failure, HasSubstr("a write of 4 bytes at byte 252 of 'x', which has 252"));
+  EXPECT_THAT(failure, HasSubstr("thread 63"));
+  // From one object of shared memory into the next.
+  EXPECT_EQ(run(R"(
+    %far = getelementptr i32, ptr addrspace(3) @s, i32 64
+    store i32 1, ptr addrspace(3) %far
+    store i32 1, ptr addrspace(3) @t)"),
+            EmulatorError::OutOfBounds);
+  EXPECT_THAT(failure, HasSubstr("at byte 256 of 's', which has 256"));
+  // Out of a thread's own array.
+  EXPECT_EQ(run(R"(
+    %array = alloca [4 x i32]
+    %in = getelementptr i32, ptr %array, i32 %partner
+    store i32 1, ptr %in)"),
+            EmulatorError::OutOfBounds);
+  EXPECT_THAT(failure, HasSubstr("of a thread's own 16"));
+}
+
+TEST_F(Emulator, FindsMisalignedAccesses) {
+  const char *text = R"(
+    %v = load <2 x i32>, ptr addrspace(1) %at, align 8)";
+  x.resize(128);
+  EXPECT_EQ(run(text, 1, 1), std::nullopt);
+  expectGood();
+  EXPECT_EQ(run(text), EmulatorError::Misaligned);
+  EXPECT_THAT(failure, HasSubstr("at byte 4 of 'x', whose address is no multiple of 8"));
+}
+
+TEST_F(Emulator, ProtectsInputs) {
+  xContents = BufferContents::Constant;
+  EXPECT_EQ(run("store i32 %i, ptr addrspace(1) %at"), EmulatorError::OutOfBounds);
+  EXPECT_THAT(failure, HasSubstr("'x', which is an input"));
+}
+
+//===----------------------------------------------------------------------===//
+// Between blocks
+//===----------------------------------------------------------------------===//
+
+TEST_F(Emulator, FindsARaceOnGlobalMemory) {
+  EXPECT_EQ(run("store i32 %i, ptr addrspace(1) %at", 2), race);
+  EXPECT_THAT(failure, HasSubstr("race on 'x'"));
+  EXPECT_THAT(failure, HasSubstr("of block 0"));
+}
+
+TEST_F(Emulator, TellsAtomicAccessesFromOthers) {
+  run("%v = atomicrmw add ptr addrspace(1) %at, i32 1 monotonic", 3);
+  expectGood();
+  EXPECT_EQ(x[5], 3);
+  EXPECT_EQ(run(R"(
+    %v = atomicrmw add ptr addrspace(1) %at, i32 1 monotonic
+    %w = load i32, ptr addrspace(1) %at)",
+                2),
+            race);
+  // An atomic operation that only its block sees is none to others.
+  EXPECT_EQ(run(R"(%v = atomicrmw add ptr addrspace(1) %at, i32 1 syncscope("block") monotonic)", 2),
+            race);
+}
+
+TEST_F(Emulator, SeesNeighbouringElementsApart) {
+  run(R"(
+    %byte = getelementptr i8, ptr addrspace(1) %x, i32 %i
+    %v = trunc i32 %i to i8
+    store i8 %v, ptr addrspace(1) %byte)");
+  expectGood();
+  EXPECT_EQ(x[0], 0x03020100);
+}
+
+/// The last block to finish adds up what the others have left: each leaves its value, makes it known and
+/// counts itself.
+std::string splitReduction(StringRef makeKnown, StringRef order) {
+  return (R"(
+    %mine = getelementptr i32, ptr addrspace(1) %x, i32 %block
+    %value = add i32 %block, 10
+    store i32 %value, ptr addrspace(1) %mine
+    )" + makeKnown + R"(
+    %count = atomicrmw add ptr addrspace(1) %y, i32 1 )" + order + R"(
+    %isLast = icmp eq i32 %count, 7
+    br i1 %isLast, label %sum, label %end
+  sum:
+    )" + makeKnown + R"(
+    br label %loop
+  loop:
+    %n = phi i32 [ 0, %sum ], [ %next, %loop ]
+    %all = phi i32 [ 0, %sum ], [ %more, %loop ]
+    %from = getelementptr i32, ptr addrspace(1) %x, i32 %n
+    %part = load i32, ptr addrspace(1) %from
+    %more = add i32 %all, %part
+    %next = add i32 %n, 1
+    %goesOn = icmp ult i32 %next, 8
+    br i1 %goesOn, label %loop, label %store
+  store:
+    %result = getelementptr i32, ptr addrspace(1) %y, i32 1
+    store i32 %more, ptr addrspace(1) %result
+    br label %end
+  end:)")
+      .str();
+}
+
+TEST_F(Emulator, KnowsTheLastBlockOfASplitReduction) {
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    options.seed = seed;
+    for (auto [fence, order] : {std::pair("call void @llvm.nvvm.membar.gl()", "monotonic"),
+                                std::pair("fence acq_rel", "monotonic"), std::pair("", "acq_rel")}) {
+      y.assign(64, 0);
+      run(splitReduction(fence, order), 8, 1);
+      expectGood();
+      EXPECT_EQ(y[1], 8 * 10 + 28);
+    }
+    y.assign(64, 0);
+    EXPECT_EQ(run(splitReduction("", "monotonic"), 8, 1), race);
+    y.assign(64, 0);
+    EXPECT_EQ(run(splitReduction("", "acquire"), 8, 1), race); // nothing is released
+    y.assign(64, 0);
+    EXPECT_EQ(run(splitReduction(R"(fence syncscope("block") acq_rel)", "monotonic"), 8, 1), race);
+  }
+}
+
+/// A running sum over the blocks, each waiting for the flag of the one before it.
+std::string lookBack(StringRef write, StringRef read, StringRef number) {
+  return (number + R"(
+    %isFirst = icmp eq i32 %b, 0
+    br i1 %isFirst, label %done, label %before
+  before:
+    %previous = sub i32 %b, 1
+    %flagBefore = getelementptr i32, ptr addrspace(1) %y, i32 %b
+    br label %look
+  look:
+    %flag = load )" + read + R"(
+    %isSet = icmp ne i32 %flag, 0
+    br i1 %isSet, label %take, label %look
+  take:
+    %sumBefore = getelementptr i32, ptr addrspace(1) %x, i32 %previous
+    %sum = load i32, ptr addrspace(1) %sumBefore
+    br label %done
+  done:
+    %all = phi i32 [ 0, %0 ], [ %sum, %take ]
+    %own1 = add i32 %all, %b
+    %mine = getelementptr i32, ptr addrspace(1) %x, i32 %b
+    store i32 %own1, ptr addrspace(1) %mine
+    %after = add i32 %b, 1
+    %flagAt = getelementptr i32, ptr addrspace(1) %y, i32 %after
+    store )" + write)
+      .str();
+}
+
+TEST_F(Emulator, FollowsFlagsFromBlockToBlock) {
+  // Blocks take their numbers in the order in which they begin: y[0] counts.
+  const char *ticket = "%b = atomicrmw add ptr addrspace(1) %y, i32 1 monotonic";
+  const char *set = "atomic i32 1, ptr addrspace(1) %flagAt release, align 4";
+  const char *look = "atomic i32, ptr addrspace(1) %flagBefore acquire, align 4";
+  for (uint64_t seed : {0, 1, 2}) {
+    options.seed = seed;
+    y.assign(64, 0);
+    run(lookBack(set, look, ticket), 20, 1);
+    expectGood();
+    EXPECT_EQ(x[19], 190);
+    y.assign(64, 0);
+    EXPECT_EQ(run(lookBack("volatile i32 1, ptr addrspace(1) %flagAt",
+                           "volatile i32, ptr addrspace(1) %flagBefore", ticket),
+                  20, 1),
+              race); // strong, but nothing says in which order the sum comes
+  }
+  // By their own numbers they rely on an order that the hardware does not promise.
+  options.seed = 5;
+  y.assign(64, 0);
+  EXPECT_EQ(run(lookBack(set, look, "%b = add i32 %block, 0"), 20, 1), EmulatorError::Deadlock);
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+TEST_F(Emulator, ShufflesAsThePtxManualSays) {
+  auto shuffled = [&](StringRef call) {
+    run(("%v = " + call + "\n store i32 %v, ptr addrspace(1) %at").str());
+    expectGood();
+    return x;
+  };
+  std::vector<int32_t> down =
+      shuffled("call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 2, i32 31)");
+  EXPECT_EQ(down[5], 7);
+  EXPECT_EQ(down[31], 31); // out of range: its own
+  EXPECT_EQ(down[33], 35);
+  std::vector<int32_t> up =
+      shuffled("call i32 @llvm.nvvm.shfl.sync.up.i32(i32 -1, i32 %i, i32 1, i32 0)");
+  EXPECT_EQ(up[0], 0);
+  EXPECT_EQ(up[17], 16);
+  std::vector<int32_t> butterfly =
+      shuffled("call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %i, i32 16, i32 31)");
+  EXPECT_EQ(butterfly[3], 19);
+  EXPECT_EQ(butterfly[50], 34);
+  // Segments of 8 lanes: the upper bits of a lane's number stay (0x18 << 8 | 0x1f).
+  std::vector<int32_t> segments =
+      shuffled("call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 1, i32 6175)");
+  EXPECT_EQ(segments[6], 7);
+  EXPECT_EQ(segments[7], 7);
+  EXPECT_EQ(segments[8], 9);
+  run(R"(
+    %pair = call {i32, i1} @llvm.nvvm.shfl.sync.idx.i32p(i32 -1, i32 %i, i32 9, i32 31)
+    %v = extractvalue {i32, i1} %pair, 0
+    %p = extractvalue {i32, i1} %pair, 1
+    %q = select i1 %p, i32 100, i32 0
+    %sum = add i32 %v, %q
+    store i32 %sum, ptr addrspace(1) %at)");
+  expectGood();
+  EXPECT_EQ(x[40], 32 + 9 + 100);
+}
+
+TEST_F(Emulator, VotesAndReducesOverTheMask) {
+  run(R"(
+    %odd = trunc i32 %i to i1
+    br i1 %odd, label %a, label %end
+  a:
+    %big = icmp ugt i32 %i, 20
+    %votes = call i32 @llvm.nvvm.vote.ballot.sync(i32 2863311530, i1 %big)
+    %sum = call i32 @llvm.nvvm.redux.sync.add(i32 %votes, i32 2863311530)
+    store i32 %votes, ptr addrspace(1) %at
+    %beside = getelementptr i32, ptr addrspace(1) %y, i32 %i
+    store i32 %sum, ptr addrspace(1) %beside
+    br label %end
+  end:)",
+      1, 32);
+  expectGood();
+  EXPECT_EQ(uint32_t(x[1]), 0xaaa00000u);
+  EXPECT_EQ(uint32_t(y[1]), 16 * 0xaaa00000u);
+}
+
+TEST_F(Emulator, RefusesAShuffleFromALaneThatIsNotThere) {
+  EXPECT_EQ(run("%v = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 16, i32 31)", 1, 24),
+            EmulatorError::WrongOperand);
+  EXPECT_THAT(failure, HasSubstr("takes the value of lane 24"));
+}
+
+TEST_F(Emulator, NamesAnAtomThatItDoesNotHave) {
+  run("call void asm sideeffect \"brkpt;\", \"\"()");
+  EXPECT_THAT(failure, HasSubstr("no host function for the PTX 'brkpt;'"));
+}
+
+} // namespace
