@@ -127,6 +127,12 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
     if (!code)
       return code.takeError();
     launch->code = *code;
+    if (launch->code->loaded) {
+      Expected<Binding> withLaunches = launch->code->loaded->bind(sizes);
+      if (!withLaunches)
+        return withLaunches.takeError();
+      launch->binding = std::move(*withLaunches);
+    }
   }
   auto valueOf = [&](StringRef name) -> std::optional<double> {
     if (std::optional<int64_t> size = runner.sizeNamed(name, sizes))
@@ -266,7 +272,7 @@ Error Launch::prepare() {
 Expected<double> Launch::run() {
   if (runner.isDevice()) {
     Expected<double> microseconds = runner.cudaDevice()->time(
-        [&] { return code->loaded->run(arguments, binding.sizes); });
+        [&] { return code->loaded->run(arguments, binding); });
     if (!microseconds)
       return microseconds.takeError();
     if (Error error = code->loaded->synchronize())

@@ -13,17 +13,15 @@
 #ifndef TEGULA_RUNTIME_CUDA_H
 #define TEGULA_RUNTIME_CUDA_H
 
-#include "codegen/Plan.h"
+#include "runtime/CudaDriver.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 namespace tegula {
@@ -41,9 +39,6 @@ public:
 private:
   std::string message;
 };
-
-/// An address in device memory. Plain numbers, as in the driver's interface.
-using DeviceAddress = uint64_t;
 
 struct CudaDeviceInfo {
   std::string name;
@@ -64,6 +59,7 @@ class CudaModule;
 /// calling thread, where it stays; Scope puts back what was there.
 class CudaDevice {
 public:
+  /// Costs next to nothing where the context is current already.
   class Scope {
   public:
     explicit Scope(const CudaDevice &device);
@@ -107,43 +103,22 @@ class CudaModule {
 public:
   ~CudaModule();
 
-  /// Starts `function`. `arguments` are addresses of the values, in order.
-  llvm::Error launch(const std::string &function, uint64_t blocks, unsigned threads,
-                     llvm::ArrayRef<void *> arguments, void *stream = nullptr);
+  CudaDevice &device() const { return *owner; }
+  /// A function's handle, good for as long as the module.
+  llvm::Expected<void *> find(const std::string &function);
   /// Blocks of `threads` threads that are resident on the whole device at once.
-  llvm::Expected<unsigned> residentBlocks(const std::string &function, unsigned threads);
+  llvm::Expected<unsigned> residentBlocks(void *function, unsigned threads);
 
 private:
   friend class CudaDevice;
   CudaModule(std::shared_ptr<CudaDevice> owner, void *handle)
       : owner(std::move(owner)), handle(handle) {}
-  llvm::Expected<void *> find(const std::string &function);
   std::shared_ptr<CudaDevice> owner;
   void *handle;
   std::mutex mutex; // of what follows
   std::map<std::string, void *> functions;
-  std::map<std::pair<std::string, unsigned>, unsigned> resident;
+  std::map<std::pair<void *, unsigned>, unsigned> resident;
 };
-
-/// What a plan runs on. Buffers are device addresses of the kernel's tensor arguments in order.
-struct PlanInputs {
-  llvm::ArrayRef<DeviceAddress> arguments;
-  llvm::ArrayRef<const void *> scalars; // addresses of the values, each in its own type
-  std::function<std::optional<int64_t>(llvm::StringRef)> size;
-  DeviceAddress errors = 0;
-  void *stream = nullptr;
-  /// Memory for temporaries, 256-byte aligned, as large as planWorkspace says; 0: none.
-  DeviceAddress workspace = 0;
-};
-
-/// Bytes that runPlan allocates for temporaries and the workspaces of blocks at these sizes. Of `inputs`
-/// only `size` is read.
-llvm::Expected<int64_t> planWorkspace(CudaDevice &device, CudaModule &module, const Plan &plan,
-                                      const PlanInputs &inputs);
-
-/// Runs a plan in its workspace. Without one it allocates, and frees when the stream is done.
-llvm::Error runPlan(CudaDevice &device, CudaModule &module, const Plan &plan,
-                    const PlanInputs &inputs);
 
 } // namespace tegula
 

@@ -102,6 +102,9 @@ Expected<Binding> tegula::bind(const CompiledKernel &kernel, ArrayRef<int64_t> s
     if (!bytes)
       return refuse("'" + argument.name + "' has more bytes than 64 bits count");
     tensor.bytes = *bytes;
+    tensor.alignment = std::max(1u, bitWidth(argument.dtype) / 8);
+    tensor.isWritten =
+        argument.role == KernelArgument::Out || argument.role == KernelArgument::Inout;
   }
   for (const KernelTemporary &temporary : kernel.temporaries) {
     std::optional<int64_t> bytes = evaluate(kernel, temporary.bytes, sizes);
@@ -127,66 +130,84 @@ Error tegula::checkShape(const CompiledKernel &kernel, unsigned index, const Lau
   return Error::success();
 }
 
-Error tegula::checkArguments(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
-                             const Binding &binding) {
-  struct Extent {
-    uintptr_t begin, end;
-    unsigned argument;
-    bool written;
-  };
-  SmallVector<Extent, 16> extents;
-  for (auto [index, expected] : enumerate(kernel.arguments)) {
-    const LaunchArgument &given = arguments[index];
-    if (Error error = checkShape(kernel, index, given, binding))
-      return error;
-    if (expected.role == KernelArgument::Scalar)
+Error tegula::checkMemory(const CompiledKernel &kernel, LaunchData data, const Binding &binding) {
+  auto name = [&](size_t index) { return "'" + kernel.arguments[index].name + "'"; };
+  for (auto [index, tensor] : enumerate(binding.arguments)) {
+    if (!tensor.bytes)
       continue;
-    int64_t bytes = binding.arguments[index].bytes;
-    if (bytes == 0)
-      continue;
-    if (!given.data)
-      return refuse("'" + expected.name + "' has no memory");
-    uintptr_t begin = reinterpret_cast<uintptr_t>(given.data);
-    unsigned alignment = std::max(1u, bitWidth(expected.dtype) / 8);
-    if (begin % alignment)
-      return refuse("'" + expected.name + "' is not aligned to its elements");
-    extents.push_back({begin, begin + bytes, unsigned(index),
-                       expected.role == KernelArgument::Out ||
-                           expected.role == KernelArgument::Inout});
+    uintptr_t begin = reinterpret_cast<uintptr_t>(data[index]);
+    if (!begin)
+      return refuse(name(index) + " has no memory");
+    if (begin % tensor.alignment)
+      return refuse(name(index) + " is not aligned to its elements");
+    if (begin + tensor.bytes < begin)
+      return refuse(name(index) + " reaches beyond the address space");
   }
-  // What is written overlaps nothing.
-  llvm::sort(extents, [](const Extent &lhs, const Extent &rhs) { return lhs.begin < rhs.begin; });
-  for (size_t i = 0; i < extents.size(); ++i)
-    for (size_t j = i + 1; j < extents.size() && extents[j].begin < extents[i].end; ++j)
-      if (extents[i].written || extents[j].written)
-        return refuse("'" + kernel.arguments[extents[i].argument].name + "' and '" +
-                      kernel.arguments[extents[j].argument].name + "' overlap in memory");
+  // What is written overlaps nothing. There are few of them.
+  for (auto [written, output] : enumerate(binding.arguments)) {
+    if (!output.isWritten || !output.bytes)
+      continue;
+    uintptr_t begin = reinterpret_cast<uintptr_t>(data[written]);
+    for (auto [index, tensor] : enumerate(binding.arguments)) {
+      uintptr_t other = reinterpret_cast<uintptr_t>(data[index]);
+      if (index == written || !tensor.bytes || other >= begin + output.bytes ||
+          begin >= other + tensor.bytes)
+        continue;
+      auto [first, second] = std::minmax(written, index);
+      return refuse(name(first) + " and " + name(second) + " overlap in memory");
+    }
+  }
   return Error::success();
 }
 
-/// Scalars in their own types, and their addresses in order.
-namespace {
-class ScalarStorage {
-public:
-  ScalarStorage(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments) {
-    for (auto [expected, given] : zip_equal(kernel.arguments, arguments)) {
-      if (expected.role != KernelArgument::Scalar)
-        continue;
-      uint64_t bits = 0;
-      if (isFloat(expected.dtype))
-        storeFloat(expected.dtype, &bits, 0, given.number);
-      else
-        storeInteger(expected.dtype, &bits, 0, given.integer);
-      values.push_back(bits);
-    }
-    for (const uint64_t &value : values)
-      pointers.push_back(&value);
+Error tegula::checkArguments(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
+                             const Binding &binding) {
+  SmallVector<void *, 16> data;
+  for (auto [index, given] : enumerate(arguments)) {
+    if (Error error = checkShape(kernel, index, given, binding))
+      return error;
+    data.push_back(given.data);
   }
-  ArrayRef<const void *> addresses() const { return pointers; }
+  return checkMemory(kernel, data, binding);
+}
+
+namespace {
+/// Arguments as LaunchData.
+class ArgumentData {
+public:
+  ArgumentData(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments)
+      : scalars(arguments.size(), 0) {
+    for (auto [expected, given, scalar] : zip_equal(kernel.arguments, arguments, scalars)) {
+      if (expected.role != KernelArgument::Scalar) {
+        data.push_back(given.data);
+        continue;
+      }
+      if (isFloat(expected.dtype))
+        storeFloat(expected.dtype, &scalar, 0, given.number);
+      else
+        storeInteger(expected.dtype, &scalar, 0, given.integer);
+      data.push_back(&scalar);
+    }
+  }
+  operator LaunchData() const { return data; }
 
 private:
-  SmallVector<uint64_t, 8> values;
-  SmallVector<const void *, 8> pointers;
+  SmallVector<uint64_t, 16> scalars;
+  SmallVector<void *, 16> data;
+};
+
+/// LaunchData in the two lists that code takes.
+template <typename Address> struct SplitData {
+  SplitData(const CompiledKernel &kernel, LaunchData data) {
+    for (auto [expected, given] : zip_equal(kernel.arguments, data)) {
+      if (expected.role == KernelArgument::Scalar)
+        scalars.push_back(given);
+      else
+        tensors.push_back((Address)given);
+    }
+  }
+  SmallVector<Address, 16> tensors;
+  SmallVector<const void *, 8> scalars;
 };
 } // namespace
 
@@ -225,10 +246,12 @@ static Error reportOf(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
 
 Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
                         const Binding &binding, ThreadPool &pool, void *workspace) {
-  SmallVector<void *, 16> buffers;
-  for (auto [expected, given] : zip_equal(kernel.arguments, arguments))
-    if (expected.role != KernelArgument::Scalar)
-      buffers.push_back(given.data);
+  return runOnHost(kernel, LaunchData(ArgumentData(kernel, arguments)), binding, pool, workspace);
+}
+
+Error tegula::runOnHost(const CompiledKernel &kernel, LaunchData data, const Binding &binding,
+                        ThreadPool &pool, void *workspace) {
+  SplitData<void *> split(kernel, data);
   struct Free {
     void operator()(void *memory) const { std::free(memory); }
   };
@@ -242,10 +265,9 @@ Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> a
     workspace = owned.get();
   }
   for (int64_t offset : binding.temporaryOffsets)
-    buffers.push_back(static_cast<char *>(workspace) + offset);
-  ScalarStorage scalars(kernel, arguments);
+    split.tensors.push_back(static_cast<char *>(workspace) + offset);
   HostRun run = makeHostRun(pool);
-  kernel.entry(buffers.data(), binding.sizes.data(), scalars.addresses().data(), &run);
+  kernel.entry(split.tensors.data(), binding.sizes.data(), split.scalars.data(), &run);
   return reportOf(kernel, binding.sizes, run.errors);
 }
 
@@ -260,8 +282,9 @@ Error tegula::runEmulated(const CompiledKernel &kernel, ArrayRef<LaunchArgument>
            expected.role == KernelArgument::In      ? BufferContents::Constant
            : expected.role == KernelArgument::Inout ? BufferContents::Defined
                                                     : BufferContents::Undefined});
-  ScalarStorage scalars(kernel, arguments);
-  inputs.scalars = scalars.addresses();
+  ArgumentData data(kernel, arguments);
+  SplitData<void *> split(kernel, data);
+  inputs.scalars = split.scalars;
   inputs.size = [&](StringRef name) -> std::optional<int64_t> {
     for (auto [spec, value] : zip_equal(kernel.checks->sizes(), binding.sizes))
       if (spec.name == name)
@@ -299,35 +322,48 @@ Expected<std::unique_ptr<DeviceKernel>> DeviceKernel::load(const CompiledKernel 
 
 DeviceKernel::~DeviceKernel() { owner->free(errors); }
 
-PlanInputs DeviceKernel::inputs(ArrayRef<int64_t> sizes) const {
-  PlanInputs inputs;
-  inputs.size = [this, sizes](StringRef name) -> std::optional<int64_t> {
-    for (auto [spec, value] : zip_equal(kernel.checks->sizes(), sizes))
-      if (spec.name == name)
-        return value;
-    return std::nullopt;
-  };
-  return inputs;
+Expected<Binding> DeviceKernel::bind(ArrayRef<int64_t> sizes) {
+  Expected<Binding> binding = tegula::bind(kernel, sizes);
+  if (!binding)
+    return binding.takeError();
+  StringMap<int64_t> byName;
+  for (auto [spec, value] : zip_equal(kernel.checks->sizes(), sizes))
+    byName[spec.name] = value;
+  CudaDevice::Scope scope(*owner);
+  Expected<std::unique_ptr<PreparedPlan>> plan =
+      PreparedPlan::make(*module, kernel.plan, std::move(byName));
+  if (!plan)
+    return plan.takeError();
+  binding->workspaceBytes = (*plan)->workspaceBytes();
+  binding->plan = std::move(*plan);
+  return binding;
 }
 
-Expected<int64_t> DeviceKernel::workspaceBytes(ArrayRef<int64_t> sizes) {
-  return planWorkspace(*owner, *module, kernel.plan, inputs(sizes));
-}
-
-Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, ArrayRef<int64_t> sizes, void *stream,
+Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, const Binding &binding, void *stream,
                         DeviceAddress workspace) {
-  SmallVector<DeviceAddress, 16> addresses;
-  for (auto [expected, given] : zip_equal(kernel.arguments, arguments))
-    if (expected.role != KernelArgument::Scalar)
-      addresses.push_back(reinterpret_cast<DeviceAddress>(given.data));
-  ScalarStorage scalars(kernel, arguments);
-  PlanInputs inputs = this->inputs(sizes);
-  inputs.arguments = addresses;
-  inputs.scalars = scalars.addresses();
+  return run(LaunchData(ArgumentData(kernel, arguments)), binding, stream, workspace);
+}
+
+Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
+                        DeviceAddress workspace) {
+  SplitData<DeviceAddress> split(kernel, data);
+  PlanInputs inputs;
+  inputs.arguments = split.tensors;
+  inputs.scalars = split.scalars;
   inputs.errors = errors;
   inputs.stream = stream;
   inputs.workspace = workspace;
-  return runPlan(*owner, *module, kernel.plan, inputs);
+  CudaDevice::Scope scope(*owner);
+  if (workspace || !binding.workspaceBytes)
+    return binding.plan->run(inputs);
+  const CudaDriver &driver = CudaDriver::get();
+  if (Error error = checkCuda(
+          driver.memAllocAsync(&inputs.workspace, binding.workspaceBytes, stream), "cuMemAllocAsync"))
+    return error;
+  Error error = binding.plan->run(inputs);
+  // The stream orders the release after the launches.
+  return joinErrors(std::move(error),
+                    checkCuda(driver.memFreeAsync(inputs.workspace, stream), "cuMemFreeAsync"));
 }
 
 Error DeviceKernel::synchronize(void *stream) {

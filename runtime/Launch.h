@@ -9,7 +9,7 @@
 #define TEGULA_RUNTIME_LAUNCH_H
 
 #include "codegen/Compiler.h"
-#include "runtime/Cuda.h"
+#include "runtime/PreparedPlan.h"
 #include "runtime/Threads.h"
 #include "runtime/emulator/Emulator.h"
 
@@ -57,24 +57,38 @@ struct Binding {
   struct Tensor {
     llvm::SmallVector<int64_t> shape;
     int64_t bytes = 0;
+    unsigned alignment = 1; // bytes
+    bool isWritten = false;
   };
   SizeValues sizes;
   std::vector<Tensor> arguments; // scalars: rank 0, 0 bytes
   /// Host kernels: where temporaries begin in the workspace (multiples of 64), and its bytes.
   llvm::SmallVector<int64_t> temporaryOffsets;
   int64_t workspaceBytes = 0;
+  /// Device kernels: the launches.
+  std::shared_ptr<const PreparedPlan> plan;
 };
+/// For a device kernel see DeviceKernel::bind.
 llvm::Expected<Binding> bind(const CompiledKernel &kernel, llvm::ArrayRef<int64_t> sizes);
+
+/// By argument of the kernel, what its code is given: the address of a tensor's first element, in memory of the
+/// target, or that of a scalar in its own type, in the host's.
+using LaunchData = llvm::ArrayRef<void *>;
 
 /// Checks dtype and shape of one argument.
 llvm::Error checkShape(const CompiledKernel &kernel, unsigned index, const LaunchArgument &argument,
                        const Binding &binding);
-/// Checks dtypes, shapes, memory and aliasing of all arguments.
+/// Checks the memory of all tensors: that it is there, aligned, and that what is written overlaps nothing.
+/// Scalars are not looked at.
+llvm::Error checkMemory(const CompiledKernel &kernel, LaunchData data, const Binding &binding);
+/// Checks dtypes, shapes and memory of all arguments.
 llvm::Error checkArguments(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
                            const Binding &binding);
 
 /// Runs on the CPU; returns when done. Arguments have been checked. Without a workspace (64-byte aligned,
 /// binding.workspaceBytes long) one is allocated where temporaries need it.
+llvm::Error runOnHost(const CompiledKernel &kernel, LaunchData data, const Binding &binding,
+                      ThreadPool &pool = ThreadPool::shared(), void *workspace = nullptr);
 llvm::Error runOnHost(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
                       const Binding &binding, ThreadPool &pool = ThreadPool::shared(),
                       void *workspace = nullptr);
@@ -92,17 +106,18 @@ public:
                                                             std::shared_ptr<CudaDevice> device);
   ~DeviceKernel();
   CudaDevice &device() { return *owner; }
-  /// Bytes of device memory that a launch at these sizes needs for temporaries.
-  llvm::Expected<int64_t> workspaceBytes(llvm::ArrayRef<int64_t> sizes);
-  /// Queues the launches on `stream`. Arguments have been checked. The workspace is 256-byte aligned and
-  /// workspaceBytes() long, or 0: memory then comes from the device's pool, in the order of the stream.
-  llvm::Error run(llvm::ArrayRef<LaunchArgument> arguments, llvm::ArrayRef<int64_t> sizes,
+  /// All that follows from the sizes. Good for as long as this object.
+  llvm::Expected<Binding> bind(llvm::ArrayRef<int64_t> sizes);
+  /// Queues the launches on `stream`; arguments have been checked. The workspace is 256-byte aligned and
+  /// binding.workspaceBytes long, or 0: memory then comes from the device's pool, in the order of the stream.
+  llvm::Error run(LaunchData data, const Binding &binding, void *stream = nullptr,
+                  DeviceAddress workspace = 0);
+  llvm::Error run(llvm::ArrayRef<LaunchArgument> arguments, const Binding &binding,
                   void *stream = nullptr, DeviceAddress workspace = 0);
   /// Waits, and reports what data-dependent subscripts did since the last call.
   llvm::Error synchronize(void *stream = nullptr);
 
 private:
-  PlanInputs inputs(llvm::ArrayRef<int64_t> sizes) const;
   DeviceKernel(const CompiledKernel &kernel, std::shared_ptr<CudaDevice> device,
                std::shared_ptr<CudaModule> module, DeviceAddress errors)
       : kernel(kernel), owner(std::move(device)), module(std::move(module)), errors(errors) {}

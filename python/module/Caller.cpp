@@ -254,7 +254,7 @@ nb::object Caller::run(const Specialised &kernel, Call &call) const {
       }
     } else {
       nb::object one = makeTensor(call.ofTorch, shape, info.rank, info.dtype, device, info.name);
-      readTensor(one, /*isWritten=*/true, info.name, tensor);
+      readMade(one, info.name, tensor);
       tensor.shape.assign(shape, shape + info.rank);
       tensor.dtype = info.dtype;
       if (made.is_valid())
@@ -296,6 +296,7 @@ nb::object Caller::run(const Specialised &kernel, Call &call) const {
 }
 
 nb::object Caller::call(const nb::args &args, const nb::kwargs &kwargs) {
+  WithoutTorchModes plain;
   Call call;
   bind(args, kwargs, call);
   readTensors(call);

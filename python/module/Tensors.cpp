@@ -44,7 +44,7 @@ nb::object method(nb::handle object, PyObject *name) {
 /// What is needed of torch, found when the first tensor of it arrives and kept.
 class Torch {
 public:
-  nb::object tensorType, empty, incrementVersion, rawStream;
+  nb::object tensorType, empty, incrementVersion, rawStream, countModes, withoutModes;
   nb::object dtypes[numDTypes];
 
   /// Null where torch has not been imported.
@@ -88,6 +88,11 @@ private:
     deviceType = module.attr("device");
     incrementVersion = module.attr("autograd").attr("graph").attr("increment_version");
     nb::object internals = module.attr("_C");
+    if (nb::hasattr(internals, "_len_torch_function_stack") &&
+        nb::hasattr(internals, "DisableTorchFunction")) {
+      countModes = internals.attr("_len_torch_function_stack");
+      withoutModes = internals.attr("DisableTorchFunction");
+    }
     if (nb::hasattr(internals, "_cuda_getCurrentRawStream"))
       rawStream = internals.attr("_cuda_getCurrentRawStream");
   }
@@ -226,11 +231,38 @@ nb::object makeTorch(Torch &torch, const nb::object &shape, nb::handle dtype, in
 
 } // namespace
 
+WithoutTorchModes::WithoutTorchModes() {
+  Torch *torch = Torch::get();
+  if (!torch || !torch->countModes.is_valid())
+    return;
+  nb::object count = checked(PyObject_CallNoArgs(torch->countModes.ptr()));
+  if (PyLong_AsLong(count.ptr()) <= 0)
+    return;
+  guard = torch->withoutModes();
+  guard.attr("__enter__")();
+}
+
+WithoutTorchModes::~WithoutTorchModes() {
+  if (guard.is_valid())
+    guard.attr("__exit__")(nb::none(), nb::none(), nb::none());
+}
+
 void readTensor(nb::handle argument, bool isWritten, const char *name, Tensor &tensor) {
   if (Torch *torch = Torch::get(); torch && torch->isTensor(argument))
     readTorch(*torch, argument, isWritten, name, tensor);
   else
     readOther(argument, isWritten, name, tensor);
+}
+
+void readMade(nb::handle made, const char *name, Tensor &tensor) {
+  Torch *torch = Torch::get();
+  if (!torch || !torch->isTensor(made))
+    return readOther(made, /*isWritten=*/true, name, tensor);
+  tensor.isTorch = true;
+  tensor.object = nb::borrow(made);
+  tensor.data = PyLong_AsVoidPtr(method(made, Names::get().dataPtr).ptr());
+  if (PyErr_Occurred())
+    throw nb::python_error();
 }
 
 nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dtype dtype, int device,

@@ -33,6 +33,18 @@ struct Tensor {
   bool isTorch = false;
 };
 
+/// While one lives, functions that torch's modes put around every use of a tensor are left out. That of
+/// torch.set_default_device, whose device is never ours to take, would cost ten times the call.
+class WithoutTorchModes {
+public:
+  WithoutTorchModes();
+  ~WithoutTorchModes();
+  WithoutTorchModes(const WithoutTorchModes &) = delete;
+
+private:
+  nb::object guard; // null: there were none
+};
+
 /// Reads an argument. What is only read may lie anyhow: it is copied where it is not contiguous. What is
 /// written must be contiguous. `name` is for messages.
 void readTensor(nb::handle argument, bool isWritten, const char *name, Tensor &tensor);
@@ -40,6 +52,9 @@ void readTensor(nb::handle argument, bool isWritten, const char *name, Tensor &t
 /// A new tensor of torch, or an array of numpy.
 nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dtype dtype, int device,
                       const char *name);
+
+/// As readTensor, for what makeTensor made: of torch's tensors only the address is read.
+void readMade(nb::handle made, const char *name, Tensor &tensor);
 
 /// Tells autograd that a tensor of torch has been written.
 void noteWritten(nb::handle tensor);

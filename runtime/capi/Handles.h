@@ -91,4 +91,9 @@ struct tegula_kernel {
   bool canLaunch() const { return device || !compiled->isDevice(); }
 };
 
+struct tegula_prepared {
+  const tegula_kernel &kernel;
+  tegula::capi::BindingCache::Entry binding;
+};
+
 #endif // TEGULA_RUNTIME_CAPI_HANDLES_H

@@ -5,153 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// For sizes that were used before nothing here allocates: arguments are views on the stack, and what
-// follows from the sizes is found in the kernel's cache.
-//
-//===----------------------------------------------------------------------===//
-#include "runtime/capi/Handles.h"
+#include "runtime/capi/Arguments.h"
 #include "runtime/capi/Report.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace tegula;
 using namespace tegula::capi;
-
-namespace {
-
-/// The caller's arguments as the runtime's.
-class Arguments {
-public:
-  explicit Arguments(const tegula_kernel &kernel) : kernel(kernel), compiled(*kernel.compiled) {}
-
-  /// Reads everything but what belongs to outputs; they get their shapes from the binding.
-  Error read(ArrayRef<tegula_value> given);
-  /// Finds or makes the binding; inputs and inouts have the shapes that it demands.
-  Error bind();
-  /// Reads memory and shapes of outputs and checks all.
-  Error readOutputs(ArrayRef<tegula_value> given);
-
-  ArrayRef<LaunchArgument> views() const { return arguments; }
-  const Binding &sizes() const { return *binding; }
-
-private:
-  Error refuse(size_t index, const Twine &what) const {
-    return make_error<LaunchError>(LaunchError::WrongCall,
-                                   ("'" + compiled.arguments[index].name + "' " + what).str());
-  }
-  Error readTensor(size_t index, const tegula_value &given);
-
-  const tegula_kernel &kernel;
-  const CompiledKernel &compiled;
-  SmallVector<LaunchArgument, 16> arguments;
-  SmallVector<int64_t, 48> dims; // of inputs and inouts
-  BindingCache::Entry binding;
-};
-
-Error Arguments::readTensor(size_t index, const tegula_value &given) {
-  if (given.rank && !given.shape)
-    return refuse(index, "has rank " + Twine(given.rank) + " and no shape");
-  if (unsigned(given.dtype) >= numDTypes)
-    return refuse(index, "has the dtype " + Twine(int(given.dtype)) + ", which is none");
-  LaunchArgument &argument = arguments[index];
-  argument.data = given.data;
-  argument.dtype = static_cast<DType>(given.dtype);
-  argument.shape = ArrayRef(given.shape, given.rank);
-  if (!given.strides)
-    return Error::success();
-  // A tensor without elements has no strides to speak of.
-  if (is_contained(argument.shape, 0))
-    return Error::success();
-  uint64_t stride = 1; // wraps for shapes that are too large, which are refused later
-  for (size_t dim = given.rank; dim-- > 0;) {
-    if (given.shape[dim] != 1 && uint64_t(given.strides[dim]) != stride)
-      return refuse(index, "is not contiguous: dim " + Twine(dim) + " has stride " +
-                               Twine(given.strides[dim]) + ", not " + Twine(stride));
-    stride *= given.shape[dim];
-  }
-  return Error::success();
-}
-
-Error Arguments::read(ArrayRef<tegula_value> given) {
-  if (given.size() != compiled.arguments.size())
-    return make_error<LaunchError>(LaunchError::WrongCall,
-                                   ("kernel '" + compiled.name + "' takes " +
-                                    Twine(compiled.arguments.size()) + " arguments, " +
-                                    Twine(given.size()) + " given")
-                                       .str());
-  arguments.resize(given.size());
-  for (auto [index, expected] : enumerate(compiled.arguments)) {
-    switch (expected.role) {
-    case KernelArgument::In:
-    case KernelArgument::Inout:
-      if (Error error = readTensor(index, given[index]))
-        return error;
-      dims.append(arguments[index].shape.begin(), arguments[index].shape.end());
-      break;
-    case KernelArgument::Scalar:
-      arguments[index].dtype = expected.dtype;
-      arguments[index].number = given[index].number;
-      arguments[index].integer = given[index].integer;
-      break;
-    case KernelArgument::Out:
-      break;
-    }
-  }
-  return Error::success();
-}
-
-Error Arguments::bind() {
-  // The same dims in other ranks are other shapes; ranks are fixed by the kernel.
-  for (auto [index, expected] : enumerate(compiled.arguments)) {
-    bool isRead = expected.role == KernelArgument::In || expected.role == KernelArgument::Inout;
-    if (isRead && arguments[index].shape.size() != expected.dims.size())
-      return bindSizes(compiled, arguments).takeError();
-  }
-  binding = kernel.bindings.find(dims);
-  bool isNew = !binding;
-  if (isNew) {
-    Expected<SizeValues> sizes = bindSizes(compiled, arguments);
-    if (!sizes)
-      return sizes.takeError();
-    Expected<Binding> made = tegula::bind(compiled, *sizes);
-    if (!made)
-      return made.takeError();
-    if (kernel.device) {
-      CudaDevice::Scope scope(kernel.device->device());
-      Expected<int64_t> bytes = kernel.device->workspaceBytes(*sizes);
-      if (!bytes)
-        return bytes.takeError();
-      made->workspaceBytes = *bytes;
-    }
-    binding = std::make_shared<const Binding>(std::move(*made));
-  }
-  for (auto [index, expected] : enumerate(compiled.arguments))
-    if (expected.role == KernelArgument::In || expected.role == KernelArgument::Inout)
-      if (Error error = checkShape(compiled, index, arguments[index], *binding))
-        return error;
-  if (isNew)
-    kernel.bindings.insert(dims, binding);
-  return Error::success();
-}
-
-Error Arguments::readOutputs(ArrayRef<tegula_value> given) {
-  for (auto [index, expected] : enumerate(compiled.arguments)) {
-    if (expected.role != KernelArgument::Out)
-      continue;
-    if (given[index].shape) {
-      if (Error error = readTensor(index, given[index]))
-        return error;
-      continue;
-    }
-    arguments[index].data = given[index].data;
-    arguments[index].dtype = static_cast<DType>(given[index].dtype);
-    arguments[index].shape = binding->arguments[index].shape;
-  }
-  return checkArguments(compiled, arguments, *binding);
-}
-
-} // namespace
 
 /// What infer and launch both begin with.
 static Error begin(const tegula_kernel *kernel, const tegula_value *given, size_t count,
@@ -177,7 +37,7 @@ tegula_status tegula_infer(const tegula_kernel *kernel, const tegula_value *give
     return report.fail(std::move(error));
   if (Error error = arguments->bind())
     return report.fail(std::move(error));
-  const Binding &binding = arguments->sizes();
+  const Binding &binding = *arguments->sizes();
   if (workspaceBytes)
     *workspaceBytes = binding.workspaceBytes;
   if (outputShapes)
@@ -185,6 +45,29 @@ tegula_status tegula_infer(const tegula_kernel *kernel, const tegula_value *give
       if (expected.role == KernelArgument::Out)
         outputShapes = llvm::copy(tensor.shape, outputShapes);
   return TEGULA_OK;
+}
+
+/// Runs or queues a call whose arguments have been checked. `arguments`: LaunchData or LaunchArguments.
+template <typename List>
+static tegula_status start(const tegula_kernel &kernel, List arguments, const Binding &binding,
+                           const tegula_launch_options &options, Report &report) {
+  void *workspace = options.workspace;
+  if (workspace && reinterpret_cast<uintptr_t>(workspace) % 256)
+    return report.fail(TEGULA_WRONG_CALL, "the workspace is not aligned to 256 bytes");
+  if (options.workspace_bytes < uint64_t(binding.workspaceBytes))
+    workspace = nullptr;
+  Error error = kernel.device
+                    ? kernel.device->run(arguments, binding, options.stream,
+                                         reinterpret_cast<DeviceAddress>(workspace))
+                    : runOnHost(*kernel.compiled, arguments, binding, kernel.context->pool, workspace);
+  return error ? report.fail(std::move(error)) : TEGULA_OK;
+}
+
+static tegula_status checkLaunchable(const tegula_kernel &kernel, Report &report) {
+  if (kernel.canLaunch())
+    return TEGULA_OK;
+  return report.fail(TEGULA_WRONG_CALL, "the kernel is compiled for " + kernel.compiled->target +
+                                            ", to be read: compile it for cuda to launch it");
 }
 
 tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *given, size_t count,
@@ -196,30 +79,75 @@ tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *giv
   std::optional<Arguments> arguments;
   if (Error error = begin(kernel, given, count, arguments))
     return report.fail(std::move(error));
-  if (!kernel->canLaunch())
-    return report.fail(TEGULA_WRONG_CALL, "the kernel is compiled for " + kernel->compiled->target +
-                                              ", to be read: compile it for cuda to launch it");
+  if (tegula_status status = checkLaunchable(*kernel, report))
+    return status;
   if (Error error = arguments->bind())
     return report.fail(std::move(error));
   if (Error error = arguments->readOutputs(ArrayRef(given, count)))
     return report.fail(std::move(error));
-  const Binding &binding = arguments->sizes();
-  void *workspace = options.workspace;
-  if (workspace && reinterpret_cast<uintptr_t>(workspace) % 256)
-    return report.fail(TEGULA_WRONG_CALL, "the workspace is not aligned to 256 bytes");
-  if (options.workspace_bytes < uint64_t(binding.workspaceBytes))
-    workspace = nullptr;
-  if (kernel->device) {
-    CudaDevice::Scope scope(kernel->device->device());
-    if (Error error = kernel->device->run(arguments->views(), binding.sizes, options.stream,
-                                          reinterpret_cast<DeviceAddress>(workspace)))
-      return report.fail(std::move(error));
-    return TEGULA_OK;
-  }
-  if (Error error = runOnHost(*kernel->compiled, arguments->views(), binding, kernel->context->pool,
-                              workspace))
+  const Binding &binding = *arguments->sizes();
+  if (Error error = checkArguments(*kernel->compiled, arguments->views(), binding))
     return report.fail(std::move(error));
+  return start(*kernel, arguments->views(), binding, options, report);
+}
+
+//===----------------------------------------------------------------------===//
+// Prepared calls
+//===----------------------------------------------------------------------===//
+
+tegula_status tegula_prepare(const tegula_kernel *kernel, const tegula_value *given, size_t count,
+                             tegula_prepared **prepared, tegula_message **message) {
+  Report report(message);
+  if (!prepared)
+    return report.fail(TEGULA_WRONG_CALL, "no place for the prepared call is given");
+  *prepared = nullptr;
+  std::optional<Arguments> arguments;
+  if (Error error = begin(kernel, given, count, arguments))
+    return report.fail(std::move(error));
+  if (tegula_status status = checkLaunchable(*kernel, report))
+    return status;
+  if (Error error = arguments->bind())
+    return report.fail(std::move(error));
+  if (Error error = arguments->readOutputs(ArrayRef(given, count)))
+    return report.fail(std::move(error));
+  for (auto [index, view] : enumerate(arguments->views())) {
+    if (kernel->compiled->arguments[index].role == KernelArgument::Out && !given[index].shape)
+      continue;
+    if (Error error = checkShape(*kernel->compiled, index, view, *arguments->sizes()))
+      return report.fail(std::move(error));
+  }
+  *prepared = new tegula_prepared{*kernel, arguments->sizes()};
   return TEGULA_OK;
+}
+
+void tegula_prepared_free(tegula_prepared *prepared) { delete prepared; }
+
+size_t tegula_prepared_workspace_bytes(const tegula_prepared *prepared) {
+  return prepared ? prepared->binding->workspaceBytes : 0;
+}
+
+tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *const *data, size_t count,
+                                     const tegula_launch_options *givenOptions,
+                                     tegula_message **message) {
+  Report report(message);
+  tegula_launch_options options;
+  if (!readOptions(givenOptions, options))
+    return report.fail(TEGULA_WRONG_CALL, "struct_bytes of the launch options is not set");
+  if (!prepared)
+    return report.fail(TEGULA_WRONG_CALL, "no prepared call is given");
+  const tegula_kernel &kernel = prepared->kernel;
+  const CompiledKernel &compiled = *kernel.compiled;
+  if (count != compiled.arguments.size() || (!data && count))
+    return report.fail(TEGULA_WRONG_CALL, "kernel '" + compiled.name + "' takes " +
+                                              Twine(compiled.arguments.size()) + " arguments, " +
+                                              Twine(data ? count : 0) + " given");
+  LaunchData addresses(const_cast<void **>(data), count);
+  for (auto [expected, address] : zip_equal(compiled.arguments, addresses))
+    if (expected.role == KernelArgument::Scalar && !address)
+      return report.fail(TEGULA_WRONG_CALL, "the scalar '" + expected.name + "' is not given");
+  if (Error error = checkMemory(compiled, addresses, *prepared->binding))
+    return report.fail(std::move(error));
+  return start(kernel, addresses, *prepared->binding, options, report);
 }
 
 tegula_status tegula_synchronize(const tegula_kernel *kernel, void *stream,

@@ -219,7 +219,10 @@ llvm::Error Run::runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<Launch
     if (llvm::Error error = device->copyToDevice(*address, here, bytes.back()))
       return error;
   }
-  if (llvm::Error error = (*loaded)->run(there, sizes))
+  auto binding = (*loaded)->bind(sizes);
+  if (!binding)
+    return binding.takeError();
+  if (llvm::Error error = (*loaded)->run(there, *binding))
     return error;
   if (llvm::Error error = (*loaded)->synchronize())
     return error;

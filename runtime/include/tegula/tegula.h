@@ -12,6 +12,7 @@
 |*   program   a parsed file: its kernels and what they are called with           *|
 |*   kernel    one kernel compiled for one target, types and constants            *|
 |*   launch    one run of a kernel on given buffers                               *|
+|*   prepared  what many launches with the same shapes have in common             *|
 |*                                                                                *|
 |* Errors. Functions that can fail return a tegula_status. What went wrong beyond *|
 |* that is a tegula_message: JSON Lines, one diagnostic a line, in the schema of  *|
@@ -268,8 +269,8 @@ typedef struct tegula_launch_options {
  * CPU: returns when done. TEGULA_WRONG_RESULT: a data-dependent subscript was outside.
  * CUDA: returns when queued on the stream; errors of running come from tegula_synchronize.
  *
- * Cost of a call on the CPU, beside the kernel's own work: under 0.3 us for sizes that were used
- * before (the last 16 sets are remembered), a microsecond or more for new ones (docs/c-api.md).
+ * Cost of a call on the CPU, beside the kernel's own work or the driver's: under 0.4 us for sizes that
+ * were used before (the last 16 sets are remembered), a microsecond or more for new ones (docs/c-api.md).
  * Nothing is allocated for remembered sizes, but for a kernel with temporaries that was given no
  * workspace. */
 TEGULA_API tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *arguments,
@@ -280,6 +281,31 @@ TEGULA_API tegula_status tegula_launch(const tegula_kernel *kernel, const tegula
  * since the last call: TEGULA_OK or TEGULA_WRONG_RESULT. CPU: TEGULA_OK. */
 TEGULA_API tegula_status tegula_synchronize(const tegula_kernel *kernel, void *stream,
                                             tegula_message **message);
+
+/*===----------------------------------------------------------------------------===*\
+|* Prepared calls                                                                 *|
+\*===----------------------------------------------------------------------------===*/
+
+typedef struct tegula_prepared tegula_prepared;
+
+/* Decides once what launches with these shapes have in common: sizes, guards, dtypes, strides, on a device
+ * the grids and the arguments of every launch. `arguments` as for tegula_infer; of outputs shapes and
+ * dtypes are checked where a shape is given. On TEGULA_OK `*prepared` is set, to be freed by
+ * tegula_prepared_free, before its kernel. It may be launched from many threads at once. */
+TEGULA_API tegula_status tegula_prepare(const tegula_kernel *kernel, const tegula_value *arguments,
+                                        size_t num_arguments, tegula_prepared **prepared,
+                                        tegula_message **message);
+TEGULA_API void tegula_prepared_free(tegula_prepared *prepared);
+/* What a launch needs beside its arguments, as tegula_infer tells. */
+TEGULA_API size_t tegula_prepared_workspace_bytes(const tegula_prepared *prepared);
+
+/* Runs the kernel as tegula_launch does, for shapes that were decided before. `data`: for each argument
+ * in order the address of a tensor's first element, in memory of the target, or of a scalar in the
+ * argument's own dtype, in the host's. Memory, alignment and overlap are checked. */
+TEGULA_API tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *const *data,
+                                                size_t num_arguments,
+                                                const tegula_launch_options *options,
+                                                tegula_message **message);
 
 #ifdef __cplusplus
 }

@@ -244,3 +244,23 @@ def test_second_device(scale):
     assert y.device == x.device and torch.equal(y, 2 * x) and torch.cuda.current_device() == 0
     with pytest.raises(tegula.LaunchError, match="CUDA device 1"):
         tegula.compile("kernel k(x: f32[N], z: f32[N]) -> (y: f32[N]) { y[i] = x[i] + z[i] }")(x[0], x[0].to("cuda:0"))
+
+
+def test_modes_of_torch_see_nothing_of_a_call(scale, device):
+    seen = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    x = torch.randn(3, 5, device=device)
+    y = torch.empty_like(x)
+    with Mode():
+        scale(x, 0.5, out=y)
+        with pytest.raises(tegula.LaunchError):
+            scale(3, 0.5)
+        assert not seen
+        x + 1
+        assert seen  # the mode is back, after an error too
+    assert torch.equal(y, 0.5 * x)

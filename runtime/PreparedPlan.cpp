@@ -1,0 +1,325 @@
+//===- PreparedPlan.cpp - A plan at known sizes, ready to be queued ---------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/PreparedPlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/MathExtras.h"
+#include "runtime/PlanMemory.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Launches that a plan may keep, 24 bytes each and 8 for each value that varies. A launch costs the driver two
+/// microseconds: where there are more, evaluating a few expressions for each is not what takes the time.
+static constexpr size_t mostStarts = 1 << 16;
+
+/// Blocks beyond what is resident cost a little each; four waves even out unequal points.
+static constexpr unsigned wavesPerLaunch = 4;
+
+static Error overflow(const Twine &what) { return createStringError(inconvertibleErrorCode(), what); }
+
+namespace tegula {
+/// Goes through the steps of a plan in the order in which they run and gives each launch to a function.
+class PlanWalk {
+public:
+  using Start = PreparedPlan::Start;
+  using Parameter = PreparedPlan::Parameter;
+  using Visit = function_ref<Error(const Start &, ArrayRef<uint64_t> varying)>;
+
+  explicit PlanWalk(const PreparedPlan &prepared)
+      : prepared(prepared), areaBytes(prepared.plan.steps.size(), 0) {}
+
+  Error walk(Visit visit) {
+    nextStep = 0;
+    for (auto [at, step] : enumerate(prepared.plan.steps)) {
+      position = at;
+      if (Error error = walkStep(step, visit))
+        return error;
+    }
+    return Error::success();
+  }
+
+  /// Describes every launch step once, whatever loops it stands in: the order in which walk() counts them.
+  static Error describe(PreparedPlan &prepared) {
+    PlanWalk walk(prepared);
+    for (auto [at, step] : enumerate(prepared.plan.steps)) {
+      walk.position = at;
+      if (Error error = walk.describeStep(step, prepared))
+        return error;
+    }
+    return Error::success();
+  }
+
+  /// Of the blocks of each step at top level, the most that a launch of it needs.
+  ArrayRef<int64_t> areas() const { return areaBytes; }
+
+  Expected<int64_t> evaluate(const IndexExpr &expr, const Twine &what) const {
+    std::optional<int64_t> value = tryEvaluate(expr);
+    if (!value || *value < 0)
+      return overflow(what + " do not fit in 64 bits: " + expr.str());
+    return *value;
+  }
+
+private:
+  std::optional<int64_t> tryEvaluate(const IndexExpr &expr) const {
+    return expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
+      if (var.isSymbol()) {
+        auto found = prepared.sizes.find(var.name());
+        return found == prepared.sizes.end() ? std::nullopt : std::optional(found->second);
+      }
+      return var.position() < loopValues.size() ? std::optional(loopValues[var.position()])
+                                                : std::nullopt;
+    });
+  }
+
+  Error describeStep(const PlanStep &step, PreparedPlan &into) {
+    if (step.kind == PlanStep::Loop) {
+      for (const PlanStep &inner : step.body)
+        if (Error error = describeStep(inner, into))
+          return error;
+      return Error::success();
+    }
+    if (step.kind != PlanStep::Launch)
+      return Error::success();
+    PreparedPlan::Step &made = into.steps.emplace_back();
+    made.threads = step.threads;
+    unsigned numBuffers = into.plan.buffers.size(), numVarying = 0;
+    for (const PlanArgument &argument : step.arguments) {
+      switch (argument.kind) {
+      case PlanArgument::Buffer:
+        made.parameters.push_back({Parameter::Slot, argument.index});
+        break;
+      case PlanArgument::Errors:
+        made.parameters.push_back({Parameter::Slot, numBuffers});
+        break;
+      case PlanArgument::Workspace:
+        made.parameters.push_back({Parameter::Slot, numBuffers + 1 + position});
+        break;
+      case PlanArgument::Scalar:
+        made.parameters.push_back({Parameter::Scalar, argument.index});
+        break;
+      case PlanArgument::Size: {
+        if (!argument.size.isSize()) {
+          made.parameters.push_back({Parameter::Varying, numVarying++});
+          break;
+        }
+        std::optional<int64_t> value = tryEvaluate(argument.size);
+        if (!value)
+          return overflow("a size does not fit in 64 bits: " + argument.size.str());
+        made.parameters.push_back({Parameter::Constant, uint32_t(into.values.size())});
+        into.values.push_back(*value);
+        break;
+      }
+      }
+    }
+    return Error::success();
+  }
+
+  Error walkStep(const PlanStep &step, Visit visit) {
+    switch (step.kind) {
+    case PlanStep::Launch:
+      return walkLaunch(step, visit);
+    case PlanStep::Loop:
+      return walkLoop(step, visit);
+    case PlanStep::Zero: {
+      Expected<int64_t> bytes =
+          evaluate(prepared.plan.buffers[step.buffer].bytes, "the bytes of a buffer");
+      if (!bytes)
+        return bytes.takeError();
+      Start start;
+      start.step = step.buffer;
+      return visit(start, {uint64_t(*bytes)});
+    }
+    }
+    llvm_unreachable("all kinds of steps are handled");
+  }
+
+  Error walkLoop(const PlanStep &step, Visit visit) {
+    // Bounds may be negative (an empty range), so they are not sizes.
+    std::optional<int64_t> low = tryEvaluate(step.low), high = tryEvaluate(step.high);
+    if (!low || !high)
+      return overflow("a loop bound does not fit in 64 bits");
+    unsigned firstStep = nextStep;
+    for (int64_t count = 0; *low + count < *high; ++count) {
+      nextStep = firstStep;
+      loopValues.push_back(step.reverse ? *high - 1 - count : *low + count);
+      for (const PlanStep &inner : step.body)
+        if (Error error = walkStep(inner, visit))
+          return error;
+      loopValues.pop_back();
+    }
+    nextStep = firstStep + numLaunchSteps(step);
+    return Error::success();
+  }
+
+  static unsigned numLaunchSteps(const PlanStep &step) {
+    if (step.kind != PlanStep::Loop)
+      return step.kind == PlanStep::Launch;
+    unsigned count = 0;
+    for (const PlanStep &inner : step.body)
+      count += numLaunchSteps(inner);
+    return count;
+  }
+
+  Error walkLaunch(const PlanStep &step, Visit visit) {
+    Start start;
+    start.step = nextStep++;
+    Expected<int64_t> points = evaluate(step.points, "the points of a launch");
+    if (!points)
+      return points.takeError();
+    if (*points == 0)
+      return Error::success();
+    // A thread for a point pays where that fills a good part of the device.
+    const CudaDeviceInfo &info = prepared.module.device().info();
+    uint64_t half = uint64_t(info.multiprocessors) * info.maxThreadsPerMultiprocessor / 2;
+    bool byThread = step.blockFunction.empty() ||
+                    (!step.threadFunction.empty() && uint64_t(*points) >= half);
+    Expected<void *> function =
+        prepared.module.find(byThread ? step.threadFunction : step.blockFunction);
+    if (!function)
+      return function.takeError();
+    start.function = *function;
+    Expected<unsigned> resident = prepared.module.residentBlocks(*function, step.threads);
+    if (!resident)
+      return resident.takeError();
+    uint64_t wanted = byThread ? divideCeil(uint64_t(*points), uint64_t(step.threads)) : *points;
+    start.blocks = std::min<uint64_t>(wanted, uint64_t(*resident) * wavesPerLaunch);
+
+    SmallVector<uint64_t, 4> varying;
+    for (const PlanArgument &argument : step.arguments) {
+      if (argument.kind == PlanArgument::Workspace) {
+        Expected<int64_t> bytes = evaluate(step.workspaceBytes, "the workspace's bytes");
+        if (!bytes)
+          return bytes.takeError();
+        int64_t total;
+        if (MulOverflow<int64_t>(*bytes, start.blocks, total))
+          return overflow("the workspace overflows 64 bits");
+        areaBytes[position] = std::max(areaBytes[position], total);
+      } else if (argument.kind == PlanArgument::Size && !argument.size.isSize()) {
+        std::optional<int64_t> value = tryEvaluate(argument.size);
+        if (!value)
+          return overflow("a size does not fit in 64 bits: " + argument.size.str());
+        varying.push_back(*value);
+      }
+    }
+    return visit(start, varying);
+  }
+
+  const PreparedPlan &prepared;
+  SmallVector<int64_t> loopValues;
+  SmallVector<int64_t> areaBytes;
+  unsigned position = 0; // of the step at top level
+  unsigned nextStep = 0; // among launch steps
+};
+} // namespace tegula
+
+Expected<std::unique_ptr<PreparedPlan>>
+PreparedPlan::make(CudaModule &module, const Plan &plan, StringMap<int64_t> sizes) {
+  std::unique_ptr<PreparedPlan> made(new PreparedPlan(module, plan, std::move(sizes)));
+  if (Error error = PlanWalk::describe(*made))
+    return std::move(error);
+  PlanWalk walk(*made);
+  Error failed = walk.walk([&](const Start &start, ArrayRef<uint64_t> varying) {
+    if (made->starts.size() == mostStarts)
+      made->isWalked = true;
+    if (made->isWalked)
+      return Error::success();
+    made->starts.push_back(start);
+    made->starts.back().varying = made->values.size();
+    made->values.insert(made->values.end(), varying.begin(), varying.end());
+    return Error::success();
+  });
+  if (failed)
+    return std::move(failed);
+  if (made->isWalked)
+    made->starts.clear();
+
+  // Slots: buffers, the error record, an area for each step at top level.
+  made->offsets.assign(plan.buffers.size() + 1 + plan.steps.size(), -1);
+  SmallVector<MemoryRequest> requests;
+  SmallVector<unsigned> slots;
+  std::vector<std::optional<Lifetime>> lives = lifetimesOf(plan);
+  for (auto [index, buffer] : enumerate(plan.buffers)) {
+    if (buffer.argument >= 0 || !lives[index])
+      continue;
+    Expected<int64_t> bytes = walk.evaluate(buffer.bytes, "the bytes of '" + buffer.name + "'");
+    if (!bytes)
+      return bytes.takeError();
+    requests.push_back({*bytes, *lives[index]});
+    slots.push_back(index);
+  }
+  for (auto [step, bytes] : enumerate(walk.areas())) {
+    if (!bytes)
+      continue;
+    requests.push_back({bytes, Lifetime{unsigned(step), unsigned(step)}});
+    slots.push_back(plan.buffers.size() + 1 + step);
+  }
+  std::optional<MemoryLayout> layout = layOut(requests);
+  if (!layout)
+    return overflow("the temporaries overflow 64 bits");
+  for (auto [slot, offset] : zip_equal(slots, layout->offsets))
+    made->offsets[slot] = offset;
+  made->memoryBytes = layout->bytes;
+  return std::move(made);
+}
+
+void PreparedPlan::fillSlots(const PlanInputs &inputs, SmallVectorImpl<DeviceAddress> &slots) const {
+  slots.resize_for_overwrite(offsets.size());
+  for (auto [slot, offset] : zip_equal(slots, offsets))
+    slot = offset < 0 ? 0 : inputs.workspace + offset;
+  for (auto [slot, buffer] : zip(slots, plan.buffers))
+    if (buffer.argument >= 0)
+      slot = inputs.arguments[buffer.argument];
+  slots[plan.buffers.size()] = inputs.errors;
+}
+
+Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<DeviceAddress> slots,
+                          const PlanInputs &inputs) const {
+  const CudaDriver &driver = CudaDriver::get();
+  if (!what.function)
+    return *varying ? checkCuda(driver.memsetD8Async(slots[what.step], 0, *varying, inputs.stream),
+                                "cuMemsetD8Async")
+                    : Error::success();
+  const Step &step = steps[what.step];
+  SmallVector<void *, 32> pointers;
+  pointers.resize_for_overwrite(step.parameters.size());
+  for (auto [pointer, parameter] : zip_equal(pointers, step.parameters)) {
+    switch (parameter.kind) {
+    case Parameter::Constant:
+      pointer = const_cast<uint64_t *>(&values[parameter.index]);
+      break;
+    case Parameter::Varying:
+      pointer = const_cast<uint64_t *>(varying + parameter.index);
+      break;
+    case Parameter::Slot:
+      pointer = const_cast<DeviceAddress *>(&slots[parameter.index]);
+      break;
+    case Parameter::Scalar:
+      pointer = const_cast<void *>(inputs.scalars[parameter.index]);
+      break;
+    }
+  }
+  return checkCuda(driver.launchKernel(what.function, what.blocks, 1, 1, step.threads, 1, 1, 0,
+                                       inputs.stream, pointers.data(), nullptr),
+                   "cuLaunchKernel");
+}
+
+Error PreparedPlan::run(const PlanInputs &inputs) const {
+  SmallVector<DeviceAddress, 32> slots;
+  fillSlots(inputs, slots);
+  if (isWalked)
+    return PlanWalk(*this).walk([&](const Start &what, ArrayRef<uint64_t> varying) {
+      return start(what, varying.data(), slots, inputs);
+    });
+  for (const Start &what : starts)
+    if (Error error = start(what, values.data() + what.varying, slots, inputs))
+      return error;
+  return Error::success();
+}

@@ -1,0 +1,224 @@
+//===- PreparedPlanTest.cpp - What a plan asks of the driver -----------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "FakeCuda.h"
+#include "runtime/PreparedPlan.h"
+#include <gtest/gtest.h>
+
+using namespace tegula;
+
+namespace {
+
+IndexExpr parse(const char *text) { return *IndexExpr::parse(text); }
+
+PlanArgument argument(PlanArgument::Kind kind, unsigned index = 0, IndexExpr size = 0) {
+  PlanArgument made;
+  made.kind = kind;
+  made.index = index;
+  made.size = std::move(size);
+  return made;
+}
+
+/// `f`, a thread for a point, with these arguments.
+PlanStep launchOf(const char *function, IndexExpr points, std::vector<PlanArgument> arguments) {
+  PlanStep step;
+  step.threadFunction = function;
+  step.points = std::move(points);
+  step.threads = 256;
+  step.arguments = std::move(arguments);
+  return step;
+}
+
+class PreparedPlanTest : public testing::Test {
+protected:
+  void SetUp() override {
+    auto opened = CudaDevice::open();
+    ASSERT_TRUE(bool(opened)) << llvm::toString(opened.takeError());
+    device = std::move(*opened);
+    std::string text = "fake-cubin sm_90a\n"
+                       ".entry f(.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .f32 p3)\n"
+                       ".entry g(.param .u64 p0, .param .u64 p1)\n"
+                       ".entry h(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n";
+    auto loaded = device->load(llvm::ArrayRef(text.c_str(), text.size() + 1));
+    ASSERT_TRUE(bool(loaded)) << llvm::toString(loaded.takeError());
+    module = std::move(*loaded);
+    fakecuda::reset();
+  }
+
+  std::unique_ptr<PreparedPlan> prepare(llvm::StringMap<int64_t> sizes) {
+    auto made = PreparedPlan::make(*module, plan, std::move(sizes));
+    EXPECT_TRUE(bool(made)) << llvm::toString(made.takeError());
+    return made ? std::move(*made) : nullptr;
+  }
+
+  std::string refusal(llvm::StringMap<int64_t> sizes) {
+    auto made = PreparedPlan::make(*module, plan, std::move(sizes));
+    return made ? "" : llvm::toString(made.takeError());
+  }
+
+  void run(const PreparedPlan &prepared, const PlanInputs &inputs) {
+    llvm::Error error = prepared.run(inputs);
+    EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  }
+
+  std::shared_ptr<CudaDevice> device;
+  std::shared_ptr<CudaModule> module;
+  Plan plan;
+};
+
+TEST_F(PreparedPlanTest, PutsEachArgumentInItsPlace) {
+  plan.buffers.resize(2);
+  plan.buffers[0].argument = 0;
+  plan.buffers[1].argument = 1;
+  plan.steps = {launchOf("f", parse("M*N"),
+                         {argument(PlanArgument::Buffer, 1), argument(PlanArgument::Size, 0, parse("N + 1")),
+                          argument(PlanArgument::Errors), argument(PlanArgument::Scalar, 0)})};
+  auto prepared = prepare({{"M", 1000}, {"N", 10}});
+  EXPECT_EQ(prepared->numLaunches(), 1u);
+  EXPECT_EQ(prepared->workspaceBytes(), 0);
+
+  fakecuda::reset();
+  float scalar = 2.5;
+  const void *scalars[] = {&scalar};
+  DeviceAddress addresses[] = {0x1000, 0x2000};
+  PlanInputs inputs;
+  inputs.arguments = addresses;
+  inputs.scalars = scalars;
+  inputs.errors = 0x3000;
+  inputs.stream = reinterpret_cast<void *>(0x77);
+  run(*prepared, inputs);
+  // Nothing but the launch, whatever was prepared.
+  EXPECT_EQ(fakecuda::record().calls, (std::map<std::string, unsigned>{{"cuLaunchKernel", 1}}));
+  const fakecuda::Launch &launch = fakecuda::record().launches.at(0);
+  EXPECT_EQ(launch.function, "f");
+  EXPECT_EQ(launch.blocks, 40u); // 10,000 points, 256 threads
+  EXPECT_EQ(launch.threads, 256u);
+  EXPECT_EQ(launch.stream, inputs.stream);
+  uint32_t bits;
+  std::memcpy(&bits, &scalar, 4);
+  EXPECT_EQ(launch.parameters, (std::vector<uint64_t>{0x2000, 11, 0x3000, bits}));
+}
+
+TEST_F(PreparedPlanTest, LoopsBecomeLaunches) {
+  PlanStep loop;
+  loop.kind = PlanStep::Loop;
+  loop.low = 0;
+  loop.high = parse("T");
+  loop.reverse = true;
+  loop.body = {launchOf("g", parse("max(d0, 0)"),
+                        {argument(PlanArgument::Size, 0, parse("3*d0")),
+                         argument(PlanArgument::Size, 0, parse("T"))})};
+  plan.steps = {loop, launchOf("g", parse("T"), {argument(PlanArgument::Size, 0, parse("T")),
+                                                 argument(PlanArgument::Size, 0, parse("2*T"))})};
+  auto prepared = prepare({{"T", 4}});
+  EXPECT_EQ(prepared->numLaunches(), 4u); // that for no point is none
+  run(*prepared, {});
+  std::vector<std::vector<uint64_t>> parameters;
+  for (const fakecuda::Launch &launch : fakecuda::record().launches)
+    parameters.push_back(launch.parameters);
+  EXPECT_EQ(parameters, (std::vector<std::vector<uint64_t>>{{9, 4}, {6, 4}, {3, 4}, {4, 8}}));
+}
+
+TEST_F(PreparedPlanTest, AnEmptyLoopShiftsNothing) {
+  PlanStep loop;
+  loop.kind = PlanStep::Loop;
+  loop.low = 0;
+  loop.high = parse("T");
+  loop.body = {launchOf("f", 1, {argument(PlanArgument::Size, 0, parse("d0"))})};
+  plan.steps = {loop, launchOf("g", 1, {argument(PlanArgument::Size, 0, 5), argument(PlanArgument::Size, 0, 6)})};
+  auto prepared = prepare({{"T", -3}});
+  run(*prepared, {});
+  ASSERT_EQ(fakecuda::record().launches.size(), 1u);
+  EXPECT_EQ(fakecuda::record().launches[0].parameters, (std::vector<uint64_t>{5, 6}));
+}
+
+TEST_F(PreparedPlanTest, MoreLaunchesThanAreKeptAreTheSame) {
+  PlanStep loop;
+  loop.kind = PlanStep::Loop;
+  loop.low = 0;
+  loop.high = parse("T");
+  loop.body = {launchOf("g", 1, {argument(PlanArgument::Size, 0, parse("d0")),
+                                 argument(PlanArgument::Size, 0, parse("T"))})};
+  plan.steps = {loop};
+  auto prepared = prepare({{"T", 70000}});
+  EXPECT_EQ(prepared->numLaunches(), 0u);
+  run(*prepared, {});
+  const auto &launches = fakecuda::record().launches;
+  ASSERT_EQ(launches.size(), 70000u);
+  for (unsigned at : {0u, 1u, 65536u, 69999u})
+    EXPECT_EQ(launches[at].parameters, (std::vector<uint64_t>{at, 70000}));
+}
+
+TEST_F(PreparedPlanTest, TemporariesAndAreasShareTheWorkspace) {
+  plan.buffers.resize(3);
+  plan.buffers[0].argument = 0;
+  for (unsigned temporary : {1u, 2u})
+    plan.buffers[temporary].bytes = parse("4*N");
+  auto step = [&](unsigned from, unsigned to) {
+    PlanStep made = launchOf("h", parse("N"), {argument(PlanArgument::Buffer, from),
+                                               argument(PlanArgument::Buffer, to),
+                                               argument(PlanArgument::Workspace)});
+    made.workspaceBytes = 100;
+    return made;
+  };
+  plan.steps = {step(0, 1), step(1, 0), step(0, 2), step(2, 0)};
+  auto prepared = prepare({{"N", 256}});
+  EXPECT_EQ(prepared->workspaceBytes(), 1024 + 256); // one temporary at a time, and the area of one block
+  DeviceAddress addresses[] = {0x5000};
+  PlanInputs inputs;
+  inputs.arguments = addresses;
+  inputs.workspace = 0x10000;
+  run(*prepared, inputs);
+  for (const fakecuda::Launch &launch : fakecuda::record().launches) {
+    EXPECT_EQ(launch.parameters[2], 0x10400u);
+    EXPECT_TRUE(launch.parameters[0] == 0x5000 || launch.parameters[0] == 0x10000);
+  }
+}
+
+TEST_F(PreparedPlanTest, ZeroesWhatThePlanZeroes) {
+  plan.buffers.resize(1);
+  plan.buffers[0].bytes = parse("N");
+  PlanStep zero;
+  zero.kind = PlanStep::Zero;
+  plan.steps = {zero};
+  auto memory = device->allocate(512);
+  ASSERT_TRUE(bool(memory));
+  PlanInputs inputs;
+  inputs.workspace = *memory;
+  run(*prepare({{"N", 100}}), inputs);
+  run(*prepare({{"N", 0}}), inputs);
+  EXPECT_EQ(fakecuda::record().count("cuMemsetD8Async"), 1u);
+  device->free(*memory);
+}
+
+TEST_F(PreparedPlanTest, WhatDoesNotFitIsRefused) {
+  plan.steps = {launchOf("g", parse("N*N*N"), {})};
+  EXPECT_NE(refusal({{"N", int64_t(1) << 40}}).find("the points of a launch do not fit in 64 bits"),
+            std::string::npos);
+  plan.steps = {launchOf("g", 1, {argument(PlanArgument::Size, 0, parse("N*N*N"))})};
+  EXPECT_NE(refusal({{"N", int64_t(1) << 40}}).find("a size does not fit"), std::string::npos);
+  plan.buffers.resize(1);
+  plan.buffers[0].name = "t";
+  plan.buffers[0].bytes = parse("N*N*N");
+  plan.steps = {launchOf("g", 1, {argument(PlanArgument::Buffer, 0)})};
+  EXPECT_NE(refusal({{"N", int64_t(1) << 40}}).find("the bytes of 't' do not fit"), std::string::npos);
+  EXPECT_EQ(fakecuda::record().launches.size(), 0u);
+}
+
+TEST_F(PreparedPlanTest, AFailedLaunchIsNamed) {
+  plan.steps = {launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 1)})};
+  auto prepared = prepare({});
+  fakecuda::failCall("cuLaunchKernel", 700);
+  llvm::Error error = prepared->run({});
+  ASSERT_TRUE(error.isA<CudaError>());
+  llvm::handleAllErrors(std::move(error), [](const CudaError &failure) {
+    EXPECT_EQ(failure.kind, CudaError::Fault);
+    EXPECT_NE(failure.message.find("cuLaunchKernel"), std::string::npos);
+  });
+}
+
+} // namespace
