@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import answers, conversation, display, endpoint, pool, summary
+from . import answers, conversation, display, endpoint, pool, summary, times
 from .store import Store, StoreError
 from .tasks import Task, TaskError, find_tasks
 
@@ -75,6 +75,7 @@ def _parse(arguments) -> argparse.Namespace:
     written.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
     written.add_argument("--out", type=Path, required=True, help="folder of the files, such as KernelBench/runs/NAME")
     _add_judging(written)
+    times.add_command(commands, _count, _levels)
     serve = commands.add_parser("serve", help="judge over HTTP", epilog="The token is TEGULA_EVAL_TOKEN, or printed.")
     serve.set_defaults(function=_serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen at (127.0.0.1: this machine alone)")

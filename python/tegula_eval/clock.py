@@ -22,8 +22,8 @@ class Clock:
             start = time.perf_counter()
             result = function()
             return time.perf_counter() - start, result
-        self.flush.zero_()
         torch.cuda.synchronize()
+        self.flush.zero_()  # while it runs, the host queues what follows: its own time is not the device's
         self.begin.record()
         result = function()
         self.end.record()

@@ -101,7 +101,7 @@ def _evaluate(request: dict, stage, record: dict) -> None:
             stage(f"compare {variant.name}")
             takes = {**binding.settings, **binding.scalars}
             draws = "dropout-off" in case.flags and not any(name in takes for name in case.instead)
-            judged += _judge(results, case, variant, told, draws)
+            judged += judge_case(results, case, variant.cost.depth, told, draws)
             if told["outcome"] == "wrong":
                 record.update(outcome="wrong", reason=told["reason"],
                               message=f"{variant.name} ({variant.changed or 'own sizes'}), {distribution}: "
@@ -178,15 +178,19 @@ def _told(error: ErrorMeasure | None) -> dict | None:
     return error and {name: value if math.isfinite(value) else str(value) for name, value in asdict(error).items()}
 
 
-def _judge(results: list[torch.Tensor], case: Case, variant: Variant, told: dict, draws: bool = False) -> bool:
-    """Fills the case's record; whether it could be judged. `draws`: the program may draw random numbers."""
+def judge_case(results: list[torch.Tensor], case: Case, depth: float, told: dict, draws: bool = False,
+               sensitive: Callable[[Case], list[Sensitivity]] = sensitivities,
+               doubts: list[ErrorMeasure] | None = None) -> bool:
+    """Fills the case's record; whether it could be judged. `draws`: the program may draw random numbers. `doubts`:
+    by how much `case.exact` is off itself."""
     def verdicts_at(sensitivity: list[Sensitivity]):
-        return [judge(ours, expected, exact, variant.cost.depth, one)
-                for ours, expected, exact, one in zip(results, case.expected, case.exact, sensitivity)]
+        off = doubts or [ErrorMeasure(0.0, 0.0, -1)] * len(results)
+        return [judge(ours, expected, exact, depth, *rest)
+                for ours, expected, exact, *rest in zip(results, case.expected, case.exact, sensitivity, off)]
 
     verdicts = verdicts_at([Sensitivity()] * len(results))
     if any(one.reason == "value" for one in verdicts) and "random" not in case.flags:
-        sensitivity = sensitivities(case)
+        sensitivity = sensitive(case)
         told["sensitivity"] = [[float(f"{one.norm:.4g}"), float(f"{one.worst:.4g}")] for one in sensitivity]
         verdicts = verdicts_at(sensitivity)
     first = next((place for place, one in enumerate(verdicts) if not one.right), None)

@@ -13,6 +13,7 @@ carries a flag:
 """
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from .variants import Built, build, state_of
 from .verdict import ErrorMeasure, Sensitivity, kernelbench_rule, measure_error
 
 
+ROUNDOFF = 2.0 ** -24  # of float32
 LARGE = 64.0  # exp(2 * 64) is beyond float32
 
 
@@ -71,7 +73,7 @@ def results(value) -> list[torch.Tensor]:
     return [one if isinstance(one, torch.Tensor) else torch.tensor(one) for one in flat if one is not None]
 
 
-def _restore(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
+def restore(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
     kept = model.state_dict()
     model.load_state_dict({name: value for name, value in state.items() if name in kept})
     for name, buffer in model.named_buffers():
@@ -80,7 +82,7 @@ def _restore(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
 
 
 def _run(model, state, inputs, seed: int) -> list[torch.Tensor]:
-    _restore(model, state)
+    restore(model, state)
     torch.manual_seed(seed)
     fresh = [one.clone() if isinstance(one, torch.Tensor) else one for one in inputs]
     with torch.no_grad():
@@ -144,31 +146,43 @@ def evaluate_reference(case: Case, seed: int, audit: bool = True, known_same: bo
         raise TaskError(f"forward does not run: {type(error).__name__}: {error}") from error
     if not case.expected:
         raise TaskError("forward returns no tensor")
-    if not _same(case.expected, again):
-        dropouts = [one for one in model.modules()
-                    if isinstance(one, torch.nn.modules.dropout._DropoutNd) and one.p > 0]
-        for one in dropouts:
-            one.eval()
+    if not is_same(case.expected, again):
+        instead = switch_off_dropout(case)
         case.expected = _run(model, case.state, case.inputs, seed)
         again = _run(model, case.state, case.inputs, seed + 1)
-        if _same(case.expected, again):
+        if is_same(case.expected, again):
             case.flags.append("dropout-off")
-            chances = {one.p for one in dropouts}
-            case.instead = {name: 0.0 for name, value in case.constants().items()
-                            if "drop" in name.lower() and isinstance(value, float) and value in chances}
+            case.instead = instead
         else:
             case.flags.append("random")
     case.exact = _exact(case, seed)
     case.seed = seed
+    flag_accuracy(case)
+    if audit:
+        _audit(case, seed)
+
+
+def flag_accuracy(case: Case) -> None:
+    """`inaccurate` and `unstable`, from what is expected and what is exact."""
     for ours, exact in zip(case.expected, case.exact):
         if not ours.is_floating_point():
             continue
         if not kernelbench_rule(ours, exact.to(ours.dtype)):
             _flag(case, "inaccurate")
-        if measure_error(ours, exact).norm > 1e-2 or measure_error(ours, exact).worst > 0.1:
+        error = measure_error(ours, exact)
+        if error.norm > 1e-2 or error.worst > 0.1:
             _flag(case, "unstable")
-    if audit:
-        _audit(case, seed)
+
+
+def switch_off_dropout(case: Case) -> dict[str, float]:
+    """Puts dropout modules into evaluation mode; the constructor's arguments that are their probabilities, as 0."""
+    dropouts = [one for one in case.built.model.modules()
+                if isinstance(one, torch.nn.modules.dropout._DropoutNd) and one.p > 0]
+    for one in dropouts:
+        one.eval()
+    chances = {one.p for one in dropouts}
+    return {name: 0.0 for name, value in case.constants().items()
+            if "drop" in name.lower() and isinstance(value, float) and value in chances}
 
 
 def _flag(case: Case, flag: str) -> None:
@@ -176,7 +190,7 @@ def _flag(case: Case, flag: str) -> None:
         case.flags.append(flag)
 
 
-def _same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+def is_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
     """Equal but for the order of additions, which threads may change."""
     if len(one) != len(other):
         return False
@@ -197,38 +211,56 @@ def sensitivities(case: Case) -> list[Sensitivity]:
 
     Meant for a case whose exact result is known; costs one more run in float64.
     """
-    generator = torch.Generator().manual_seed(case.seed ^ 0x2545F491)
-    roundoff = 2.0 ** -24
+    near = nearby(case.seed)
+    moved = _exact(case, case.seed, lambda one: near(to_float64(one)))
+    errors = [measure_error(one, exact) for one, exact in zip(moved, case.exact)]
+    return [Sensitivity(error.norm / ROUNDOFF, error.worst / ROUNDOFF) for error in errors]
+
+
+def nearby(seed: int):
+    """A function that moves the elements of a floating tensor by up to one rounding of float32, at random."""
+    generators: dict[torch.device, torch.Generator] = {}
 
     def near(one):
         if not isinstance(one, torch.Tensor) or not one.is_floating_point():
             return one
-        noise = torch.rand(one.shape, generator=generator, dtype=torch.float64).to(one.device)
-        return one.double() * (1 + roundoff * (2 * noise - 1))
+        if one.device not in generators:
+            generators[one.device] = torch.Generator(one.device).manual_seed(seed ^ 0x2545F491)
+        noise = torch.rand(one.shape, generator=generators[one.device], dtype=one.dtype, device=one.device)
+        # One of float32 moves to a neighbour, or stays: half of that would be rounded away.
+        by = ROUNDOFF if one.dtype == torch.float64 else torch.finfo(one.dtype).eps
+        return noise.mul_(2).sub_(1).mul_(by).mul_(one).add_(one)
 
-    moved = _exact(case, case.seed, near)
-    errors = [measure_error(one, exact) for one, exact in zip(moved, case.exact)]
-    return [Sensitivity(error.norm / roundoff, error.worst / roundoff) for error in errors]
+    return near
 
 
-def _up(one):
+def to_float64(one):
     return one.double() if isinstance(one, torch.Tensor) and one.is_floating_point() else one
 
 
-def _exact(case: Case, seed: int, up=_up) -> list[torch.Tensor]:
-    old = torch.get_default_dtype()
+def _exact(case: Case, seed: int, up=to_float64) -> list[torch.Tensor]:
     # Not in a copy: what a module keeps beside its parts (a closure over one of them) would stay in float32.
     model = case.built.model
-    kept = {name: one.dtype for name, one in itertools.chain(model.named_parameters(), model.named_buffers())}
     try:
-        model.double()
-        torch.set_default_dtype(torch.float64)  # for what forward itself makes
-        return _run(model, {name: up(value) for name, value in case.state.items()},
-                    tree_map(up, case.inputs), seed)
-    except MemoryError:
+        with in_float64(model):
+            return _run(model, {name: up(value) for name, value in case.state.items()},
+                        tree_map(up, case.inputs), seed)
+    except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         raise TaskError(f"forward does not run in float64: {type(error).__name__}: {error}") from error
+
+
+@contextlib.contextmanager
+def in_float64(model: torch.nn.Module):
+    """The module's parameters and buffers, and what forward itself makes, in float64. Their values afterwards are
+    those of the last run, rounded."""
+    old = torch.get_default_dtype()
+    kept = {name: one.dtype for name, one in itertools.chain(model.named_parameters(), model.named_buffers())}
+    try:
+        model.double()
+        torch.set_default_dtype(torch.float64)
+        yield
     finally:
         torch.set_default_dtype(old)
         # By name: a buffer in float64 is another tensor. One that stayed so would be taken for float32 by CUDA's

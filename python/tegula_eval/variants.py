@@ -96,6 +96,19 @@ def build(source: str, name: str = "task") -> Built:
     return Built(module, model, init, inputs)
 
 
+def build_on(source: str, device: str | torch.device) -> Built:
+    """Builds the task on the device, numbers drawn there; or, where its text wants them on the CPU, moves it there.
+    Raises TaskError."""
+    try:
+        with torch.device(device):
+            built = build(source)
+    except TaskError:
+        built = build(source)
+    built.model.to(device)
+    built.inputs = tree_map(lambda one: one.to(device) if isinstance(one, torch.Tensor) else one, built.inputs)
+    return built
+
+
 def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Copies of all parameters and buffers, also of those buffers that a state dict leaves out."""
     return {name: value.detach().clone() for name, value in

@@ -49,28 +49,53 @@ class Verdict:
     pattern: str = ""         # where the wrong elements lie
 
 
+CHUNK = 1 << 24  # elements looked at together: results of gigabytes are compared beside what made them
+
+
+def _chunks(*tensors: torch.Tensor):
+    """The same elements of each, a part at a time, on the device that one of them is on."""
+    flat = [one.detach().reshape(-1) for one in tensors]
+    device = next((one.device for one in flat if one.device.type != "cpu"), flat[0].device)
+    for start in range(0, flat[0].numel(), CHUNK):
+        yield start, [one[start:start + CHUNK].to(device) for one in flat]
+
+
+def _sizes(exact: torch.Tensor) -> tuple[float, float]:
+    """The sum of the squares of the finite elements, and the root of their mean."""
+    squares, count = 0.0, 0
+    for _, (part,) in _chunks(exact):
+        part = part.double()
+        finite = torch.isfinite(part)
+        squares += float((part[finite] ** 2).sum())
+        count += int(finite.sum())
+    return squares, math.sqrt(squares / count) if count else 0.0
+
+
 def measure_error(result: torch.Tensor, exact: torch.Tensor) -> ErrorMeasure:
-    """Errors over the elements at which both are finite."""
-    value, truth = result.detach().double().flatten(), exact.detach().double().flatten()
-    finite = torch.isfinite(truth)
-    squares = float((truth[finite] ** 2).sum())
-    rms = math.sqrt(squares / int(finite.sum())) if bool(finite.any()) else 0.0
-    both = finite & torch.isfinite(value)
-    error = torch.where(both, (value - truth).abs(), torch.zeros_like(truth))
-    total = float((error ** 2).sum())
-    if total == 0 and not bool((error > 0).any()):
+    """Errors over the elements at which both are finite. On the device of `exact`, a part at a time."""
+    squares, rms = _sizes(exact)
+    total, worst, at = 0.0, 0.0, -1
+    for start, (truth, value) in _chunks(exact, result):
+        truth, value = truth.double(), value.double()
+        error = (value - truth).abs_()
+        error.masked_fill_(~torch.isfinite(error), 0.0)
+        relative = error / truth.abs().masked_fill_(~torch.isfinite(truth), 0.0).clamp_(min=rms)
+        relative.masked_fill_(error == 0, 0.0)
+        place = int(relative.argmax())
+        if float(relative[place]) > worst:
+            worst, at = float(relative[place]), start + place
+        total += float((error ** 2).sum())
+    if at < 0:
         return ErrorMeasure(0.0, 0.0, -1)
-    scale = torch.where(finite, truth.abs(), torch.zeros_like(truth)).clamp(min=rms)
-    relative = torch.where(error > 0, error / scale, torch.zeros_like(error))
-    at = int(relative.argmax())
-    return ErrorMeasure(math.sqrt(total / squares) if squares else math.inf, float(relative[at]), at)
+    return ErrorMeasure(math.sqrt(total / squares) if squares else math.inf, worst, at)
 
 
 def kernelbench_rule(result: torch.Tensor, expected: torch.Tensor) -> bool:
     if result.shape != expected.shape:
         return False
     tolerance = 1e-4 if expected.dtype in (torch.float32, torch.float64) else 1e-2
-    return torch.allclose(result.double(), expected.double(), rtol=tolerance, atol=tolerance)
+    return all(torch.allclose(ours.double(), theirs.double(), rtol=tolerance, atol=tolerance)
+               for _, (theirs, ours) in _chunks(expected, result))
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:
@@ -90,34 +115,45 @@ def bounds(dtype: torch.dtype, depth: float, reference: ErrorMeasure,
 
 
 def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, depth: float,
-          sensitivity: Sensitivity = Sensitivity()) -> Verdict:
-    """`result` of the program, `expected` of the module, `exact` of the module in float64."""
+          sensitivity: Sensitivity = Sensitivity(), doubt: ErrorMeasure = ErrorMeasure(0.0, 0.0, -1)) -> Verdict:
+    """`result` of the program, `expected` of the module, `exact` of the module in float64, or what stands for
+    that and is itself off by `doubt`."""
     if result.shape != expected.shape:
         return Verdict(False, "shape", f"the program's result has shape {list(result.shape)}, the module's "
                        f"{list(expected.shape)}")
-    result, expected, exact = result.detach().cpu(), expected.detach().cpu(), exact.detach().cpu()
+    result, expected, exact = result.detach(), expected.detach(), exact.detach()
     agrees = kernelbench_rule(result, expected)
     if not expected.is_floating_point():
         return _judge_integers(result, expected, exact, agrees)
     if not result.is_floating_point():
         return Verdict(False, "dtype", f"the program's result is {_dtype(result)}, the module's "
                        f"{_dtype(expected)}", agrees)
-    nearest = exact.to(result.dtype).double()
-    value = result.double()
-    bad = ~(_same_kind(value, nearest) | _same_kind(value, expected.double()))
-    if bool(bad.any()):
+
+    def other_kind(value, theirs, truth):
+        nearest = truth.to(value.dtype).double()
+        return ~(_same_kind(value.double(), nearest) | _same_kind(value.double(), theirs.double()))
+
+    bad = _mask(other_kind, result, expected, exact)
+    if bad is not None:
         return _wrong("not-finite", "not finite where it should be, or finite where it should not", bad, result,
                       expected, exact, agrees)
     ours, theirs = measure_error(result, exact), measure_error(expected, exact)
     norm_bound, worst_bound = bounds(result.dtype, depth, theirs, sensitivity)
+    norm_bound, worst_bound = norm_bound + 2 * doubt.norm, worst_bound + 2 * doubt.worst
     if ours.worst <= worst_bound and ours.norm <= norm_bound:
         return Verdict(True, kernelbench=agrees, ours=ours, reference=theirs)
     # Elements are told wrong by the bound on the worst; by a tighter one where the norm alone is too large.
-    squares = exact.double()[torch.isfinite(exact)]
-    rms = float((squares ** 2).mean().sqrt()) if squares.numel() else 0.0
+    rms = _sizes(exact)[1]
     limit = worst_bound if ours.worst > worst_bound else norm_bound
-    error = (value - exact.double()).abs()
-    bad = torch.isfinite(error) & (error > limit * exact.double().abs().clamp(min=rms))
+
+    def beyond(value, truth):
+        error = (value.double() - truth.double()).abs()
+        return torch.isfinite(error) & (error > limit * truth.double().abs().clamp(min=rms))
+
+    bad = _mask(beyond, result, exact)
+    if bad is None:  # the norm adds up what no element alone is wrong by
+        bad = torch.zeros(result.shape, dtype=torch.bool)
+        bad.view(-1)[max(ours.at, 0)] = True
     measure, bound = ("worst", worst_bound) if ours.worst > worst_bound else ("norm", norm_bound)
     answer = _wrong("value", f"the {measure} error is {getattr(ours, measure):.2e}, allowed {bound:.2e}, "
                     f"PyTorch's own {getattr(theirs, measure):.2e}", bad, result, expected, exact, agrees)
@@ -125,12 +161,21 @@ def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, dep
     return answer
 
 
+def _mask(where, *tensors: torch.Tensor) -> torch.Tensor | None:
+    """The elements at which `where(parts...)` holds, on the CPU; None where there is none."""
+    parts = [(where(*part), start) for start, part in _chunks(*tensors)]
+    if not any(bool(part.any()) for part, _ in parts):
+        return None
+    return torch.cat([part.cpu() for part, _ in parts]).reshape(tensors[0].shape)
+
+
 def _judge_integers(result, expected, exact, agrees) -> Verdict:
     if result.is_floating_point():
         return Verdict(False, "dtype", f"the program's result is {_dtype(result)}, the module's "
                        f"{_dtype(expected)}", agrees)
-    bad = (result.long() != expected.long()) & (result.double() != exact.double())
-    if not bool(bad.any()):
+    bad = _mask(lambda value, theirs, truth: (value.long() != theirs.long()) & (value.double() != truth.double()),
+                result, expected, exact)
+    if bad is None:
         return Verdict(True, kernelbench=agrees)
     return _wrong("value", "a wrong integer", bad, result, expected, exact, agrees)
 
@@ -150,16 +195,34 @@ def _number(element: torch.Tensor) -> float | str:
 
 
 def _wrong(reason, what, bad, result, expected, exact, agrees, count: int = 4) -> Verdict:
-    places = torch.nonzero(bad.reshape(bad.shape or (1,)))
+    wrong = int(bad.sum())
+    places = _first(bad, count)
     elements = []
-    for place in places[:count].tolist():
+    for place in places:
         at = tuple(place) if result.dim() else ()
         elements.append({"index": list(at), "expected": _number(exact[at]), "got": _number(result[at]),
                          "pytorch": _number(expected[at])})
-    share = len(places) / max(bad.numel(), 1)
-    message = f"{len(places)} of {bad.numel()} elements are wrong; {what}"
+    share = wrong / max(bad.numel(), 1)
+    message = f"{wrong} of {bad.numel()} elements are wrong; {what}"
     if elements:
         first = elements[0]
         message += f"; first at {first['index']}: expected {first['expected']}, got {first['got']}"
     return Verdict(False, reason, message, agrees, wrong=elements, wrong_share=share,
                    pattern=pattern.describe(bad))
+
+
+def _first(bad: torch.Tensor, count: int) -> list[list[int]]:
+    """Indices of the first `count` elements that are set."""
+    flat: list[int] = []
+    for start, (part,) in _chunks(bad):
+        flat += [start + place for place in torch.nonzero(part).flatten()[:count - len(flat)].tolist()]
+        if len(flat) >= count:
+            break
+    indices = []
+    for place in flat:
+        index = []
+        for size in reversed(bad.shape):
+            index.insert(0, place % size)
+            place //= size
+        indices.append(index)
+    return indices

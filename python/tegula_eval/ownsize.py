@@ -1,0 +1,292 @@
+"""One task at its own sizes on a device: whether a program is right, and how fast.
+
+All of it happens on the device, one thing after another and given back at once, so that a task of 13 GB does: the
+program's result, eager mode's without TF32 (and, where it has convolutions, with), then the module in float64 on
+the same inputs, which are made again from their seed where they are needed again. Where float64 does not fit or
+does not run, eager mode in float32 stands for it, and by how much that is off itself is measured on inputs and
+parameters that are off by one rounding; the record says so. Then everything is timed in turns on new inputs.
+
+Runs where `device` is "cpu" the same way.
+"""
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from typing import Callable
+
+import torch
+
+from . import runner
+from .binding import Binding, bind
+from .clock import Clock
+from .evaluate import caught, derived_seed, judge_case
+from .reference import (ROUNDOFF, Case, flag_accuracy, in_float64, is_same, nearby, restore, results, switch_off_dropout,
+                        to_float64)
+from .tasks import TaskError
+from .turns import time_turns, without_tf32
+from .variants import Measure, build_on, state_of
+from .verdict import ErrorMeasure, Sensitivity, measure_error
+
+OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
+
+
+class Seen(Measure):
+    """What a forward pass costs, and whether it has convolutions and draws random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolves = self.draws = False
+
+    def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
+        name = str(function)
+        self.convolves |= "convolution" in name or "cudnn_rnn" in name
+        self.draws |= any(part in name for part in ("rand", "bernoulli", "dropout", "normal_", "multinomial"))
+        return super().__torch_dispatch__(function, types_, args, kwargs)
+
+
+def make_case(source: str, seed: int, device: str) -> Case:
+    """The task as it draws its inputs and parameters, without dropout. Raises TaskError."""
+    torch.manual_seed(seed)
+    built = build_on(source, device)
+    case = Case(built, built.inputs, state_of(built.model), seed=seed)
+    if any(isinstance(one, torch.nn.modules.dropout._DropoutNd) and one.p > 0 for one in built.model.modules()):
+        case.instead = switch_off_dropout(case)
+        case.flags.append("dropout-off")
+    return case
+
+
+def kernel_key(binding: Binding) -> str:
+    return repr((sorted(binding.settings.items()), sorted(binding.optionals), binding.ellipsis_rank))
+
+
+def compile_for(program: runner.Program, binding: Binding, target: str, threads: int) -> runner.Kernel:
+    return program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, target, threads)
+
+
+def free() -> None:
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+def run_module(case: Case, seed: int) -> list[torch.Tensor]:
+    """What forward gives, without copies of anything: what it does to its inputs is done to the case's."""
+    restore(case.built.model, case.state)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        return [one.detach() for one in results(case.built.model(*case.inputs))]
+
+
+class OwnSize:
+    """`job`: task and program as text, secret, key; `options`: device, threads, turns, compiled, tf32_off."""
+
+    def __init__(self, job: dict, options: dict, ready: dict | None, stage: Callable[[str], None]):
+        self.job, self.options, self.ready, self.stage = job, options, ready or {}, stage
+        self.device = options["device"]
+        self.seed = derived_seed(job["secret"], "own", 0)
+        self.seconds: dict[str, float] = {}
+        self.record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [],
+                             "timing": None}
+
+    def judge_and_time(self) -> dict:
+        try:
+            with caught(self.record):
+                self._judge_and_time()
+        except OUT_OF_MEMORY as error:
+            self.record.update(outcome="memory", reason=self.at, message=str(error)[:300])
+        self._end_stage()
+        return {**self.record, "stages": {name: round(value, 3) for name, value in self.seconds.items()}}
+
+    def _begin(self, name: str) -> None:
+        self._end_stage()
+        self.at, self.began = name, time.monotonic()
+        self.stage(name)
+
+    def _end_stage(self) -> None:
+        if hasattr(self, "at"):
+            self.seconds[self.at] = self.seconds.get(self.at, 0.0) + time.monotonic() - self.began
+            self.began = time.monotonic()
+
+    def _judge_and_time(self) -> None:
+        self._begin("draw")
+        program = self._program()
+        case = self._draw()
+        told = {"variant": "own", "changed": "", "seed": self.seed, "distribution": "task", "flags": case.flags}
+        self.record.update(flags=case.flags, cases=[told])
+        kernel, ours, takes = self._run_program(program, case)
+        seen, plain = self._run_eager(case)
+        if "random" not in case.flags and seen.draws:
+            self._flag_random(case)
+        # A program that says that it takes TF32 is held against a module that does.
+        if plain is not case.expected and "tf32" in self.job["program"]:
+            case.expected = plain
+        kept = {"ours": ours, "expected": case.expected, "plain": [] if plain is case.expected else plain}
+        del ours, plain
+        doubts = self._find_exact(case, kept, told)
+        self._move(kept, self.device)
+        ours, case.expected, plain = kept["ours"], kept["expected"], kept["plain"] or kept["expected"]
+        if doubts:
+            case.exact = case.expected
+        self._begin("compare")
+        flag_accuracy(case)
+        if plain is not case.expected:
+            told["pytorch_tf32"] = max(measure_error(one, exact).norm for one, exact in zip(plain, case.exact))
+        draws = "dropout-off" in case.flags and not any(name in takes for name in case.instead)
+        judged = judge_case(ours, case, seen.depth, told, draws, self._sensitive, doubts)
+        if told["outcome"] == "wrong":
+            self.record.update(outcome="wrong", reason=told["reason"], message=told["message"])
+            return
+        if not judged:
+            self.record.update(outcome="unjudged", reason=told["reason"] or "random",
+                               message="the module's own result says nothing about a program's")
+            return
+        gaps = [measure_error(one, other).norm if other.is_floating_point() else 0.0
+                for one, other in zip(ours, plain)]
+        del ours, plain, kept
+        case.expected, case.exact, case.inputs = [], [], []
+        free()
+        self._begin("time")
+        self.record["timing"] = time_turns(case, program, kernel, seen, gaps, {
+            **self.options, **self.job, "seed": self.seed, "first_s": self.first_s, "writes": self.writes}, self.stage)
+
+    def _program(self) -> runner.Program:
+        if "error" in self.ready:
+            raise self.ready["error"]
+        if "program" in self.ready:
+            return self.ready["program"]
+        program = runner.Program(self.job["program"], self.job["program_name"])
+        program.check()
+        return program
+
+    def _draw(self) -> Case:
+        return make_case(self.job["task"], self.seed, self.device)
+
+    def _run_program(self, program: runner.Program, case: Case):
+        binding = bind(program.parameters, case)
+        kernel = self.ready.get("kernel")
+        if kernel is None or self.ready["kernel_key"] != kernel_key(binding):
+            self._begin("compile")
+            kernel = compile_for(program, binding, torch.device(self.device).type, self.options["threads"])
+        self._begin("run")
+        written = {one.name.decode() for one in kernel.arguments if runner.ROLES[one.role] == "inout"}
+        tensors = {name: one.clone() if name in written else one for name, one in binding.tensors.items()}
+        launch = kernel.prepare(tensors, binding.scalars)
+        self.first_s = Clock(torch.device(self.device).type)(launch)[0]
+        launch.wait()
+        names = binding.outputs or [one.name.decode() for one in kernel.arguments if one.name.decode() in written]
+        return kernel, [launch.outputs.get(name, tensors.get(name)) for name in names], {**binding.settings,
+                                                                                        **binding.scalars}
+
+    def _run_eager(self, case: Case) -> tuple[Seen, list[torch.Tensor]]:
+        """Fills `case.expected`, without TF32. What the module takes, and its result as PyTorch runs it."""
+        self._begin("eager")
+        seen = Seen()
+        before = [one._version if isinstance(one, torch.Tensor) else 0 for one in case.inputs]
+        try:
+            with seen:
+                plain = run_module(case, self.seed)
+        except (*OUT_OF_MEMORY, TaskError):
+            raise
+        except Exception as error:
+            raise TaskError(f"forward does not run: {type(error).__name__}: {error}") from error
+        if not plain:
+            raise TaskError("forward returns no tensor")
+        self.writes = before != [one._version if isinstance(one, torch.Tensor) else 0 for one in case.inputs]
+        self._fresh(case)
+        case.expected = plain
+        if seen.convolves or torch.backends.cuda.matmul.allow_tf32:
+            with without_tf32():
+                case.expected = run_module(case, self.seed)
+            self._fresh(case)
+        return seen, plain
+
+    def _fresh(self, case: Case) -> None:
+        """Draws the inputs again where forward wrote into them."""
+        if self.writes:
+            case.inputs = []
+            case.inputs = self._draw().inputs
+
+    def _flag_random(self, case: Case) -> None:
+        with without_tf32():
+            again = run_module(case, self.seed + 1)
+        self._fresh(case)
+        if not is_same(case.expected, again):
+            case.flags.append("random")
+
+    def _find_exact(self, case: Case, kept: dict, told: dict) -> list[ErrorMeasure] | None:
+        """Fills `case.exact`. By how much that is off itself, where it is not float64."""
+        why = self.job.get("no_float64")
+        # Then with the other results out of the way, or, where cuDNN has no such convolution, without cuDNN.
+        tries = [] if why else [contextlib.nullcontext()]
+        while tries:
+            self._begin("float64")
+            how = tries.pop()
+            try:
+                case.inputs = [to_float64(one) for one in _taken(case.inputs)]
+                with in_float64(case.built.model), how:
+                    case.exact = run_module(case, self.seed)
+                case.inputs = []
+                told["reference"] = "float64"
+                return None
+            except OUT_OF_MEMORY as error:
+                if not why:
+                    tries.append(contextlib.nullcontext())
+                why = f"float64 does not fit: {str(error)[:120]}"
+            except Exception as error:
+                if not why:
+                    tries.append(torch.backends.cudnn.flags(enabled=False))
+                why = f"float64 does not run: {type(error).__name__}: {str(error)[:120]}"
+            case.inputs = []
+            free()
+            self._begin("draw")
+            case.expected = []
+            self._move(kept, "cpu")
+            case.inputs = self._draw().inputs
+        self._begin("float32")
+        near, state = nearby(self.seed), case.state
+        try:
+            case.state = {name: near(one) for name, one in state.items()}
+            case.inputs = [near(one) for one in _taken(case.inputs)]
+            with without_tf32():
+                moved = run_module(case, self.seed)
+        finally:
+            case.state, case.inputs = state, []
+        self._move(kept, self.device)
+        doubts = [measure_error(one, exact) for one, exact in zip(moved, kept["expected"])]
+        told.update(reference="float32", reference_error=max(one.norm for one in doubts), reference_why=why)
+        return doubts
+
+    def _move(self, kept: dict, device: str) -> None:
+        """Results to another device, where they fit there."""
+        for ones in kept.values():
+            for place, one in enumerate(ones):
+                with contextlib.suppress(*OUT_OF_MEMORY):
+                    ones[place] = one.to(device)
+        free()
+
+    def _sensitive(self, case: Case) -> list[Sensitivity]:
+        """As reference.sensitivities, with nothing copied."""
+        nothing = [Sensitivity()] * len(case.exact)
+        if case.exact is case.expected:
+            return nothing
+        self._begin("sensitivity")
+        near, state = nearby(self.seed), case.state
+        try:
+            case.inputs = [near(to_float64(one)) for one in _taken(self._draw().inputs)]
+            case.state = {name: near(to_float64(one)) for name, one in state.items()}
+            with in_float64(case.built.model):
+                moved = run_module(case, self.seed)
+            errors = [measure_error(one, exact) for one, exact in zip(moved, case.exact)]
+        except OUT_OF_MEMORY:
+            return nothing
+        finally:
+            case.state, case.inputs = state, []
+        return [Sensitivity(one.norm / ROUNDOFF, one.worst / ROUNDOFF) for one in errors]
+
+
+def _taken(values: list):
+    """The list's elements; each is gone from it once the next is asked for."""
+    values.reverse()
+    while values:
+        yield values.pop()

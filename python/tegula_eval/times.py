@@ -1,0 +1,116 @@
+"""tegula-eval time: programs at the tasks' own sizes on a device, right and how fast."""
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from . import baseline, device, display, summary, times_table
+from .store import Store
+from .tasks import Task, TaskError, find_tasks
+
+RIGHT, NOT_RIGHT = 0, 1
+
+
+def add_command(commands, count, levels) -> None:
+    time = commands.add_parser(
+        "time", help="programs at the tasks' own sizes on a device, and how fast they are",
+        epilog="Exit codes: 0 all right, 1 some are not, 2 wrong arguments, 3 stopped (run it again to go on).")
+    time.set_defaults(function=run)
+    time.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
+    time.add_argument("--programs", type=Path, required=True, help="level<N>/TASK.tgl, or TASK.tgl")
+    time.add_argument("--level", type=levels, help="such as 1,2,3; default: all")
+    time.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
+    time.add_argument("--target", choices=("cpu", "cuda"), default="cuda")
+    time.add_argument("--devices", type=lambda text: text.split(","),
+                      help="numbers of the devices, a process for each; default: all")
+    time.add_argument("--turns", type=count, default=10, help="at most so many turns")
+    time.add_argument("--threads", type=count, default=1, help="threads of torch and of a program (CPU)")
+    time.add_argument("--no-compiled", dest="compiled", action="store_false",
+                      help="leave torch.compile out: it takes 10 s and more for each task")
+    time.add_argument("--no-tf32-off", dest="tf32_off", action="store_false",
+                      help="no second time of eager mode without TF32, where there are convolutions")
+    time.add_argument("--baseline", type=Path,
+                      help="recorded times, for columns of their own: a table (level, task, eager_ms, compiled_ms), "
+                           "or another run's results.jsonl")
+    time.add_argument("--deadline", type=float, default=30, help="seconds for each stage of a program")
+    time.add_argument("--seconds", type=float, default=1e9, help="after which no further program is begun")
+    time.add_argument("--out", type=Path, default=Path("tegula-time"), help="folder of the run; resumed if there")
+    time.add_argument("--retry", type=lambda text: text.split(","), default=[],
+                      help="outcomes to take again, such as timeout,crashed")
+    time.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
+
+
+def run(options: argparse.Namespace) -> int:
+    recorded = baseline.read(options.baseline)
+    tasks = find_tasks(options.root, options.level, options.tasks)
+    store = Store(options.out)
+    try:
+        records, left, missing = _run(options, tasks, store)
+    finally:
+        store.close()
+    order = {task.key: place for place, task in enumerate(tasks)}
+    records.sort(key=lambda one: order[one["task"]])
+    told = summary.summarize(records) if records else {}
+    told.update(left=left, without_program=missing)
+    (options.out / "summary.json").write_text(json.dumps(told, indent=1) + "\n")
+    page = times_table.as_markdown(records, recorded)
+    (options.out / "times.md").write_text(page)
+    print(times_table.as_text(records, recorded))
+    if left:
+        print(f"{left} programs are left: the same command goes on")
+    return RIGHT if not left and all(one["outcome"] == summary.GOOD for one in records) else NOT_RIGHT
+
+
+def _devices(options) -> list[str]:
+    if options.target == "cpu":
+        return ["cpu"]
+    if options.devices:
+        return [f"cuda:{number}" for number in options.devices]
+    import torch
+    if not torch.cuda.device_count():  # opens no context
+        raise TaskError("torch sees no CUDA device")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [f"cuda:{number}" for number in (visible.split(",") if visible else range(torch.cuda.device_count()))]
+
+
+def _run(options, tasks: list[Task], store: Store) -> tuple[list[dict], int, int]:
+    from .cli import find_program
+    settings = {"device": options.target, "threads": options.threads, "turns": options.turns,
+                "compiled": options.compiled, "tf32_off": options.tf32_off}
+    jobs, kept, missing = [], [], 0
+    places: dict[str, tuple[Task, str]] = {}
+    for task in tasks:
+        path = find_program(options.programs, task)
+        if path is None:
+            missing += 1
+            continue
+        job = {"task": task.source(), "program": path.read_text(encoding="utf-8", errors="replace"),
+               "program_name": path.name}
+        text = json.dumps([job, settings], sort_keys=True)
+        job.update(key=f"{task.key}:{hashlib.sha256(text.encode()).hexdigest()[:24]}", secret=store.secret)
+        known = store.records.get(job["key"])
+        if known is not None and known["outcome"] not in options.retry:
+            kept.append(known)
+        else:
+            jobs.append(job)
+            places[job["key"]] = (task, str(path))
+    if not jobs and not kept:
+        raise TaskError(f"{options.programs} holds no program for any of {len(tasks)} tasks")
+    records: list[dict] = []
+    with display.make(len(jobs) + len(kept), len(kept), options.plain) as shown:
+        def told(job: dict, record: dict) -> None:
+            task, path = places[job["key"]]
+            record = {"key": job["key"], "task": task.key, "level": task.level, "program": path,
+                      "target": options.target, **record}
+            store.add(record)
+            records.append(record)
+            shown.begin(task.key)
+            shown.end(record)
+            shown.done(task.key)
+
+        if jobs:
+            device.DeviceRun(_devices(options), settings, options.deadline, options.seconds, told).run(jobs)
+    return kept + records, len(jobs) - len(records), missing

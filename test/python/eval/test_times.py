@@ -1,0 +1,170 @@
+"""tegula-eval time: the way of a device, with the CPU as the device."""
+import json
+
+import pytest
+import torch
+from conftest import RIGHT, SCALE, module
+
+from tegula_eval import baseline, cli, ownsize, runner, tasks, times_table, verdict
+
+try:
+    runner.library_path()
+except FileNotFoundError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+
+SMALL = SCALE.replace("1024 * 4", "33").replace("features = 512", "features = 17")
+NEGATE = "kernel negate(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = -x[i, j] }"
+OPTIONS = {"device": "cpu", "threads": 1, "turns": 2, "compiled": False, "tf32_off": True}
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """Writes tasks and programs, runs the command on them; its exit code and records by task."""
+    def write(number, task, program):
+        for kind, text, suffix in (("tasks", task, "py"), ("programs", program, "tgl")):
+            folder = tmp_path / kind / "level1"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number}_task.{suffix}").write_text(text)
+
+    def run(*more):
+        code = cli.main(["time", f"--root={tmp_path / 'tasks'}", f"--programs={tmp_path / 'programs'}",
+                         f"--out={tmp_path / 'out'}", "--target=cpu", "--turns=3", "--no-compiled", "--plain", *more])
+        lines = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
+        return code, {int(one["task"].split("/")[1].split("_")[0]): one for one in lines}
+    run.write, run.folder = write, tmp_path
+    return run
+
+
+def own_size(task, program, **job):
+    job = {"task": task, "program": program, "program_name": "a.tgl", "secret": "s", "key": "k", **job}
+    return ownsize.OwnSize(job, OPTIONS, None, lambda name: None).judge_and_time()
+
+
+def test_right_wrong_and_refused(bench, capsys):
+    bench.write(1, SMALL, RIGHT)
+    bench.write(2, SMALL, RIGHT.replace("relu(", "abs("))
+    bench.write(3, module("return -x"), "kernel no(")
+    bench.write(4, module("return -x + torch.nn.functional.conv1d(x[None, None, 0], torch.ones(1, 1, 1)).sum()"), NEGATE)
+    table = bench.folder / "times.tsv"
+    table.write_text("level\ttask\teager_ms\tcompiled_ms\n1\t1_task\t1000\t-\n1\t2_task\t5\t5\n")
+    code, records = bench(f"--baseline={table}")
+    assert code == 1
+    assert [records[number]["outcome"] for number in (1, 2, 3, 4)] == ["right", "wrong", "refused", "wrong"]
+    timing, case = records[1]["timing"], records[1]["cases"][0]
+    assert case["reference"] == "float64" and timing["turns"] >= 1 and "failed" not in timing
+    assert timing["program_s"] > 0 and timing["eager_s"] > 0
+    assert timing["bytes"] == 4 * (33 * 17 + 34 * 17 + 34 + 33 * 34)
+    assert records[2]["cases"][0]["wrong"] and records[2]["timing"] is None
+    told = capsys.readouterr().out
+    assert "1 of 4 right" in told and "recorded: times.tsv" in told and "rec. eager" in told
+    page = (bench.folder / "out" / "times.md").read_text()
+    assert "| level1/2_task | wrong (value) |" in page and "recorded eager us" in page and "1000000" in page
+    # A failure counts as a hundredth: the mean of all is below that of the right ones.
+    lines = times_table.speeds(list(records.values()), baseline.read(table))
+    assert any("of 1 timed" in line and "of 4 with failures" in line for line in lines)
+
+
+def test_goes_on_where_it_was_stopped(bench, capsys):
+    for number in (1, 2):
+        bench.write(number, SMALL.replace("33", str(30 + number)), RIGHT)
+    assert bench("--seconds=0")[0] == 1
+    assert "2 programs are left" in capsys.readouterr().out
+    code, records = bench()
+    assert code == 0 and len(records) == 2
+    first = records[1]["timing"]
+    bench.write(2, SMALL, RIGHT)
+    code, records = bench()
+    assert code == 0 and records[1]["timing"] == first
+    assert len((bench.folder / "out" / "results.jsonl").read_text().splitlines()) == 3
+
+
+def test_what_ends_the_process_is_the_outcome_of_its_task_alone(bench):
+    die = "import os; os.kill(os.getpid(), 11) if x.device.type != 'meta' else 0; return -x"
+    bench.write(1, module(die), NEGATE)
+    bench.write(2, module("import time; time.sleep(60) if x.device.type != 'meta' else 0; return -x"), NEGATE)
+    bench.write(3, module("return -x"), NEGATE)
+    code, records = bench("--deadline=4")
+    assert code == 1
+    assert [(records[number]["outcome"], records[number]["reason"]) for number in (1, 2, 3)] == \
+        [("crashed", "eager"), ("timeout", "eager"), ("right", "")]
+
+
+def test_float64_that_takes_too_long_is_left_out(bench):
+    bench.write(1, module("import time; time.sleep(60 if x.dtype == torch.float64 else 0); return -x"), NEGATE)
+    code, records = bench("--deadline=4")
+    case = records[1]["cases"][0]
+    assert code == 0 and case["reference"] == "float32" and "deadline" in case["reference_why"]
+
+
+def test_without_float64_the_error_of_float32_counts(monkeypatch):
+    tried = []
+
+    def no_room(model):
+        tried.append(1)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    monkeypatch.setattr(ownsize, "in_float64", no_room)
+    right = own_size(SMALL, RIGHT)
+    case = right["cases"][0]
+    assert right["outcome"] == "right" and case["reference"] == "float32" and len(tried) == 2
+    assert 1e-9 < case["reference_error"] < 1e-5
+    for program in (RIGHT.replace("relu(", "abs("), RIGHT.replace("factor*", "1.0001*factor*")):
+        assert own_size(SMALL, program)["outcome"] == "wrong"
+
+
+def test_module_that_writes_into_its_input():
+    for text, outcome in ((NEGATE, "right"), (NEGATE.replace("-x", "x"), "wrong")):
+        assert own_size(module("return x.neg_()"), text)["outcome"] == outcome
+
+
+def test_random_and_dropout():
+    assert own_size(module("return -x + torch.rand_like(x)"), NEGATE)["outcome"] == "unjudged"
+    record = own_size(module("return -torch.nn.Dropout(0.5)(x)"), NEGATE)
+    assert record["outcome"] == "unjudged" and record["flags"] == ["random"]
+    text = module("return self.drop(x)").replace("    def forward", "    def __init__(self, p):\n        super()."
+                                                 "__init__()\n        self.drop = torch.nn.Dropout(p)\n\n    def forward")
+    record = own_size(text.replace("return []", "return [0.5]"), NEGATE.replace("-x", "x"))
+    assert record["outcome"] == "right" and record["flags"] == ["dropout-off"]
+
+
+def test_torch_compile_that_fails_is_told(monkeypatch):
+    def fails(model):
+        raise RuntimeError("no compiler")
+    monkeypatch.setattr(torch, "compile", fails)
+    job = {"task": SMALL, "program": RIGHT, "program_name": "a.tgl", "secret": "s", "key": "k"}
+    record = ownsize.OwnSize(job, {**OPTIONS, "compiled": True}, None, lambda name: None).judge_and_time()
+    assert record["timing"]["compile_failed"] == "RuntimeError: no compiler" and record["timing"]["eager_s"] > 0
+
+
+def test_result_of_a_timed_call_is_looked_at():
+    from tegula_eval.turns import _differs
+    x = torch.randn(100)
+    assert not _differs([x], [x + 1e-6 * torch.randn(100)], [1e-6])
+    assert _differs([x], [torch.zeros(100)], [1e-6]) and _differs([x], [x * 1.01], [1e-6])
+    assert _differs([x], [x[:50]], [0.0]) and _differs([torch.arange(9)], [torch.zeros(9).long()], [0.0])
+
+
+def test_parts_are_compared_as_the_whole(monkeypatch):
+    torch.manual_seed(0)
+    exact = torch.randn(7, 33, dtype=torch.float64)
+    expected = exact.float()
+    wrong = expected.clone()
+    wrong[5, 30:] += 1e-3
+    whole = [verdict.judge(one, expected, exact, 10) for one in (expected, wrong)]
+    measured = verdict.measure_error(wrong, exact)
+    monkeypatch.setattr(verdict, "CHUNK", 10)
+    parts = [verdict.judge(one, expected, exact, 10) for one in (expected, wrong)]
+    assert parts[0].right and not parts[1].right and parts[1].wrong == whole[1].wrong
+    assert parts[1].pattern == whole[1].pattern and parts[1].wrong_share == whole[1].wrong_share
+    again = verdict.measure_error(wrong, exact)
+    assert again.at == measured.at and again.worst == measured.worst and again.norm == pytest.approx(measured.norm)
+
+
+def test_tables_that_are_none(tmp_path):
+    for name, text in (("a.tsv", "no table"), ("b.jsonl", "{"), ("c.jsonl", "[]\n"), ("d.tsv", "")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(tasks.TaskError):
+            baseline.read(tmp_path / name)
+    with pytest.raises(tasks.TaskError):
+        baseline.read(tmp_path / "missing.tsv")
+    (tmp_path / "run.jsonl").write_text(json.dumps({"task": "level1/1_a", "timing": {"eager_s": 2.0}}) + "\n")
+    assert baseline.read(tmp_path / "run.jsonl").of("level1/1_a") == {"eager": 2.0}
