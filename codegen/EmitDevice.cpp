@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/EmitDevice.h"
 
+#include "codegen/EmitPlaces.h"
 #include "ir/TglUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -57,6 +58,7 @@ protected:
   void emitTemp(tgl::TempOp op) override;
 
 private:
+  void emitPlaced(mlir::Operation *op);
   Function *function = nullptr;
   BasicBlock *entry = nullptr;
   Value *thread = nullptr, *block = nullptr, *blocks = nullptr; // i64
@@ -68,6 +70,7 @@ private:
   DenseMap<mlir::Operation *, Value *> places;
   SmallVector<tgl::TempOp> inWorkspace;
   GlobalVariable *exchange[2] = {};
+  std::optional<PlaceEmitter> lines;
 
   Value *special(Intrinsic::ID id) {
     return b.CreateZExt(b.CreateIntrinsic(b.getInt32Ty(), id, {}), b.getInt64Ty());
@@ -135,6 +138,8 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   function->addFnAttr("nvvm.maxntid", std::to_string(blockThreads));
   entry = BasicBlock::Create(module.getContext(), "entry", function);
   b.SetInsertPoint(entry);
+  lines.emplace(*function);
+  b.SetCurrentDebugLocation(lines->locationOf(op.getLoc()));
 
   unsigned next = 0;
   SmallVector<Buffer *> scoped;
@@ -187,6 +192,15 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
 }
 
 void DeviceEmitter::emitOp(mlir::Operation *op) {
+  // What comes after the op in the statement around it is that statement's again.
+  DebugLoc around = b.getCurrentDebugLocation();
+  if (DebugLoc own = lines->locationOf(op->getLoc()))
+    b.SetCurrentDebugLocation(own);
+  emitPlaced(op);
+  b.SetCurrentDebugLocation(around);
+}
+
+void DeviceEmitter::emitPlaced(mlir::Operation *op) {
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (!write || alone)
     return Emitter::emitOp(op);
