@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Assemble.h"
 
+#include "codegen/DiskCache.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -108,8 +109,20 @@ static std::string readLog(NvJitLink::Handle handle, int (*size)(NvJitLink::Hand
   return log;
 }
 
+/// Loaded once, thread-safe, never unloaded.
+static const NvJitLink &nvJitLink() {
+  static const NvJitLink library;
+  return library;
+}
+
+static std::string nvJitLinkVersion() {
+  unsigned major = 0, minor = 0;
+  nvJitLink().version(&major, &minor);
+  return ("nvjitlink " + Twine(major) + "." + Twine(minor)).str();
+}
+
 static Expected<Cubin> assembleInProcess(StringRef ptx, StringRef arch) {
-  static const NvJitLink library; // loaded once, thread-safe, never unloaded
+  const NvJitLink &library = nvJitLink();
   if (!library.loaded)
     return make_error<MissingToolError>(
         "libnvJitLink was not found; set TEGULA_NVJITLINK or install CUDA 12 or 13");
@@ -134,9 +147,7 @@ static Expected<Cubin> assembleInProcess(StringRef ptx, StringRef arch) {
   if (library.cubin(handle, result.image.data()))
     return fail("nvJitLink gave no cubin");
   result.log = readLog(handle, library.infoLogSize, library.infoLog);
-  unsigned major = 0, minor = 0;
-  library.version(&major, &minor);
-  result.assembler = ("nvjitlink " + Twine(major) + "." + Twine(minor)).str();
+  result.assembler = nvJitLinkVersion();
   return result;
 }
 
@@ -230,21 +241,64 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   return result;
 }
 
+//===----------------------------------------------------------------------===//
+// Either, and what they made before
+//===----------------------------------------------------------------------===//
+
+/// What tells one assembler from another without running it: to ask ptxas for its version takes as long as to find
+/// an entry saves on a small kernel. Empty where there is none.
+static std::string identityOf(Assembler which) {
+  if (which == Assembler::NvJitLink)
+    return nvJitLink().loaded ? nvJitLinkVersion() : "";
+  std::string path = findPtxas();
+  SmallString<128> real;
+  sys::fs::file_status status;
+  if (path.empty() || sys::fs::real_path(path, real) || sys::fs::status(real, status))
+    return "";
+  return ("ptxas " + real + " " + Twine(status.getSize()) + " " +
+          Twine(status.getLastModificationTime().time_since_epoch().count()))
+      .str();
+}
+
+/// Entries are `ASSEMBLER\nBYTES OF THE LOG\nLOG IMAGE`.
+static std::string entryOf(const Cubin &cubin) {
+  return (cubin.assembler + "\n" + Twine(cubin.log.size()) + "\n" + cubin.log +
+          StringRef(cubin.image.data(), cubin.image.size()))
+      .str();
+}
+
+static std::optional<Cubin> cubinOf(StringRef entry) {
+  Cubin cubin;
+  auto [assembler, rest] = entry.split('\n');
+  auto [number, contents] = rest.split('\n');
+  size_t bytes;
+  if (number.getAsInteger(10, bytes) || bytes >= contents.size())
+    return std::nullopt;
+  cubin.assembler = assembler.str();
+  cubin.log = contents.take_front(bytes).str();
+  StringRef image = contents.drop_front(bytes);
+  cubin.image.assign(image.begin(), image.end());
+  return cubin;
+}
+
 Expected<Cubin> tegula::assemble(StringRef ptx, StringRef arch, Assembler which) {
-  switch (which) {
-  case Assembler::NvJitLink:
-    return assembleInProcess(ptx, arch);
-  case Assembler::Ptxas:
-    return assembleByCommand(ptx, arch);
-  case Assembler::Any:
-    break;
+  if (which == Assembler::Any) {
+    which = findPtxas().empty() ? Assembler::NvJitLink : Assembler::Ptxas;
+    if (which == Assembler::NvJitLink && !nvJitLink().loaded)
+      return make_error<MissingToolError>("no assembler was found: neither ptxas (TEGULA_PTXAS, CUDA_HOME, "
+                                          "PATH) nor libnvJitLink (TEGULA_NVJITLINK)");
   }
-  if (!findPtxas().empty())
-    return assembleByCommand(ptx, arch);
-  Expected<Cubin> result = assembleInProcess(ptx, arch);
-  if (result || !result.errorIsA<MissingToolError>())
-    return result;
-  consumeError(result.takeError());
-  return make_error<MissingToolError>("no assembler was found: neither ptxas (TEGULA_PTXAS, "
-                                      "CUDA_HOME, PATH) nor libnvJitLink (TEGULA_NVJITLINK)");
+  DiskCache cache = DiskCache::fromEnvironment();
+  std::string identity = cache.isOff() ? "" : identityOf(which);
+  // The text is all that program, schedule and compiler come to; the rest is what reads it.
+  StringRef key[] = {"cubin", ptx, arch, identity};
+  if (!identity.empty())
+    if (std::optional<std::string> entry = cache.find(key))
+      if (std::optional<Cubin> cubin = cubinOf(*entry))
+        return std::move(*cubin);
+  Expected<Cubin> made =
+      which == Assembler::Ptxas ? assembleByCommand(ptx, arch) : assembleInProcess(ptx, arch);
+  if (made && !identity.empty())
+    cache.insert(key, entryOf(*made));
+  return made;
 }

@@ -45,7 +45,8 @@ struct Cubin {
   std::string assembler;
 };
 
-/// Assembles `ptx` for `arch` (`sm_90a`). `Any` takes ptxas if there is one, else nvJitLink.
+/// Assembles `ptx` for `arch` (`sm_90a`), or finds what the same assembler made of it before (codegen/DiskCache.h).
+/// `Any` takes ptxas if there is one, else nvJitLink.
 /// ptxas is looked for in $TEGULA_PTXAS, $CUDA_HOME/bin, $PATH, /usr/local/cuda/bin; nvJitLink in
 /// $TEGULA_NVJITLINK, the loader's path, $CUDA_HOME/lib64, /usr/local/cuda/lib64.
 llvm::Expected<Cubin> assemble(llvm::StringRef ptx, llvm::StringRef arch,

@@ -18,6 +18,8 @@ for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
+config.environment["TEGULA_CACHE_DIR"] = ""  # every test makes its own code
+
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%std", os.path.join(config.source_root, "dsl", "std")))
 config.substitutions.append(("%kernels", os.path.join(config.source_root, "dsl", "kernels")))

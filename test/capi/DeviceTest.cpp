@@ -37,6 +37,7 @@ class DeviceTest : public testing::Test {
 protected:
   void SetUp() override {
     setenv("TEGULA_PTXAS", TEGULA_FAKE_PTXAS, 1);
+    setenv("TEGULA_CACHE_DIR", "", 1);
     tegula_context *made = nullptr;
     ASSERT_EQ(tegula_context_create(nullptr, &made, nullptr), TEGULA_OK);
     context.reset(made);
