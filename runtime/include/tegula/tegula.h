@@ -39,7 +39,8 @@
 |* Nothing is printed, no signal handler is installed and the process's locale,   *|
 |* environment and current CUDA context are left as they were. Structures that    *|
 |* begin with `struct_bytes` may grow: set it to sizeof the structure and all     *|
-|* that you do not need to zero.                                                  *|
+|* that you do not need to zero. Machine code for devices is kept in a folder for *|
+|* later processes; an empty TEGULA_CACHE_DIR forbids it (docs/c-api.md).         *|
 |*                                                                                *|
 \*===----------------------------------------------------------------------------===*/
 #ifndef TEGULA_H
