@@ -73,7 +73,7 @@ else
   echo "gpu.sh: python3 has no lit: the tests marked REQUIRES: gpu were not run" | tee "$out/lit.log" >&2
   status=3
 fi
-"$(dirname "$tegula")/tegula-differential" --device --count="$random" > "$out/random.log" 2>&1 || status=4
+"$(dirname "$tegula")/tegula-differential" --target=cuda --count="$random" > "$out/random.log" 2>&1 || status=4
 tail -n 4 "$out/lit.log"
 tail -n 4 "$out/random.log"
 library=${library:-$(dirname "$tegula")/../lib/libtegula.so}

@@ -34,7 +34,9 @@ static cl::opt<uint64_t> count("count", cl::desc("Number of programs"), cl::init
 static cl::opt<bool> verbose("v", cl::desc("Print each program"));
 static cl::opt<bool> checkedMode("checked", cl::desc("Compile so that every access and definition is verified"));
 static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
-static cl::opt<bool> onDevice("device", cl::desc("Compile for this machine's CUDA device and run there"));
+static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::init("cpu"),
+                                   cl::desc("What compiled code runs on; the emulator in another order for each "
+                                            "program"));
 static cl::opt<std::string> processor("processor", cl::desc("Compile for this processor (LLVM's name)"));
 static cl::opt<unsigned> maxFailures("max-failures", cl::desc("Stop after so many"), cl::init(10));
 
@@ -170,7 +172,9 @@ std::string Run::interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool 
 
 std::string Run::interpretAll(const checked::Program &checked, const SourceManager &sources) {
   mlir::MLIRContext context;
-  for (int64_t tile : {1, 32, 2}) {
+  // What is compiled next comes last: of device code, tiles of 32.
+  bool isDevice = target != "cpu";
+  for (int64_t tile : isDevice ? std::array{1, 2, 32} : std::array{1, 32, 2}) {
     EmitOptions options;
     options.tile = tile;
     mlir::OwningOpRef<mlir::ModuleOp> ir = emitIR(checked, sources, context, options);
@@ -187,7 +191,7 @@ std::string Run::interpretAll(const checked::Program &checked, const SourceManag
     if (mlir::failed(manager.run(*ir)))
       return "the pipeline fails";
     message = interpretOne(*ir, checked.name, /*reversePoints=*/tile == 2,
-                           /*isCompiledNext=*/tile == 2);
+                           /*isCompiledNext=*/tile == (isDevice ? 32 : 2));
     if (!message.empty())
       return llvm::formatv("scheduled with tiles of {0}: {1}", tile, message);
   }
@@ -238,8 +242,12 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
   CompileOptions options;
   options.processor = processor;
   options.checked = checkedMode;
-  if (device)
-    options.target = device->info().target();
+  options.target = device ? device->info().target() : target;
+  bool isEmulated = options.target == "emulate";
+  // Of device code for any sizes the launch's checks are enough where code for these sizes follows.
+  bool isSpecialized = isEmulated && seed % 2;
+  if (isSpecialized)
+    options.stopAfter = Phase::Lower;
   auto kernel = compileKernel(module, options, diagnostics);
   if (!kernel)
     return "compiling: " + llvm::toString(kernel.takeError());
@@ -284,10 +292,21 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
   }
   if (isRefused)
     return "the launch is not refused";
+  if (isSpecialized) {
+    options.stopAfter = Phase::Assemble;
+    for (auto [spec, value] : llvm::zip_equal((*kernel)->checks->sizes(), *sizes))
+      options.sizes[spec.name] = value;
+    kernel = compileKernel(module, options, diagnostics);
+    if (!kernel)
+      return "compiling for the sizes: " + llvm::toString(kernel.takeError());
+  }
   bool didReport = false;
   std::string wrong;
-  llvm::Error ran = device ? runOnDevice(**kernel, arguments, *sizes)
-                           : runOnHost(**kernel, arguments, *binding);
+  EmulatorOptions emulator;
+  emulator.seed = seed;
+  llvm::Error ran = device       ? runOnDevice(**kernel, arguments, *sizes)
+                    : isEmulated ? runEmulated(**kernel, arguments, *binding, emulator)
+                                 : runOnHost(**kernel, arguments, *binding);
   llvm::handleAllErrors(
       std::move(ran),
       [&](const LaunchError &error) {
@@ -329,8 +348,12 @@ int main(int argc, char **argv) {
                               "Compares what the compiler's stages make of random "
                               "programs\n");
   llvm::CrashRecoveryContext::Enable();
+  if (target != "cpu" && target != "cuda" && target != "emulate") {
+    llvm::errs() << "--target takes cpu, cuda or emulate, not '" << target << "'\n";
+    return 2;
+  }
   std::shared_ptr<CudaDevice> device;
-  if (onDevice) {
+  if (target == "cuda") {
     auto opened = CudaDevice::open();
     if (!opened) {
       llvm::errs() << llvm::toString(opened.takeError()) << '\n';
