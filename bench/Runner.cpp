@@ -50,6 +50,7 @@ Expected<Runner::Specialized *> Runner::specialize(ArrayRef<int64_t> sizes) {
   CompileOptions forSizes = options;
   for (auto [spec, value] : zip(compiled->checks->sizes(), sizes))
     forSizes.sizes[spec.name] = value;
+  forSizes.alignment = 16; // allocations have more
   Diagnostics diagnostics(module.sourceManager()); // stays empty: the program is right
   Expected<std::unique_ptr<CompiledKernel>> made = compileKernel(module, forSizes, diagnostics);
   if (!made)

@@ -294,6 +294,7 @@ private:
     applyDeviceTarget(code, **machine);
     EmitterOptions emitter;
     emitter.checked = options.checked;
+    emitter.tensorAlignment = kernel->alignment = options.alignment;
     std::optional<DeviceCode> lowered;
     std::string failure;
     time(Phase::Lower, [&] {

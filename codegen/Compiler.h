@@ -38,6 +38,9 @@ struct CompileOptions {
   /// Sizes that are known, by symbol (those of `...` are E0, E1, ...): the code is for launches with these
   /// alone, which a guard checks.
   std::map<std::string, int64_t> sizes;
+  /// Device code: what the addresses of all tensors are multiples of, which launches check; 0: of their
+  /// elements alone. 16 makes the widest accesses possible.
+  unsigned alignment = 0;
   /// Passes: which are left out, printed, counted. `machine` and `sizes` follow from the above.
   PipelineOptions pipeline;
   /// Verify while running that every access stays inside, that what is read is defined, that no two
@@ -102,6 +105,7 @@ public:
 
   // Device
   Plan plan;
+  unsigned alignment = 0; // as in the options
   std::string ptx;
   std::vector<char> cubin;
   std::string assemblerLog, assembler;

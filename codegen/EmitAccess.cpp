@@ -161,6 +161,8 @@ Value *Emitter::loadRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Va
         instruction->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
       if (buffer.noalias)
         instruction->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
+      if (buffer.isConstant)
+        instruction->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module.getContext(), {}));
     }
     return value;
   };

@@ -6,340 +6,83 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The general strategy on a GPU. Each parallel statement outside of others is a device function whose
-// points are numbered. A *thread function* gives a point to a thread. A *block function* gives a point to
-// a block: what stands directly in the statement is done by all threads alike, inner parallel statements
-// and reductions are dealt out to the threads, writes are done by thread 0; barriers separate the steps.
-// Partial results of a reduction are combined in a fixed, pairwise order.
+// Walks the kernel's statements: each parallel one outside of others becomes a device function in one or
+// both of the forms of DeviceEmitter.h, and a step of the plan. With sizes that are known the better form
+// is chosen here, else by the runtime.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/EmitDevice.h"
 
-#include "codegen/EmitPlaces.h"
+#include "codegen/DeviceEmitter.h"
 #include "ir/TglUtils.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 #include <optional>
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
+//===----------------------------------------------------------------------===//
+// Thread or team
+//===----------------------------------------------------------------------===//
+
+/// Points of the op's own axes; nothing where that is not known.
+static std::optional<int64_t> constantPoints(tgl::AxesOp op) {
+  int64_t points = 1;
+  for (tgl::AxisRange &range : tgl::getAxisRanges(op)) {
+    std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
+    if (!extent || MulOverflow(points, std::max<int64_t>(0, *extent), points))
+      return std::nullopt;
+  }
+  return points;
+}
+
 namespace {
+/// What a statement is made of, as far as it decides who does a point.
+struct StatementWork {
+  bool hasParallel = false, hasReduce = false, hasTemporaries = false, hasSort = false;
+  std::optional<int64_t> points;
+  /// Points of the largest nest that a team deals out; nothing: not known.
+  std::optional<int64_t> inside = 0;
 
-constexpr unsigned blockThreads = 256;
-constexpr unsigned globalSpace = 1, sharedSpace = 3;
-/// Constant-size temporaries up to this live in a thread's local memory or a block's shared memory.
-constexpr int64_t localBytes = 1024;
-
-/// Emits the device functions of one statement.
-class DeviceEmitter : public Emitter {
-public:
-  DeviceEmitter(Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites)
-      : Emitter(module, options, sites) {}
-
-  struct Inputs {
-    SmallVector<mlir::Value> tensors;           // buffers, in order of arguments
-    SmallVector<mlir::Value> scalars;           // kernel's run-time scalars
-    SmallVector<mlir::Value> loopVars;          // variables of host loops
-    SmallVector<std::string> sizes;             // symbols
-    SmallVector<mlir::Operation *> prologue;    // scalar ops to repeat, in order
-  };
-
-  /// `outer` axes are numbered, the rest is inside. Returns the function's workspace in bytes a block.
-  IndexExpr emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
-                         ArrayRef<unsigned> outer, bool byBlock);
-
-protected:
-  void emitOp(mlir::Operation *op) override;
-  void emitParallel(tgl::ParallelOp op) override;
-  void emitReduce(tgl::ReduceOp op) override;
-  void emitSteps(Value *count, function_ref<void(Value *)> body) override;
-  void emitTemp(tgl::TempOp op) override;
-
-private:
-  void emitPlaced(mlir::Operation *op);
-  Function *function = nullptr;
-  BasicBlock *entry = nullptr;
-  Value *thread = nullptr, *block = nullptr, *blocks = nullptr; // i64
-  Value *workspace = nullptr;
-  IndexExpr workspaceBytes;
-  bool byBlock = false;
-  /// Inside a statement that is dealt out: this thread is alone.
-  bool alone = false;
-  DenseMap<mlir::Operation *, Value *> places;
-  SmallVector<tgl::TempOp> inWorkspace;
-  GlobalVariable *exchange[2] = {};
-  std::optional<PlaceEmitter> lines;
-
-  Value *special(Intrinsic::ID id) {
-    return b.CreateZExt(b.CreateIntrinsic(b.getInt32Ty(), id, {}), b.getInt64Ty());
+  explicit StatementWork(tgl::ParallelOp op) {
+    points = constantPoints(cast<tgl::AxesOp>(op.getOperation()));
+    op.getBody().walk([&](mlir::Operation *nested) {
+      hasParallel |= isa<tgl::ParallelOp>(nested);
+      hasReduce |= isa<tgl::ReduceOp>(nested);
+      hasTemporaries |= isa<tgl::TempOp>(nested);
+      hasSort |= isa<tgl::SortOp>(nested);
+      if (!isa<tgl::ParallelOp, tgl::ReduceOp>(nested))
+        return;
+      for (mlir::Operation *around = nested->getParentOp(); around != op; around = around->getParentOp())
+        if (isa<tgl::ParallelOp, tgl::ReduceOp>(around))
+          return; // done by the threads that the nest around it is dealt out to
+      std::optional<int64_t> nest = constantPoints(cast<tgl::AxesOp>(nested));
+      inside = nest && inside ? std::optional(std::max(*inside, *nest)) : std::nullopt;
+    });
   }
-  void barrier() {
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
-  }
-  void splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box, SmallVectorImpl<unsigned> &rest);
-  Value *extent(tgl::AxesOp op, unsigned axis) {
-    Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
-    return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
-  }
-  Value *countOf(tgl::AxesOp op, ArrayRef<unsigned> axes) {
-    Value *count = i64(1);
-    for (unsigned axis : axes)
-      count = b.CreateMul(count, extent(op, axis));
-    return count;
-  }
-  void setAxes(tgl::AxesOp op, ArrayRef<unsigned> axes, Value *number);
-  void placeTemporaries(tgl::ParallelOp op);
-  Value *exchangeSlot(unsigned which, Value *index, Type *type);
+  bool isKnown() const { return points && inside; }
 };
-
 } // namespace
 
-/// Axes whose bounds do not depend on the op's own axes form a box; the others are looped over inside.
-void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
-                              SmallVectorImpl<unsigned> &rest) {
-  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
-    bool independent = true;
-    for (mlir::Value own : op.getAxes())
-      independent &= !lowOf(op, axis).uses(own) && !highOf(op, axis).uses(own);
-    (independent ? box : rest).push_back(axis);
-  }
-}
+/// Fewer points in a nest than this are not worth a team.
+static constexpr int64_t shortNest = 16;
+/// Threads that keep a large GPU busy: a point for each is as good as a team for each.
+static constexpr int64_t manyThreads = 32768;
+/// Vectors that a thread of a team takes, where there are enough.
+static constexpr int64_t vectorsPerThread = 4;
 
-/// The point with this number in the box of `axes`, the last axis fastest.
-void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> axes, Value *number) {
-  for (unsigned axis : reverse(axes)) {
-    Value *size = extent(op, axis);
-    Value *digit = number;
-    if (axis != axes.front()) {
-      digit = b.CreateURem(number, size);
-      number = b.CreateUDiv(number, size);
-    }
-    values[op.getAxes()[axis]] = b.CreateAdd(digit, emitIndex(lowOf(op, axis)));
-  }
-}
-
-IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
-                                      ArrayRef<unsigned> outer, bool byBlockNow) {
-  auto axes = cast<tgl::AxesOp>(op.getOperation());
-  byBlock = byBlockNow;
-  Type *global = PointerType::get(module.getContext(), globalSpace);
-  SmallVector<Type *> types;
-  types.append(inputs.tensors.size(), global);
-  for (mlir::Value scalar : inputs.scalars)
-    types.push_back(scalar.getType().isInteger(1) ? b.getInt8Ty() : typeOf(scalar.getType()));
-  types.append(inputs.loopVars.size() + inputs.sizes.size(), b.getInt64Ty());
-  types.append(2, global); // error record, workspace
-  function = Function::Create(FunctionType::get(b.getVoidTy(), types, false),
-                              Function::ExternalLinkage, name, module);
-  function->setCallingConv(CallingConv::PTX_Kernel);
-  function->addFnAttr(Attribute::NoUnwind);
-  function->addFnAttr("nvvm.maxntid", std::to_string(blockThreads));
-  entry = BasicBlock::Create(module.getContext(), "entry", function);
-  b.SetInsertPoint(entry);
-  lines.emplace(*function);
-  b.SetCurrentDebugLocation(lines->locationOf(op.getLoc()));
-
-  unsigned next = 0;
-  SmallVector<Buffer *> scoped;
-  for (mlir::Value tensor : inputs.tensors) {
-    Argument *argument = function->getArg(next);
-    function->addParamAttr(next++, Attribute::NoAlias);
-    buffers[tensor] = Buffer{argument, cast<tgl::TglTensorType>(tensor.getType())};
-  }
-  for (mlir::Value scalar : inputs.scalars) {
-    Value *argument = function->getArg(next++);
-    values[scalar] =
-        scalar.getType().isInteger(1) ? b.CreateICmpNE(argument, b.getInt8(0)) : argument;
-  }
-  for (mlir::Value loopVar : inputs.loopVars)
-    values[loopVar] = function->getArg(next++);
-  for (StringRef size : inputs.sizes)
-    sizes[size] = function->getArg(next++);
-  errorRecord = function->getArg(next++);
-  workspace = function->getArg(next++);
-  for (mlir::Value tensor : inputs.tensors)
-    scoped.push_back(&buffers[tensor]);
-  addAliasScopes(scoped);
-
-  thread = special(Intrinsic::nvvm_read_ptx_sreg_tid_x);
-  block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
-  blocks = special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
-  placeTemporaries(op);
-  alone = true; // scalars before the points are computed by every thread
-  for (mlir::Operation *scalar : inputs.prologue)
-    emitOp(scalar);
-
-  alone = !byBlock;
-  SmallVector<unsigned> inner;
-  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis)
-    if (!is_contained(outer, axis))
-      inner.push_back(axis);
-  Value *first = byBlock ? block : b.CreateAdd(b.CreateMul(block, i64(blockThreads)), thread);
-  Value *stride = byBlock ? blocks : b.CreateMul(blocks, i64(blockThreads));
-  emitLoop(first, countOf(axes, outer), stride, {}, [&](Value *number, ArrayRef<Value *>) {
-    setAxes(axes, outer, number);
-    emitNest(axes, inner, [&] {
-      emitBlock(op.getBody().front());
-      if (byBlock)
-        barrier(); // temporaries are used again by the next point
-    });
-    return SmallVector<Value *>();
-  });
-  b.CreateRetVoid();
-  return workspaceBytes;
-}
-
-void DeviceEmitter::emitOp(mlir::Operation *op) {
-  // What comes after the op in the statement around it is that statement's again.
-  DebugLoc around = b.getCurrentDebugLocation();
-  if (DebugLoc own = lines->locationOf(op->getLoc()))
-    b.SetCurrentDebugLocation(own);
-  emitPlaced(op);
-  b.SetCurrentDebugLocation(around);
-}
-
-void DeviceEmitter::emitPlaced(mlir::Operation *op) {
-  auto write = dyn_cast<tgl::WriteOp>(op);
-  if (!write || alone)
-    return Emitter::emitOp(op);
-  // All threads may still be reading what is overwritten; afterwards all see what was written.
-  barrier();
-  emitIf(b.CreateICmpEQ(thread, i64(0)), [&] { Emitter::emitOp(op); });
-  barrier();
-}
-
-void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
-  if (alone)
-    return Emitter::emitParallel(op);
-  auto axes = cast<tgl::AxesOp>(op.getOperation());
-  SmallVector<unsigned> box, rest;
-  splitAxes(axes, box, rest);
-  barrier(); // earlier writes of all threads are seen, earlier reads are over
-  alone = true;
-  emitLoop(thread, countOf(axes, box), i64(blockThreads), {}, [&](Value *number, ArrayRef<Value *>) {
-    setAxes(axes, box, number);
-    emitNest(axes, rest, [&] { emitBlock(op.getBody().front()); });
-    return SmallVector<Value *>();
-  });
-  alone = false;
-  barrier();
-}
-
-void DeviceEmitter::emitSteps(Value *count, function_ref<void(Value *)> body) {
-  if (alone)
-    return Emitter::emitSteps(count, body);
-  barrier();
-  alone = true;
-  emitLoop(thread, count, i64(blockThreads), {}, [&](Value *n, ArrayRef<Value *>) {
-    body(n);
-    return SmallVector<Value *>();
-  });
-  alone = false;
-  barrier();
-}
-
-Value *DeviceEmitter::exchangeSlot(unsigned which, Value *index, Type *type) {
-  if (!exchange[which]) {
-    auto *array = ArrayType::get(b.getInt64Ty(), blockThreads);
-    exchange[which] = new GlobalVariable(
-        module, array, false, GlobalValue::InternalLinkage, UndefValue::get(array),
-        function->getName() + ".exchange" + Twine(which), nullptr, GlobalValue::NotThreadLocal,
-        sharedSpace);
-    exchange[which]->setAlignment(Align(16));
-  }
-  return b.CreateInBoundsGEP(b.getInt64Ty(), exchange[which], index);
-}
-
-void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
-  if (alone)
-    return Emitter::emitReduce(op);
-  auto axes = cast<tgl::AxesOp>(op.getOperation());
-  SmallVector<unsigned> box, rest;
-  splitAxes(axes, box, rest);
-
-  // Each thread reduces every blockThreads-th point of the box.
-  alone = true;
-  SmallVector<Value *> partial =
-      emitLoop(thread, countOf(axes, box), i64(blockThreads), initialAccumulator(op),
-               [&](Value *number, ArrayRef<Value *> carried) {
-                 setAxes(axes, box, number);
-                 return SmallVector<Value *>(emitSerialReduce(
-                     op, rest, Accumulator(carried.begin(), carried.end()),
-                     [&](Accumulator inner) { return emitReducePoint(op, std::move(inner)); }));
-               });
-  alone = false;
-
-  // Halves are added up until one is left.
-  auto store = [&](const Accumulator &accumulator) {
-    for (auto [which, element] : enumerate(accumulator))
-      b.CreateStore(element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element,
-                    exchangeSlot(which, thread, element->getType()));
-  };
-  auto load = [&](Value *index) {
-    Accumulator result;
-    for (auto [which, element] : enumerate(partial)) {
-      Type *type = element->getType();
-      Value *slot = exchangeSlot(which, index, type);
-      result.push_back(type->isIntegerTy(1)
-                           ? b.CreateTrunc(b.CreateLoad(b.getInt8Ty(), slot), type)
-                           : b.CreateLoad(type, slot));
-    }
-    return result;
-  };
-  barrier();
-  store(Accumulator(partial.begin(), partial.end()));
-  for (unsigned half = blockThreads / 2; half; half /= 2) {
-    barrier();
-    emitIf(b.CreateICmpSLT(thread, i64(half)), [&] {
-      store(combine(op, load(thread), load(b.CreateAdd(thread, i64(half)))));
-    });
-  }
-  barrier();
-  values[op.getResult()] = load(i64(0)).back();
-}
-
-/// Places every private temporary of the statement: in the stack frame or shared memory where it is small,
-/// else in the block's part of the workspace.
-void DeviceEmitter::placeTemporaries(tgl::ParallelOp op) {
-  op.getBody().walk([&](tgl::TempOp temp) {
-    bool ownedByThread = !byBlock || temp->getParentOfType<tgl::ParallelOp>() != op;
-    IndexExpr bytes = bytesOf(temp.getTensor().getType(), 16);
-    std::optional<int64_t> constant = bytes.asConstant();
-    Value *&place = places[temp];
-    if (constant && *constant <= localBytes && ownedByThread) {
-      AllocaInst *space = b.CreateAlloca(b.getInt8Ty(), i64(*constant), temp.getName());
-      space->setAlignment(Align(16));
-      place = space;
-      return;
-    }
-    if (constant && *constant <= localBytes) {
-      auto *array = ArrayType::get(b.getInt8Ty(), std::max<int64_t>(*constant, 16));
-      auto *space = new GlobalVariable(module, array, false, GlobalValue::InternalLinkage,
-                                       UndefValue::get(array), function->getName() + "." + temp.getName(),
-                                       nullptr, GlobalValue::NotThreadLocal, sharedSpace);
-      space->setAlignment(Align(16));
-      place = space;
-      return;
-    }
-    place = emitSize(workspaceBytes); // the offset; the address follows when the size of all is known
-    if (ownedByThread)
-      place = b.CreateAdd(place, b.CreateMul(thread, emitSize(bytes)));
-    inWorkspace.push_back(temp);
-    workspaceBytes = workspaceBytes + (ownedByThread ? bytes * IndexExpr(blockThreads) : bytes);
-  });
-  if (inWorkspace.empty())
-    return;
-  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace,
-                                    b.CreateMul(block, emitSize(workspaceBytes)));
-  for (tgl::TempOp temp : inWorkspace)
-    places[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), base, places[temp]);
-}
-
-void DeviceEmitter::emitTemp(tgl::TempOp op) {
-  if (tgl::isPrivate(op))
-    buffers[op.getTensor()] = Buffer{places.lookup(op), op.getTensor().getType()};
+/// The team for nests of so many points.
+static DeviceShape teamFor(std::optional<int64_t> inside) {
+  DeviceShape shape;
+  shape.team = shape.threads = 256;
+  if (!inside)
+    return shape;
+  int64_t vectors = divideCeil(*inside, DeviceEmitter::accessBytes / 4);
+  shape.team = PowerOf2Ceil(
+      std::clamp<int64_t>(divideCeil(vectors, vectorsPerThread), DeviceEmitter::warp, 1024));
+  shape.threads = std::max(shape.team, shape.team == DeviceEmitter::warp ? 128u : shape.team);
+  return shape;
 }
 
 //===----------------------------------------------------------------------===//
@@ -370,7 +113,7 @@ public:
         return;
       PlanBuffer buffer;
       buffer.name = temp.getName().str();
-      buffer.bytes = Emitter::bytesOf(temp.getTensor().getType(), 256);
+      buffer.bytes = Emitter::bytesOf(temp.getTensor().getType(), temporaryAlignment);
       addBuffer(temp.getTensor(), buffer);
     });
     for (mlir::Attribute size : kernel.getSizeAttrs())
@@ -473,7 +216,6 @@ private:
   PlanStep launchStep(tgl::ParallelOp op) {
     auto axes = cast<tgl::AxesOp>(op.getOperation());
     PlanStep step;
-    step.threads = blockThreads;
     SetVector<mlir::Value> leaves;
     SetVector<mlir::Operation *> prologue;
     auto visit = [&](mlir::Operation *inner) {
@@ -528,31 +270,33 @@ private:
       step.points = step.points * IndexExpr::max(*high - *low, 0);
     }
 
-    bool hasParallel = false, hasReduce = false;
-    op.getBody().walk([&](mlir::Operation *inner) {
-      hasParallel |= isa<tgl::ParallelOp, tgl::SortOp>(inner);
-      hasReduce |= isa<tgl::ReduceOp>(inner);
-    });
+    StatementWork work(op);
+    bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasTemporaries));
+    bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort;
+    if (canBeThread && canBeTeam && work.isKnown()) {
+      // Threads side by side should touch memory side by side.
+      bool alongPoints = DeviceEmitter::runsAlongPoints(op);
+      bool byThread = *work.inside < shortNest || (alongPoints && *work.points >= manyThreads);
+      (byThread ? canBeTeam : canBeThread) = false;
+    }
     std::string name = ("tegula_" + kernel.getSymName() + "_" + Twine(numFunctions++)).str();
-    if (!hasParallel) {
-      step.threadFunction = name + "_thread";
-      step.workspaceBytes = emit(op, step.threadFunction, inputs, outer, false);
-    }
-    if (hasParallel || hasReduce) {
-      step.blockFunction = name + "_block";
-      IndexExpr bytes = emit(op, step.blockFunction, inputs, outer, true);
-      step.workspaceBytes = hasParallel ? bytes : IndexExpr::max(step.workspaceBytes, bytes);
-    }
+    if (canBeThread)
+      emit(op, name + "_thread", inputs, outer, DeviceShape(), step.byThread);
+    if (canBeTeam)
+      emit(op, name + "_block", inputs, outer, teamFor(work.inside), step.byTeam);
     return step;
   }
 
-  IndexExpr emit(tgl::ParallelOp op, const Twine &name, const DeviceEmitter::Inputs &inputs,
-                 ArrayRef<unsigned> outer, bool byBlock) {
+  void emit(tgl::ParallelOp op, const std::string &name, const DeviceEmitter::Inputs &inputs,
+            ArrayRef<unsigned> outer, DeviceShape shape, PlanFunction &result) {
     DeviceEmitter emitter(module, options, code.sites);
-    IndexExpr bytes = emitter.emitFunction(op, name, inputs, outer, byBlock);
+    result.name = name;
+    result.workspaceBytes = emitter.emitFunction(op, name, inputs, outer, shape);
+    result.threads = shape.threads;
+    result.unitsPerBlock = shape.unitsPerBlock();
+    result.pointsPerUnit = shape.lanes;
     if (failure.empty())
       failure = emitter.error();
-    return bytes;
   }
 };
 

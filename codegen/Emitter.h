@@ -33,6 +33,10 @@ namespace tegula {
 struct EmitterOptions {
   /// Bytes of a vector register; 0: no vectors (device code).
   unsigned vectorBytes = 0;
+  /// Vectors only along axes that are known to be so many of them, without a rest.
+  bool wholeVectors = false;
+  /// What the addresses of a kernel's tensors are multiples of; 0: of their elements.
+  unsigned tensorAlignment = 0;
   /// Verify every access, not only those that data decides.
   bool checked = false;
 };
@@ -73,6 +77,7 @@ protected:
     llvm::Value *pointer = nullptr;
     tgl::TglTensorType type;
     llvm::MDNode *scope = nullptr, *noalias = nullptr;
+    bool isConstant = false;       // nobody writes to it while the function runs
     llvm::Value *stamps = nullptr; // an i64 for each element (EmitStamps.cpp); null: none
   };
   /// The vectorised axis.
@@ -245,6 +250,9 @@ protected:
   /// The axis of `op` that becomes vector lanes; none where another axis around or inside does, or where
   /// lanes are not possible.
   std::optional<LaneChoice> chooseLanes(tgl::AxesOp op);
+  /// Whether lanes along one of the op's own axes are better than along axes inside of it, with vectors of so
+  /// many bytes and any number of points.
+  static bool prefersOwnAxes(tgl::AxesOp op, unsigned vectorBytes);
   llvm::DenseMap<mlir::Operation *, LaneChoice> laneChoices;
   llvm::DenseSet<mlir::Operation *> laneRoots; // nests for which the choice has been made
   void emitLaneParallel(tgl::ParallelOp op, const LaneChoice &choice);

@@ -25,7 +25,8 @@ using Choices = DenseMap<mlir::Operation *, Emitter::LaneChoice>;
 
 class LaneChooser {
 public:
-  LaneChooser(Choices &choices, unsigned vectorBytes) : choices(choices), vectorBytes(vectorBytes) {}
+  LaneChooser(Choices &choices, unsigned vectorBytes, bool whole)
+      : choices(choices), vectorBytes(vectorBytes), whole(whole) {}
 
   /// Cost of one run of the op, axes inside of it chosen.
   double cost(mlir::Operation *op) {
@@ -170,8 +171,11 @@ private:
         result += 2;
     } else if (auto write = dyn_cast<tgl::WriteOp>(op)) {
       result = accessCost(write.getTensorType(), write.getSubscriptExprs(), lane, true);
-      if (write.getAdd())
+      if (write.getAdd()) {
+        if (whole) // one at a time anyway, and lanes are not addressable there
+          return never;
         result += 4 * lane.width;
+      }
     } else if (isa<tgl::ReduceOp, tgl::ParallelOp, tgl::ForOp, tgl::TilesOp>(op)) {
       if (boundsVary(op, lane)) // from lane to lane
         return never;
@@ -261,6 +265,14 @@ private:
       // A short axis does not fill a vector.
       while (width > 2 && width / 2 >= extents[axis])
         width /= 2;
+      if (whole) {
+        tgl::AxisRange range = getAxisRange(op, axis);
+        std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
+        while (width > 1 && (!extent || *extent % width))
+          width /= 2;
+        if (width == 1)
+          continue;
+      }
       Lane lane{op.getAxes()[axis], width, {}};
       lane.varying.insert(lane.axis);
       double each = 1;
@@ -273,9 +285,13 @@ private:
         continue; // among equals the last axis wins: its points are neighbours in most tensors
       best = total;
       unsigned unroll = operations <= 24 ? 4 : operations <= 64 ? 2 : 1;
-      while (unroll > 1 && width * unroll > extents[axis])
+      auto fits = [&] {
+        return width * unroll <= extents[axis] &&
+               (!whole || int64_t(extents[axis]) % (width * unroll) == 0);
+      };
+      while (unroll > 1 && !fits())
         unroll /= 2;
-      choice = Emitter::LaneChoice{axis, width, unroll, isParallel ? sideBySide(op, op.getAxes()[axis]) : 1};
+      choice = Emitter::LaneChoice{axis, width, unroll, isParallel && !whole ? sideBySide(op, op.getAxes()[axis]) : 1};
     }
     if (choice) {
       // What was chosen further inside does not hold any more.
@@ -287,15 +303,22 @@ private:
 
   Choices &choices;
   unsigned vectorBytes;
+  bool whole; // vectors have no rest
 };
 } // namespace
+
+bool Emitter::prefersOwnAxes(tgl::AxesOp op, unsigned vectorBytes) {
+  Choices scratch;
+  LaneChooser(scratch, vectorBytes, /*whole=*/false).cost(op);
+  return scratch.contains(op);
+}
 
 std::optional<Emitter::LaneChoice> Emitter::chooseLanes(tgl::AxesOp op) {
   if (options.vectorBytes == 0 || lanes || op.getAxes().empty())
     return std::nullopt;
   // One choice for a whole statement, made when its outermost nest is met.
   if (!laneRoots.contains(op)) {
-    LaneChooser(laneChoices, options.vectorBytes).cost(op);
+    LaneChooser(laneChoices, options.vectorBytes, options.wholeVectors).cost(op);
     op->walk([&](mlir::Operation *nested) { laneRoots.insert(nested); });
   }
   auto found = laneChoices.find(op);

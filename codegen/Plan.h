@@ -15,6 +15,7 @@
 #define TEGULA_CODEGEN_PLAN_H
 
 #include "ir/IndexExpr.h"
+#include "llvm/Support/MathExtras.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ struct PlanBuffer {
   IndexExpr bytes; // temporaries
 };
 
+/// What the addresses of temporaries are multiples of.
+inline constexpr unsigned temporaryAlignment = 256;
+
 struct PlanArgument {
   enum Kind {
     Buffer,   // device address of buffers[index]
@@ -41,15 +45,36 @@ struct PlanArgument {
   IndexExpr size;
 };
 
+/// A device function that walks points with the stride of the grid, so that any number of blocks is right.
+struct PlanFunction {
+  std::string name; // empty: there is none
+  unsigned threads = 0;       // of a block
+  unsigned unitsPerBlock = 0; // a unit: a thread, or a team of threads
+  unsigned pointsPerUnit = 1; // at a time
+  IndexExpr workspaceBytes;   // of a block
+
+  /// Blocks that do each of the points once.
+  uint64_t blocksFor(uint64_t points) const {
+    return llvm::divideCeil(points, uint64_t(unitsPerBlock) * pointsPerUnit);
+  }
+};
+
+/// Blocks beyond what is resident cost a little each; four waves even out unequal points.
+inline constexpr unsigned wavesPerLaunch = 4;
+
 struct PlanStep {
   enum Kind { Launch, Loop, Zero } kind = Launch;
   // Launch: one of two functions with the same arguments, of which one may be missing. With many
-  // points a thread takes a point at a time, with few a block does. Either walks the points with the
-  // stride of the grid, so that any number of blocks is right.
-  std::string threadFunction, blockFunction;
+  // points a thread takes a point at a time, with few a team of threads does.
+  PlanFunction byThread, byTeam;
   IndexExpr points;
-  unsigned threads = 0;     // per block
-  IndexExpr workspaceBytes; // per block
+  /// The function for so many points on a device that runs so many threads at once: a thread for a point
+  /// pays where that fills a good part of the device.
+  const PlanFunction &functionFor(uint64_t pointCount, uint64_t residentThreads) const {
+    bool threads =
+        byTeam.name.empty() || (!byThread.name.empty() && pointCount >= residentThreads / 2);
+    return threads ? byThread : byTeam;
+  }
   std::vector<PlanArgument> arguments;
   // Loop: variable d<depth> from low to high
   IndexExpr low, high;

@@ -18,8 +18,10 @@
 #include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/CorrelatedValuePropagation.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/GVN.h"
+#include "llvm/Transforms/Scalar/InferAlignment.h"
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/SROA.h"
@@ -127,6 +129,8 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
   perFunction.addPass(SimplifyCFGPass());
   perFunction.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
   perFunction.addPass(GVNPass());
+  perFunction.addPass(CorrelatedValuePropagationPass()); // 32-bit divisions where ranges allow
+  perFunction.addPass(InferAlignmentPass());             // vectors are one access
   perFunction.addPass(InstCombinePass());
   perFunction.addPass(ADCEPass());
   perFunction.addPass(SimplifyCFGPass());

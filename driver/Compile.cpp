@@ -32,6 +32,10 @@ static cl::opt<std::string> stopAfter("stop-after", cl::value_desc("PHASE"),
                                       cl::desc("Print the IR after this phase"), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|sm_80|sm_90a"),
                                    cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
+static cl::opt<unsigned> alignment("align", cl::value_desc("BYTES"),
+                                   cl::desc("Device code: what addresses of tensors are multiples of "
+                                            "(default: of their elements)"),
+                                   cl::init(0), cl::sub(sub));
 static cl::opt<std::string> processor("processor", cl::value_desc("x86-64-v3"),
                                       cl::desc("The processor of --target=cpu, by LLVM's name "
                                                "(default: this machine's)"),
@@ -155,6 +159,11 @@ static ExitCode run() {
     return ExitWrongCall;
   }
   options.emit.tile = tile;
+  if (alignment && !isPowerOf2_32(alignment)) {
+    errs() << "tegula: --align takes a power of two\n";
+    return ExitWrongCall;
+  }
+  options.alignment = alignment;
   options.stopAfter = stage->phase;
   options.keepStages = {stage->name.str()};
   options.printLocations = locations;

@@ -344,9 +344,24 @@ Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, const Binding &bindi
   return run(LaunchData(ArgumentData(kernel, arguments)), binding, stream, workspace);
 }
 
+static Error misaligned(const CompiledKernel &kernel, unsigned tensor) {
+  for (const KernelArgument &argument : kernel.arguments)
+    if (argument.role != KernelArgument::Scalar && tensor-- == 0)
+      return make_error<LaunchError>(LaunchError::WrongCall,
+                                     "'" + argument.name + "' is not aligned to the " +
+                                         std::to_string(kernel.alignment) +
+                                         " bytes for which the code was made");
+  llvm_unreachable("as many tensors as the kernel has");
+}
+
 Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
                         DeviceAddress workspace) {
   SplitData<DeviceAddress> split(kernel, data);
+  if (kernel.alignment)
+    if (const DeviceAddress *stray =
+            llvm::find_if(split.tensors, [&](DeviceAddress at) { return at % kernel.alignment; });
+        stray != std::end(split.tensors))
+      return misaligned(kernel, stray - std::begin(split.tensors));
   PlanInputs inputs;
   inputs.arguments = split.tensors;
   inputs.scalars = split.scalars;

@@ -20,8 +20,6 @@ using namespace tegula;
 /// microseconds: where there are more, evaluating a few expressions for each is not what takes the time.
 static constexpr size_t mostStarts = 1 << 16;
 
-/// Blocks beyond what is resident cost a little each; four waves even out unequal points.
-static constexpr unsigned wavesPerLaunch = 4;
 
 static Error overflow(const Twine &what) { return createStringError(inconvertibleErrorCode(), what); }
 
@@ -89,7 +87,6 @@ private:
     if (step.kind != PlanStep::Launch)
       return Error::success();
     PreparedPlan::Step &made = into.steps.emplace_back();
-    made.threads = step.threads;
     unsigned numBuffers = into.plan.buffers.size(), numVarying = 0;
     for (const PlanArgument &argument : step.arguments) {
       switch (argument.kind) {
@@ -176,26 +173,23 @@ private:
       return points.takeError();
     if (*points == 0)
       return Error::success();
-    // A thread for a point pays where that fills a good part of the device.
     const CudaDeviceInfo &info = prepared.module.device().info();
-    uint64_t half = uint64_t(info.multiprocessors) * info.maxThreadsPerMultiprocessor / 2;
-    bool byThread = step.blockFunction.empty() ||
-                    (!step.threadFunction.empty() && uint64_t(*points) >= half);
-    Expected<void *> function =
-        prepared.module.find(byThread ? step.threadFunction : step.blockFunction);
+    uint64_t threads = uint64_t(info.multiprocessors) * info.maxThreadsPerMultiprocessor;
+    const PlanFunction &chosen = step.functionFor(*points, threads);
+    Expected<void *> function = prepared.module.find(chosen.name);
     if (!function)
       return function.takeError();
     start.function = *function;
-    Expected<unsigned> resident = prepared.module.residentBlocks(*function, step.threads);
+    start.threads = chosen.threads;
+    Expected<unsigned> resident = prepared.module.residentBlocks(*function, chosen.threads);
     if (!resident)
       return resident.takeError();
-    uint64_t wanted = byThread ? divideCeil(uint64_t(*points), uint64_t(step.threads)) : *points;
-    start.blocks = std::min<uint64_t>(wanted, uint64_t(*resident) * wavesPerLaunch);
+    start.blocks = std::min(chosen.blocksFor(*points), uint64_t(*resident) * wavesPerLaunch);
 
     SmallVector<uint64_t, 4> varying;
     for (const PlanArgument &argument : step.arguments) {
       if (argument.kind == PlanArgument::Workspace) {
-        Expected<int64_t> bytes = evaluate(step.workspaceBytes, "the workspace's bytes");
+        Expected<int64_t> bytes = evaluate(chosen.workspaceBytes, "the workspace's bytes");
         if (!bytes)
           return bytes.takeError();
         int64_t total;
@@ -306,7 +300,7 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
       break;
     }
   }
-  return checkCuda(driver.launchKernel(what.function, what.blocks, 1, 1, step.threads, 1, 1, 0,
+  return checkCuda(driver.launchKernel(what.function, what.blocks, 1, 1, what.threads, 1, 1, 0,
                                        inputs.stream, pointers.data(), nullptr),
                    "cuLaunchKernel");
 }

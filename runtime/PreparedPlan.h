@@ -60,13 +60,12 @@ private:
   };
   /// What all launches of one step of the plan have in common.
   struct Step {
-    unsigned threads = 0;
     llvm::SmallVector<Parameter, 16> parameters;
   };
   /// One launch, or (function null) one buffer to be zeroed: slot `step`, values[varying] bytes.
   struct Start {
     void *function = nullptr;
-    uint32_t blocks = 0, step = 0;
+    uint32_t blocks = 0, threads = 0, step = 0;
     size_t varying = 0;
   };
 

@@ -138,12 +138,10 @@ Error PlanEmulation::launch(const PlanStep &step) {
   if (*points <= 0)
     return Error::success();
   uint64_t resident = uint64_t(options.multiprocessors) * options.threadsPerMultiprocessor;
-  bool byThread = step.blockFunction.empty() ||
-                  (!step.threadFunction.empty() && uint64_t(*points) >= resident / 2);
-  const std::string &name = byThread ? step.threadFunction : step.blockFunction;
-  uint64_t wanted = byThread ? divideCeil(uint64_t(*points), uint64_t(step.threads)) : *points;
-  constexpr unsigned wavesPerLaunch = 4;
-  uint64_t blocks = std::min(wanted, std::max<uint64_t>(resident / step.threads, 1) * wavesPerLaunch);
+  const PlanFunction &chosen = step.functionFor(*points, resident);
+  const std::string &name = chosen.name;
+  uint64_t blocks = std::min(chosen.blocksFor(*points),
+                             std::max<uint64_t>(resident / chosen.threads, 1) * wavesPerLaunch);
   EmulatedFunction function = code.find(name);
   if (!function)
     return createStringError("the emulated code has no function '" + name + "'");
@@ -171,7 +169,7 @@ Error PlanEmulation::launch(const PlanStep &step) {
       value = reinterpret_cast<uintptr_t>(inputs.errors);
       break;
     case PlanArgument::Workspace: {
-      Expected<void *> address = allocate("the blocks' workspace", step.workspaceBytes, blocks);
+      Expected<void *> address = allocate("the blocks' workspace", chosen.workspaceBytes, blocks);
       if (!address)
         return address.takeError();
       workspace = *address;
@@ -185,7 +183,7 @@ Error PlanEmulation::launch(const PlanStep &step) {
   grid.seed = options.seed ? options.seed + launches : 0;
   ++launches;
   Error error =
-      Grid(code, function, pointers.data(), blocks, step.threads, memory, stacks, grid).run();
+      Grid(code, function, pointers.data(), blocks, chosen.threads, memory, stacks, grid).run();
   if (workspace) {
     memory.removeGlobal(workspace);
     std::free(workspace);

@@ -93,8 +93,8 @@ protected:
       argument.index = index;
       step.arguments.push_back(argument);
     }
-    step.threadFunction = "k";
-    step.threads = threads;
+    step.byThread.name = "k";
+    step.byThread.threads = step.byThread.unitsPerBlock = threads;
     step.points = IndexExpr(int64_t(blocks) * threads);
     plan.steps.push_back(step);
     inputs.size = [](StringRef) { return std::nullopt; };

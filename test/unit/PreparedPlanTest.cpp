@@ -26,9 +26,9 @@ PlanArgument argument(PlanArgument::Kind kind, unsigned index = 0, IndexExpr siz
 /// `f`, a thread for a point, with these arguments.
 PlanStep launchOf(const char *function, IndexExpr points, std::vector<PlanArgument> arguments) {
   PlanStep step;
-  step.threadFunction = function;
+  step.byThread.name = function;
+  step.byThread.threads = step.byThread.unitsPerBlock = 256;
   step.points = std::move(points);
-  step.threads = 256;
   step.arguments = std::move(arguments);
   return step;
 }
@@ -162,7 +162,7 @@ TEST_F(PreparedPlanTest, TemporariesAndAreasShareTheWorkspace) {
     PlanStep made = launchOf("h", parse("N"), {argument(PlanArgument::Buffer, from),
                                                argument(PlanArgument::Buffer, to),
                                                argument(PlanArgument::Workspace)});
-    made.workspaceBytes = 100;
+    made.byThread.workspaceBytes = 100;
     return made;
   };
   plan.steps = {step(0, 1), step(1, 0), step(0, 2), step(2, 0)};

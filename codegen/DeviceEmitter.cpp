@@ -1,0 +1,467 @@
+//===- DeviceEmitter.cpp - One statement as a device function ------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceEmitter.h"
+
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+static constexpr unsigned globalSpace = 1, sharedSpace = 3;
+/// Constant-size temporaries up to this live in a thread's local memory or a team's shared memory.
+static constexpr int64_t localBytes = 1024;
+/// Rounds of a team that are written out; longer ones are loops.
+static constexpr int64_t mostRounds = 8;
+
+static EmitterOptions withVectors(EmitterOptions options) {
+  options.vectorBytes = options.checked ? 0 : DeviceEmitter::accessBytes; // checks are of single elements
+  options.wholeVectors = true;
+  return options;
+}
+
+DeviceEmitter::DeviceEmitter(Module &module, const EmitterOptions &options,
+                             std::vector<ErrorSite> &sites)
+    : Emitter(module, withVectors(options), sites) {}
+
+//===----------------------------------------------------------------------===//
+// Points and threads
+//===----------------------------------------------------------------------===//
+
+bool DeviceEmitter::runsAlongPoints(tgl::ParallelOp op) {
+  return prefersOwnAxes(cast<tgl::AxesOp>(op.getOperation()), accessBytes);
+}
+
+Value *DeviceEmitter::special(Intrinsic::ID id, unsigned limit) {
+  auto *call = b.CreateIntrinsic(b.getInt32Ty(), id, {});
+  call->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, limit)));
+  return b.CreateZExt(call, b.getInt64Ty(), "", /*IsNonNeg=*/true);
+}
+
+void DeviceEmitter::meet() {
+  if (shape.team == warp)
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_bar_warp_sync, {b.getInt32(-1)});
+  else
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
+}
+
+/// Axes whose bounds do not depend on the op's own axes form a box; the others are looped over inside.
+void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
+                              SmallVectorImpl<unsigned> &rest) {
+  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
+    bool independent = true;
+    for (mlir::Value own : op.getAxes())
+      independent &= !lowOf(op, axis).uses(own) && !highOf(op, axis).uses(own);
+    (independent ? box : rest).push_back(axis);
+  }
+}
+
+Value *DeviceEmitter::extent(tgl::AxesOp op, unsigned axis) {
+  if (std::optional<int64_t> constant = (highOf(op, axis) - lowOf(op, axis)).asConstant())
+    return i64(std::max<int64_t>(0, *constant));
+  Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
+  return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
+}
+
+/// Points of a box; of the lane axis, vectors.
+Value *DeviceEmitter::countOf(tgl::AxesOp op, ArrayRef<unsigned> axes,
+                              const std::optional<LaneChoice> &lane) {
+  Value *count = i64(1);
+  for (unsigned axis : axes) {
+    Value *size = extent(op, axis);
+    if (lane && lane->axis == axis)
+      size = b.CreateUDiv(size, i64(lane->width)); // exact: vectors are whole
+    count = b.CreateMul(count, size);
+  }
+  return count;
+}
+
+/// `body` at the point (the vector of points) with this number in the box of `axes`, the last axis fastest,
+/// the lane axis faster than all.
+void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *number,
+                            const std::optional<LaneChoice> &lane, function_ref<void()> body) {
+  SmallVector<unsigned> axes(given);
+  if (lane) {
+    llvm::erase(axes, lane->axis);
+    axes.push_back(lane->axis);
+  }
+  Value *base = nullptr;
+  for (unsigned axis : reverse(axes)) {
+    bool isLane = lane && lane->axis == axis;
+    Value *size = extent(op, axis);
+    if (isLane)
+      size = b.CreateUDiv(size, i64(lane->width));
+    Value *digit = number;
+    if (axis != axes.front()) {
+      digit = b.CreateURem(number, size);
+      number = b.CreateUDiv(number, size);
+    }
+    if (isLane)
+      digit = b.CreateNSWMul(digit, i64(lane->width));
+    Value *position = b.CreateNSWAdd(digit, emitIndex(lowOf(op, axis)));
+    if (isLane)
+      base = position;
+    else
+      values[op.getAxes()[axis]] = position;
+  }
+  if (lane)
+    withLanes(op.getAxes()[lane->axis], lane->width, base, nullptr, body);
+  else
+    body();
+}
+
+SmallVector<Value *> DeviceEmitter::deal(Value *count, ArrayRef<Value *> inits, Dealt body) {
+  auto *constant = dyn_cast<ConstantInt>(count);
+  int64_t team = shape.team;
+  if (!constant || constant->getSExtValue() > mostRounds * team)
+    return emitLoop(thread, count, i64(team), inits, [&](Value *number, ArrayRef<Value *> carried) {
+      return body(number, nullptr, carried);
+    });
+  SmallVector<Value *> carried(inits);
+  int64_t points = constant->getSExtValue();
+  for (int64_t first = 0; first < points; first += team) {
+    Value *number = b.CreateNSWAdd(thread, i64(first)), *exists = nullptr;
+    if (points - first < team) {
+      exists = b.CreateICmpULT(number, count);
+      number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(points - 1));
+    }
+    carried = body(number, exists, carried);
+  }
+  return carried;
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
+                                      ArrayRef<unsigned> outer, DeviceShape &wanted) {
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  statement = op;
+  shape = wanted;
+  Type *global = PointerType::get(module.getContext(), globalSpace);
+  SmallVector<Type *> types;
+  types.append(inputs.tensors.size(), global);
+  for (mlir::Value scalar : inputs.scalars)
+    types.push_back(scalar.getType().isInteger(1) ? b.getInt8Ty() : typeOf(scalar.getType()));
+  types.append(inputs.loopVars.size() + inputs.sizes.size(), b.getInt64Ty());
+  types.append(2, global); // error record, workspace
+  function = Function::Create(FunctionType::get(b.getVoidTy(), types, false),
+                              Function::ExternalLinkage, name, module);
+  function->setCallingConv(CallingConv::PTX_Kernel);
+  function->addFnAttr(Attribute::NoUnwind);
+  function->addFnAttr("nvvm.maxntid", std::to_string(shape.threads));
+  b.SetInsertPoint(BasicBlock::Create(module.getContext(), "entry", function));
+  lines.emplace(*function);
+  b.SetCurrentDebugLocation(lines->locationOf(op.getLoc()));
+
+  tgl::Accesses accesses = tgl::accessesOf(op);
+  for (mlir::Value tensor : accesses.writes)
+    if (accesses.reads.contains(tensor))
+      exchanged.insert(tensor);
+  unsigned next = 0;
+  SmallVector<Buffer *> scoped;
+  for (mlir::Value tensor : inputs.tensors) {
+    Argument *argument = function->getArg(next);
+    function->addParamAttr(next, Attribute::NoAlias);
+    // The runtime allocates temporaries.
+    unsigned alignment = tensor.getDefiningOp() ? temporaryAlignment : options.tensorAlignment;
+    if (alignment)
+      function->addParamAttr(next,
+                             Attribute::getWithAlignment(module.getContext(), Align(alignment)));
+    ++next;
+    Buffer buffer{argument, cast<tgl::TglTensorType>(tensor.getType())};
+    buffer.isConstant = !accesses.writes.contains(tensor);
+    buffers[tensor] = buffer;
+  }
+  for (mlir::Value scalar : inputs.scalars) {
+    Value *argument = function->getArg(next++);
+    values[scalar] =
+        scalar.getType().isInteger(1) ? b.CreateICmpNE(argument, b.getInt8(0)) : argument;
+  }
+  for (mlir::Value loopVar : inputs.loopVars)
+    values[loopVar] = function->getArg(next++);
+  for (StringRef size : inputs.sizes)
+    sizes[size] = function->getArg(next++);
+  errorRecord = function->getArg(next++);
+  workspace = function->getArg(next++);
+  for (mlir::Value tensor : inputs.tensors)
+    scoped.push_back(&buffers[tensor]);
+  addAliasScopes(scoped);
+
+  Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
+  Value *block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
+  Value *blocks = special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x, 0x7fffffff);
+  Value *perBlock = i64(shape.unitsPerBlock());
+  thread = shape.team == shape.threads ? inBlock : b.CreateURem(inBlock, i64(shape.team));
+  Value *inside = shape.byThread() ? inBlock : b.CreateUDiv(inBlock, i64(shape.team));
+  unit = b.CreateNSWAdd(b.CreateNSWMul(block, perBlock), inside);
+  units = b.CreateNSWMul(blocks, perBlock);
+  placeTemporaries();
+  alone = true; // scalars before the points are computed by every thread
+  for (mlir::Operation *scalar : inputs.prologue)
+    emitOp(scalar);
+
+  alone = shape.byThread();
+  std::optional<LaneChoice> lane;
+  if (alone)
+    lane = chooseLanes(axes);
+  if (lane && !is_contained(outer, lane->axis))
+    lane.reset();
+  wanted.lanes = lane ? lane->width : 1;
+  SmallVector<unsigned> inner;
+  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis)
+    if (!is_contained(outer, axis))
+      inner.push_back(axis);
+  emitLoop(unit, countOf(axes, outer, lane), units, {}, [&](Value *number, ArrayRef<Value *>) {
+    setAxes(axes, outer, number, lane, [&] {
+      emitNest(axes, inner, [&] {
+        emitBlock(op.getBody().front());
+        if (!alone)
+          meet(); // what is shared is used again for the next point
+      });
+    });
+    return SmallVector<Value *>();
+  });
+  b.CreateRetVoid();
+  return workspaceBytes;
+}
+
+/// Whether threads of a team see each other's values of a tensor in this op.
+bool DeviceEmitter::exchanges(mlir::Operation *op) {
+  if (exchanged.empty())
+    return false;
+  tgl::Accesses accesses = tgl::accessesOf(op);
+  auto is = [&](mlir::Value tensor) { return exchanged.contains(tensor); };
+  return any_of(accesses.reads, is) || any_of(accesses.writes, is);
+}
+
+void DeviceEmitter::emitOp(mlir::Operation *op) {
+  // What comes after the op in the statement around it is that statement's again.
+  DebugLoc around = b.getCurrentDebugLocation();
+  if (DebugLoc own = lines->locationOf(op->getLoc()))
+    b.SetCurrentDebugLocation(own);
+  emitPlaced(op);
+  b.SetCurrentDebugLocation(around);
+}
+
+void DeviceEmitter::emitPlaced(mlir::Operation *op) {
+  auto write = dyn_cast<tgl::WriteOp>(op);
+  if (!write || alone)
+    return Emitter::emitOp(op);
+  // All threads may still be reading what is overwritten; afterwards all see what was written.
+  bool seen = exchanges(op);
+  if (seen)
+    meet();
+  emitIf(b.CreateICmpEQ(thread, i64(0)), [&] { Emitter::emitOp(op); });
+  if (seen)
+    meet();
+}
+
+void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
+  if (alone)
+    return Emitter::emitParallel(op);
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  SmallVector<unsigned> box, rest;
+  splitAxes(axes, box, rest);
+  bool seen = exchanges(op);
+  if (seen)
+    meet(); // earlier writes of all threads are seen, earlier reads are over
+  alone = true;
+  std::optional<LaneChoice> lane = chooseLanes(axes);
+  if (lane && !is_contained(box, lane->axis))
+    lane.reset();
+  deal(countOf(axes, box, lane), {}, [&](Value *number, Value *exists, ArrayRef<Value *>) {
+    auto point = [&] {
+      setAxes(axes, box, number, lane,
+              [&] { emitNest(axes, rest, [&] { emitBlock(op.getBody().front()); }); });
+    };
+    if (exists)
+      emitIf(exists, point);
+    else
+      point();
+    return SmallVector<Value *>();
+  });
+  alone = false;
+  if (seen)
+    meet();
+}
+
+void DeviceEmitter::emitSteps(Value *count, function_ref<void(Value *)> body) {
+  if (alone)
+    return Emitter::emitSteps(count, body);
+  meet();
+  alone = true;
+  emitLoop(thread, count, i64(shape.team), {}, [&](Value *n, ArrayRef<Value *>) {
+    body(n);
+    return SmallVector<Value *>();
+  });
+  alone = false;
+  meet();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
+  if (alone)
+    return Emitter::emitReduce(op);
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  SmallVector<unsigned> box, rest;
+  splitAxes(axes, box, rest);
+  alone = true;
+  std::optional<LaneChoice> lane = chooseLanes(axes);
+  if (lane && !is_contained(box, lane->axis))
+    lane.reset();
+  Accumulator start = initialAccumulator(op);
+  if (lane)
+    for (Value *&element : start)
+      element = b.CreateVectorSplat(lane->width, element);
+  Accumulator partial = deal(
+      countOf(axes, box, lane), start, [&](Value *number, Value *exists, ArrayRef<Value *> carried) {
+        Accumulator before(carried.begin(), carried.end()), after;
+        setAxes(axes, box, number, lane, [&] {
+          after = emitSerialReduce(op, rest, before, [&](Accumulator inner) {
+            return emitReducePoint(op, std::move(inner));
+          });
+        });
+        if (exists)
+          for (auto [value, kept] : zip_equal(after, before))
+            value = b.CreateSelect(exists, value, kept);
+        return SmallVector<Value *>(after);
+      });
+  alone = false;
+  if (lane)
+    partial = combineLanes(op, partial, lane->width);
+  values[op.getResult()] = combineTeam(op, std::move(partial)).back();
+}
+
+/// The value of the thread whose number in the warp differs in the bits of `distance`.
+Value *DeviceEmitter::shuffle(Value *value, unsigned distance) {
+  Type *type = value->getType();
+  unsigned bits = type->getPrimitiveSizeInBits();
+  auto word = [&](Value *one) {
+    return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32,
+                             {b.getInt32(-1), one, b.getInt32(distance), b.getInt32(warp - 1)});
+  };
+  if (bits == 64) {
+    Value *whole = b.CreateBitCast(value, b.getInt64Ty());
+    Value *low = word(b.CreateTrunc(whole, b.getInt32Ty()));
+    Value *high = word(b.CreateTrunc(b.CreateLShr(whole, 32), b.getInt32Ty()));
+    whole = b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.CreateShl(b.CreateZExt(high, b.getInt64Ty()), 32));
+    return b.CreateBitCast(whole, type);
+  }
+  if (bits == 32)
+    return b.CreateBitCast(word(b.CreateBitCast(value, b.getInt32Ty())), type);
+  assert(type->isIntegerTy() && "accumulators are i1, or have 32 or 64 bits");
+  return b.CreateTrunc(word(b.CreateZExt(value, b.getInt32Ty())), type);
+}
+
+/// Neighbouring threads, then pairs of them, and so on: all get the result.
+Emitter::Accumulator DeviceEmitter::combineWarp(tgl::ReduceOp op, Accumulator accumulator,
+                                                unsigned threads) {
+  for (unsigned distance = 1; distance < threads; distance *= 2) {
+    Accumulator other;
+    for (Value *element : accumulator)
+      other.push_back(shuffle(element, distance));
+    accumulator = combine(op, accumulator, other);
+  }
+  return accumulator;
+}
+
+Emitter::Accumulator DeviceEmitter::combineTeam(tgl::ReduceOp op, Accumulator accumulator) {
+  accumulator = combineWarp(op, std::move(accumulator), std::min(shape.team, warp));
+  unsigned warps = shape.team / warp;
+  if (warps <= 1)
+    return accumulator;
+  // Slots of a reduction that a loop runs again are still being read.
+  for (mlir::Operation *around = op->getParentOp(); around != statement; around = around->getParentOp())
+    if (isa<tgl::ForOp, tgl::TilesOp>(around)) {
+      meet();
+      break;
+    }
+  SmallVector<std::pair<GlobalVariable *, Type *>> slots;
+  Value *number = b.CreateUDiv(thread, i64(warp)), *inWarp = b.CreateURem(thread, i64(warp));
+  auto slot = [&](GlobalVariable *array, Value *index) {
+    return b.CreateInBoundsGEP(b.getInt64Ty(), array, index);
+  };
+  for (Value *element : accumulator)
+    slots.push_back({shared(ArrayType::get(b.getInt64Ty(), warps), "exchange"),
+                     element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType()});
+  emitIf(b.CreateICmpEQ(inWarp, i64(0)), [&] {
+    for (auto [element, place] : zip_equal(accumulator, slots))
+      b.CreateStore(element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element,
+                    slot(place.first, number));
+  });
+  meet();
+  Value *mine = b.CreateURem(inWarp, i64(warps));
+  for (auto [element, place] : zip_equal(accumulator, slots)) {
+    bool isBit = element->getType()->isIntegerTy(1);
+    element = b.CreateLoad(place.second, slot(place.first, mine));
+    if (isBit)
+      element = b.CreateTrunc(element, b.getInt1Ty());
+  }
+  return combineWarp(op, std::move(accumulator), warps);
+}
+
+//===----------------------------------------------------------------------===//
+// Temporaries
+//===----------------------------------------------------------------------===//
+
+GlobalVariable *DeviceEmitter::shared(Type *type, const Twine &name) {
+  auto *space = new GlobalVariable(module, type, false, GlobalValue::InternalLinkage,
+                                   UndefValue::get(type), function->getName() + "." + name, nullptr,
+                                   GlobalValue::NotThreadLocal, sharedSpace);
+  space->setAlignment(Align(16));
+  return space;
+}
+
+/// Places every private temporary of the statement: in the stack frame or shared memory where it is small,
+/// else in the team's part of the workspace.
+void DeviceEmitter::placeTemporaries() {
+  int64_t teams = shape.unitsPerBlock();
+  Value *inBlock = b.CreateURem(unit, i64(teams));
+  statement.getBody().walk([&](tgl::TempOp temp) {
+    bool ownedByThread = shape.byThread() || temp->getParentOfType<tgl::ParallelOp>() != statement;
+    IndexExpr bytes = bytesOf(temp.getTensor().getType(), 16);
+    std::optional<int64_t> constant = bytes.asConstant();
+    Value *&place = places[temp];
+    if (constant && *constant <= localBytes && ownedByThread) {
+      AllocaInst *space = b.CreateAlloca(b.getInt8Ty(), i64(*constant), temp.getName());
+      space->setAlignment(Align(16));
+      place = space;
+      return;
+    }
+    if (constant && *constant <= localBytes) {
+      int64_t each = std::max<int64_t>(*constant, 16);
+      GlobalVariable *space = shared(ArrayType::get(b.getInt8Ty(), each * teams), temp.getName());
+      place = b.CreateInBoundsGEP(b.getInt8Ty(), space, b.CreateMul(inBlock, i64(each)));
+      return;
+    }
+    place = emitSize(workspaceBytes); // the offset; the address follows when the size of all is known
+    // A thread function's units are threads: each has a part of its own already.
+    bool isShared = ownedByThread && !shape.byThread();
+    if (isShared)
+      place = b.CreateAdd(place, b.CreateMul(thread, emitSize(bytes)));
+    inWorkspace.push_back(temp);
+    workspaceBytes = workspaceBytes + (isShared ? bytes * IndexExpr(shape.team) : bytes);
+  });
+  if (inWorkspace.empty())
+    return;
+  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, b.CreateMul(unit, emitSize(workspaceBytes)));
+  for (tgl::TempOp temp : inWorkspace)
+    places[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), base, places[temp]);
+  workspaceBytes = workspaceBytes * IndexExpr(teams);
+}
+
+void DeviceEmitter::emitTemp(tgl::TempOp op) {
+  if (tgl::isPrivate(op))
+    buffers[op.getTensor()] = Buffer{places.lookup(op), op.getTensor().getType()};
+}

@@ -1,0 +1,116 @@
+//===- DeviceEmitter.h - One statement as a device function -------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A parallel statement becomes a device function in one of two forms.
+//
+// A *thread function* gives a point to a thread, or where the statement has an axis for it a vector of
+// neighbouring points, which are loaded and stored in one access.
+//
+// A *team function* gives a point to a team: a warp, or a block. What stands directly in the statement is
+// done by all of its threads alike; inner parallel statements and reductions are dealt out to them. Short
+// ones are dealt out without a loop, so that what several of them read of memory is read once and kept in
+// registers. Partial results of a reduction are combined in a fixed order, by shuffles in a warp, through
+// shared memory between warps.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_DEVICEEMITTER_H
+#define TEGULA_CODEGEN_DEVICEEMITTER_H
+
+#include "codegen/EmitPlaces.h"
+#include "codegen/Emitter.h"
+#include "codegen/Plan.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tegula {
+
+/// Who does a point of a statement.
+struct DeviceShape {
+  unsigned team = 1;     ///< threads for a point: 1, a warp, or a whole block
+  unsigned threads = 256; ///< of a block
+  unsigned lanes = 1;    ///< points of a thread side by side (teams of one alone)
+  bool byThread() const { return team == 1; }
+  /// Points (vectors of points) that a block does at a time.
+  unsigned unitsPerBlock() const { return threads / team; }
+};
+
+class DeviceEmitter : public Emitter {
+public:
+  /// Threads that run in step.
+  static constexpr unsigned warp = 32;
+  /// Bytes of the widest access of a thread.
+  static constexpr unsigned accessBytes = 16;
+
+  DeviceEmitter(llvm::Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites);
+
+  struct Inputs {
+    llvm::SmallVector<mlir::Value> tensors;        // buffers, in order of arguments
+    llvm::SmallVector<mlir::Value> scalars;        // kernel's run-time scalars
+    llvm::SmallVector<mlir::Value> loopVars;       // variables of host loops
+    llvm::SmallVector<std::string> sizes;          // symbols
+    llvm::SmallVector<mlir::Operation *> prologue; // scalar ops to repeat, in order
+  };
+
+  /// `outer` axes are numbered, the rest is inside. Sets `shape.lanes` to what was possible. Returns the
+  /// function's workspace in bytes a block.
+  IndexExpr emitFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
+                         llvm::ArrayRef<unsigned> outer, DeviceShape &shape);
+
+  /// Whether neighbouring points touch neighbouring memory, more so than neighbours in the nests inside.
+  static bool runsAlongPoints(tgl::ParallelOp op);
+
+protected:
+  void emitOp(mlir::Operation *op) override;
+  void emitParallel(tgl::ParallelOp op) override;
+  void emitReduce(tgl::ReduceOp op) override;
+  void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body) override;
+  void emitTemp(tgl::TempOp op) override;
+
+private:
+  llvm::Function *function = nullptr;
+  tgl::ParallelOp statement;
+  DeviceShape shape;
+  /// i64: number in the team; of the team (or thread) on the device, and how many of them there are.
+  llvm::Value *thread = nullptr, *unit = nullptr, *units = nullptr;
+  llvm::Value *workspace = nullptr;
+  IndexExpr workspaceBytes;
+  /// Inside a statement that is dealt out: this thread is alone.
+  bool alone = false;
+  /// Tensors that the statement both reads and writes: threads of a team meet around such accesses.
+  llvm::DenseSet<mlir::Value> exchanged;
+  llvm::DenseMap<mlir::Operation *, llvm::Value *> places;
+  llvm::SmallVector<tgl::TempOp> inWorkspace;
+  std::optional<PlaceEmitter> lines;
+
+  void emitPlaced(mlir::Operation *op);
+
+  llvm::Value *special(llvm::Intrinsic::ID id, unsigned limit);
+  /// All threads of the team, and what they wrote.
+  void meet();
+  bool exchanges(mlir::Operation *op);
+  void splitAxes(tgl::AxesOp op, llvm::SmallVectorImpl<unsigned> &box,
+                 llvm::SmallVectorImpl<unsigned> &rest);
+  llvm::Value *extent(tgl::AxesOp op, unsigned axis);
+  llvm::Value *countOf(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes,
+                       const std::optional<LaneChoice> &lane = std::nullopt);
+  void setAxes(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes, llvm::Value *number,
+               const std::optional<LaneChoice> &lane, llvm::function_ref<void()> body);
+  /// Deals `count` numbers out to the team, results of `body` carried. A number that `exists` says is none
+  /// repeats the last one: its results must not count. Null: all exist.
+  using Dealt = llvm::function_ref<llvm::SmallVector<llvm::Value *>(
+      llvm::Value *number, llvm::Value *exists, llvm::ArrayRef<llvm::Value *> carried)>;
+  llvm::SmallVector<llvm::Value *> deal(llvm::Value *count, llvm::ArrayRef<llvm::Value *> inits, Dealt body);
+  llvm::Value *shuffle(llvm::Value *value, unsigned distance);
+  Accumulator combineWarp(tgl::ReduceOp op, Accumulator accumulator, unsigned threads);
+  Accumulator combineTeam(tgl::ReduceOp op, Accumulator accumulator);
+  void placeTemporaries();
+  llvm::GlobalVariable *shared(llvm::Type *type, const llvm::Twine &name);
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_DEVICEEMITTER_H
