@@ -219,6 +219,10 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   for (unsigned axis = 0; axis < op.getAxes().size(); ++axis)
     if (!is_contained(outer, axis))
       inner.push_back(axis);
+  if (isEmpty(op)) {
+    b.CreateRetVoid();
+    return workspaceBytes;
+  }
   emitLoop(unit, countOf(axes, outer, lane), units, {}, [&](Value *number, ArrayRef<Value *>) {
     setAxes(axes, outer, number, lane, [&] {
       emitNest(axes, inner, [&] {

@@ -199,6 +199,20 @@ Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw,
   if (mask)
     mask = splat(mask);
   Value *exists = emitAnd(mask, lanes->mask);
+  if (options.wholeVectors && (exists || step != 1)) {
+    // Devices have whole vectors of memory or single elements.
+    Value *indices = splat(emitIndex(offset)), *result = PoisonValue::get(vector);
+    for (unsigned lane = 0; lane < lanes->width; ++lane) {
+      auto load = [&] {
+        return tag(b.CreateAlignedLoad(raw, address(b.CreateExtractElement(indices, lane)), alignment));
+      };
+      Value *one = exists ? emitIfElse(b.CreateExtractElement(exists, lane), load,
+                                       Constant::getNullValue(raw))
+                          : load();
+      result = b.CreateInsertElement(result, one, lane);
+    }
+    return result;
+  }
   if (step == 1) {
     Value *pointer = address(emitIndexAtLaneZero(offset));
     if (!exists)
@@ -308,6 +322,20 @@ void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Val
   if (mask)
     mask = splat(mask);
   Value *exists = emitAnd(mask, lanes->mask);
+  if (options.wholeVectors && (exists || stride != Stride::Unit)) {
+    Value *indices = splat(emitIndex(offset));
+    for (unsigned lane = 0; lane < lanes->width; ++lane) {
+      auto store = [&] {
+        tag(b.CreateAlignedStore(b.CreateExtractElement(vector, lane),
+                                 address(b.CreateExtractElement(indices, lane)), alignment));
+      };
+      if (exists)
+        emitIf(b.CreateExtractElement(exists, lane), store);
+      else
+        store();
+    }
+    return;
+  }
   if (stride == Stride::Unit) {
     Value *pointer = address(emitIndexAtLaneZero(offset));
     if (exists)
@@ -345,7 +373,7 @@ void Emitter::forEachLane(Value *mask, ArrayRef<Value *> operands,
       body(operands);
     return;
   }
-  emitLoop(i64(0), i64(lanes->width), i64(1), {}, [&](Value *lane, ArrayRef<Value *>) {
+  auto each = [&](Value *lane) {
     SmallVector<Value *> scalars;
     for (Value *operand : operands)
       scalars.push_back(isVector(operand) ? b.CreateExtractElement(operand, lane) : operand);
@@ -355,6 +383,14 @@ void Emitter::forEachLane(Value *mask, ArrayRef<Value *> operands,
     } else {
       body(scalars);
     }
+  };
+  if (options.wholeVectors) { // a device's registers have no addresses
+    for (unsigned lane = 0; lane < lanes->width; ++lane)
+      each(i64(lane));
+    return;
+  }
+  emitLoop(i64(0), i64(lanes->width), i64(1), {}, [&](Value *lane, ArrayRef<Value *>) {
+    each(lane);
     return SmallVector<Value *>();
   });
 }

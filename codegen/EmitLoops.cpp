@@ -103,7 +103,38 @@ void Emitter::emitBlock(mlir::Block &block) {
   }
 }
 
+bool Emitter::isEmpty(mlir::Operation *op) {
+  auto none = [](const ValueExpr &low, const ValueExpr &high) {
+    std::optional<int64_t> extent = (high - low).asConstant();
+    return extent && *extent <= 0;
+  };
+  if (auto loop = dyn_cast<tgl::ForOp>(op))
+    return none(loop.getLowExpr(), loop.getHighExpr());
+  if (auto tiles = dyn_cast<tgl::TilesOp>(op))
+    return none(tiles.getLowExpr(), tiles.getHighExpr());
+  if (auto axes = dyn_cast<tgl::AxesOp>(op))
+    return any_of(getAxisRanges(axes), [&](const tgl::AxisRange &range) { return none(range.lo, range.hi); });
+  return false;
+}
+
+/// What never runs is not emitted: a size of 0 that is known takes axes out of subscripts.
+bool Emitter::skipEmpty(mlir::Operation *op) {
+  if (!isEmpty(op))
+    return false;
+  if (auto reduce = dyn_cast<tgl::ReduceOp>(op))
+    values[reduce.getResult()] = initialAccumulator(reduce).back();
+  else if (auto loop = dyn_cast<tgl::ForOp>(op))
+    for (auto [result, init] : zip_equal(loop.getResults(), loop.getInits()))
+      values[result] = valueOf(init);
+  else if (auto tiles = dyn_cast<tgl::TilesOp>(op))
+    for (auto [result, init] : zip_equal(tiles.getResults(), tiles.getInits()))
+      values[result] = valueOf(init);
+  return true;
+}
+
 void Emitter::emitOp(mlir::Operation *op) {
+  if (skipEmpty(op))
+    return;
   TypeSwitch<mlir::Operation *>(op)
       .Case<tgl::ReadOp>([&](tgl::ReadOp read) { emitRead(read); })
       .Case<tgl::WriteOp>([&](tgl::WriteOp write) { emitWrite(write); })

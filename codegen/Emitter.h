@@ -185,6 +185,9 @@ protected:
   //===--- Control (EmitLoops.cpp) ---===//
 
   void emitBlock(mlir::Block &block); // all but the terminator
+  /// Loops that are known to have no points.
+  static bool isEmpty(mlir::Operation *op);
+  bool skipEmpty(mlir::Operation *op);
   virtual void emitOp(mlir::Operation *op);
   virtual void emitParallel(tgl::ParallelOp op);
   virtual void emitReduce(tgl::ReduceOp op);

@@ -20,7 +20,6 @@ using namespace tegula;
 /// microseconds: where there are more, evaluating a few expressions for each is not what takes the time.
 static constexpr size_t mostStarts = 1 << 16;
 
-
 static Error overflow(const Twine &what) { return createStringError(inconvertibleErrorCode(), what); }
 
 namespace tegula {
