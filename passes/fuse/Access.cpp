@@ -86,48 +86,85 @@ std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis,
   return linear->weight;
 }
 
-/// The pairs that one pair of accesses allows: axes that a dim holds in both as digits of the same
-/// weight (and, where they stand alone, with the same offset).
-static SmallVector<AxisPair> pairsOf(const Access &a, ParallelOp first, const Access &b, ParallelOp second,
-                                     Prover &prover) {
-  SmallVector<AxisPair> pairs;
-  for (auto [left, right] : llvm::zip_equal(a.subscripts, b.subscripts)) {
-    if (!left || !right)
-      continue;
-    for (Value x : left->operands()) {
-      if (axesOpOf(x) != first)
-        continue;
-      for (Value y : right->operands()) {
-        if (axesOpOf(y) != second)
+namespace {
+/// An access with what its subscripts say, found when first asked for, once for all other accesses that it is
+/// compared with: which axes of its statement are in them, and their ranges.
+class KnownAccess {
+public:
+  struct Digit {
+    Value axis;
+    unsigned dim;
+    Linear linear;
+    std::optional<bool> proved; ///< isDigit, which costs a proof
+  };
+
+  KnownAccess(Access access, ParallelOp statement) : access(std::move(access)), statement(statement) {}
+
+  MutableArrayRef<Digit> digits() {
+    if (!found) {
+      found.emplace();
+      for (auto [dim, subscript] : llvm::enumerate(access.subscripts)) {
+        if (!subscript)
           continue;
-        std::optional<Linear> own = linearIn(*left, x), other = linearIn(*right, y);
-        if (!own || !other || own->weight != other->weight)
-          continue;
-        // Alone in its dim an axis may stand with an offset: it must be the same one.
-        if (own->weight.asConstant() == 1 && !(own->rest == other->rest))
-          continue;
-        // What costs a proof comes last.
-        if (!isDigit(*own, x, a.op, prover) || !isDigit(*other, y, b.op, prover))
-          continue;
-        pairs.push_back({x, y});
+        for (Value operand : subscript->operands())
+          if (axesOpOf(operand) == statement)
+            if (std::optional<Linear> linear = linearIn(*subscript, operand))
+              found->push_back({operand, unsigned(dim), std::move(*linear), std::nullopt});
       }
     }
+    return *found;
   }
+
+  bool proves(Digit &digit, Prover &prover) {
+    if (!digit.proved)
+      digit.proved = isDigit(digit.linear, digit.axis, access.op, prover);
+    return *digit.proved;
+  }
+
+  const Range &range(unsigned dim, Prover &prover) {
+    ranges.resize(access.subscripts.size());
+    if (!ranges[dim]) {
+      AxisScope scope(prover, access.op);
+      ranges[dim] = scope.rangeOf(*access.subscripts[dim]);
+    }
+    return *ranges[dim];
+  }
+
+  Access access;
+
+private:
+  ParallelOp statement;
+  std::optional<SmallVector<Digit>> found;
+  SmallVector<std::optional<Range>> ranges; ///< of the subscripts
+};
+} // namespace
+
+/// The pairs that one pair of accesses allows: axes that a dim holds in both as digits of the same
+/// weight (and, where they stand alone, with the same offset).
+static SmallVector<AxisPair> pairsOf(KnownAccess &a, KnownAccess &b, Prover &prover) {
+  SmallVector<AxisPair> pairs;
+  for (KnownAccess::Digit &own : a.digits())
+    for (KnownAccess::Digit &other : b.digits()) {
+      if (own.dim != other.dim || own.linear.weight != other.linear.weight)
+        continue;
+      // Alone in its dim an axis may stand with an offset: it must be the same one.
+      if (own.linear.weight.asConstant() == 1 && !(own.linear.rest == other.linear.rest))
+        continue;
+      // What costs a proof comes last.
+      if (a.proves(own, prover) && b.proves(other, prover))
+        pairs.push_back({own.axis, other.axis});
+    }
   return pairs;
 }
 
 /// Whether some dim keeps the two apart: the largest subscript of one lies below the smallest of the
 /// other (two pieces of a tensor).
-static bool areApart(const Access &a, const Access &b, Prover &prover) {
-  auto rangeOf = [&](const Access &access, const ValueExpr &subscript) {
-    AxisScope scope(prover, access.op);
-    return scope.rangeOf(subscript);
-  };
-  for (auto [left, right] : llvm::zip_equal(a.subscripts, b.subscripts)) {
+static bool areApart(KnownAccess &a, KnownAccess &b, Prover &prover) {
+  for (auto [dim, left, right] : llvm::enumerate(a.access.subscripts, b.access.subscripts)) {
     // Pieces differ by an offset; what is the same in both overlaps.
     if (!left || !right || *left == *right)
       continue;
-    Range x = rangeOf(a, *left), y = rangeOf(b, *right);
+    const Range &x = a.range(dim, prover), &y = b.range(dim, prover);
     auto below = [&](const std::optional<IndexExpr> &max, const std::optional<IndexExpr> &min) {
       return max && min && max->isSize() && min->isSize() && prover.proves(Condition::lessThan(*max, *min));
     };
@@ -181,17 +218,24 @@ static SmallVector<AxisPair> consistent(ArrayRef<AxisPair> candidates, ParallelO
 }
 
 SharedAxes tegula::sharedAxes(ParallelOp first, ParallelOp second, Prover &prover) {
-  SmallVector<Access> left = accessesIn(first), right = accessesIn(second);
+  auto accessesOfStatement = [](ParallelOp statement) {
+    SmallVector<KnownAccess, 0> accesses;
+    for (Access &access : accessesIn(statement))
+      accesses.emplace_back(std::move(access), statement);
+    return accesses;
+  };
+  SmallVector<KnownAccess, 0> left = accessesOfStatement(first), right = accessesOfStatement(second);
   std::optional<SmallVector<AxisPair>> decided;
   SmallVector<AxisPair> suggested;
   size_t suggestedRank = 0;
-  for (const Access &a : left)
-    for (const Access &b : right) {
+  for (KnownAccess &x : left)
+    for (KnownAccess &y : right) {
+      const Access &a = x.access, &b = y.access;
       if (a.tensor != b.tensor)
         continue;
       if (a.writes || b.writes) {
-        if (!areApart(a, b, prover))
-          intersect(decided, pairsOf(a, first, b, second, prover));
+        if (!areApart(x, y, prover))
+          intersect(decided, pairsOf(x, y, prover));
         if (decided && decided->empty())
           return {{}, /*flow=*/true}; // whatever else there is
       } else if (!decided && a.subscripts.size() >= suggestedRank) {
@@ -199,17 +243,17 @@ SharedAxes tegula::sharedAxes(ParallelOp first, ParallelOp second, Prover &prove
         if (a.subscripts.size() > suggestedRank)
           suggested.clear();
         suggestedRank = a.subscripts.size();
-        llvm::append_range(suggested, pairsOf(a, first, b, second, prover));
+        llvm::append_range(suggested, pairsOf(x, y, prover));
       }
     }
   SharedAxes result;
   result.flow = decided.has_value();
   // Without a common input the dims of the results pair the axes.
   if (!decided && suggested.empty())
-    for (const Access &a : left)
-      for (const Access &b : right)
-        if (a.writes && b.writes && a.subscripts.size() == b.subscripts.size())
-          llvm::append_range(suggested, pairsOf(a, first, b, second, prover));
+    for (KnownAccess &x : left)
+      for (KnownAccess &y : right)
+        if (x.access.writes && y.access.writes && x.access.subscripts.size() == y.access.subscripts.size())
+          llvm::append_range(suggested, pairsOf(x, y, prover));
   result.pairs = consistent(decided ? *decided : suggested, first);
   return result;
 }

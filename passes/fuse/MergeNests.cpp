@@ -229,7 +229,7 @@ static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> 
 }
 
 /// What is known of pairs of statements as they stand.
-using KnownAxes = DenseMap<std::pair<Operation *, Operation *>, SharedAxes>;
+using KnownAxes = llvm::MapVector<std::pair<Operation *, Operation *>, SharedAxes>;
 
 /// The nearest statement before `second` that it joins, as the nest that the two become; null where
 /// there is none.
@@ -248,8 +248,13 @@ static ParallelOp joinEarlier(ParallelOp second, bool flow, bool batchedProducts
     if (shared.flow != flow || !isWorthwhile(first, second, shared, batchedProducts))
       continue;
     if (Operation *place = meetingPlace(first, second)) {
-      ParallelOp nest = merge(first, second, shared.pairs, place);
-      known.clear();
+      SmallVector<AxisPair> pairs = shared.pairs;
+      // Two statements less: others say what they said before.
+      known.remove_if([&](const auto &entry) {
+        auto [one, other] = entry.first;
+        return one == first || one == second || other == first || other == second;
+      });
+      ParallelOp nest = merge(first, second, pairs, place);
       return nest;
     }
   }
