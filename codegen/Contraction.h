@@ -68,6 +68,15 @@ struct ContractionShape {
   llvm::Value *rowBlocks, *columnBlocks, *units;
   llvm::Value *longestSum, *totalSum; // of all products: largest block, all blocks
   llvm::Value *tilesKept;             // accumulators of a unit, in tiles
+
+  /// To and from what an outlined function receives.
+  llvm::SmallVector<llvm::Value *> values() const {
+    return {rows,      columns,      batch, rowPanels,  columnPanels, rowBlocks,
+            columnBlocks, units, longestSum, totalSum, tilesKept};
+  }
+  static ContractionShape from(llvm::ArrayRef<llvm::Value *> v) {
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]};
+  }
 };
 
 class ContractionEmitter {
@@ -86,8 +95,32 @@ public:
 
 private:
   using Value = llvm::Value;
-  struct Side;
-  struct Sum;
+
+  /// Copies of ops are ops: methods of theirs are not const.
+  static tgl::AxesOp axesOfOp(mlir::Operation *op) { return llvm::cast<tgl::AxesOp>(op); }
+
+  /// Rows or columns of a unit.
+  struct Side {
+    llvm::ArrayRef<unsigned> group; ///< axes of the statement
+    bool isSingle;            ///< one axis, or axes that count as their last one
+    unsigned panel;           ///< elements of a panel
+    unsigned width;           ///< lanes when spread along its last axis
+    llvm::SmallVector<Value *> lows, extents;
+    Value *total = nullptr;
+    Value *first = nullptr, *count = nullptr; ///< of the unit
+    Value *tables = nullptr,
+                *tableLength = nullptr; ///< values of each axis at the unit's elements
+  };
+
+  /// The summed axes of one product, in blocks of the outermost (or of all, where both sides
+  /// collapse).
+  struct Sum {
+    bool collapsed;
+    llvm::SmallVector<Value *> lows, extents;
+    Value *low, *high; ///< what blocks are cut from
+    Value *inner;      ///< points for each step of that
+    Value *step;       ///< of a block
+  };
 
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *extentOf(tgl::AxesOp op, unsigned axis);
@@ -121,6 +154,7 @@ private:
   const ContractionPlan &plan;
   tgl::AxesOp axes;
   llvm::Type *element;
+  static constexpr int64_t cacheLine = 64;
   unsigned elementBytes, lanes;   ///< lanes of a vector
   unsigned tileRows, tileVectors; ///< of the tile in registers
   unsigned tileColumns() const { return tileVectors * lanes; }

@@ -27,6 +27,8 @@ Emitter::emitLoop(Value *low, Value *high, Value *step, ArrayRef<Value *> inits,
   Function *function = b.GetInsertBlock()->getParent();
   LLVMContext &context = module.getContext();
   bool stays = std::exchange(nextLoopStays, false);
+  if (!stays && isa<Constant>(low) && isa<Constant>(high))
+    function->addFnAttr(hasConstantLoop);
   BasicBlock *before = b.GetInsertBlock();
   BasicBlock *loop = BasicBlock::Create(context, name + ".loop", function);
   BasicBlock *after = BasicBlock::Create(context, name + ".end", function);

@@ -54,6 +54,9 @@ struct ErrorSite {
 /// What is known of a divisor: that it is neither 0 nor -1; that it is made of sizes; nothing.
 enum class Divisor { Safe, Size, Any };
 
+/// Attribute of functions with loops that run a constant number of times, and may be unrolled.
+inline constexpr llvm::StringLiteral hasConstantLoop = "tegula-constant-loop";
+
 class Emitter {
 public:
   Emitter(llvm::Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites);

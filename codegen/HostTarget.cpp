@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/HostTarget.h"
+#include "codegen/Emitter.h"
+#include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/IR/Module.h"
@@ -17,6 +19,17 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/IPO/Inliner.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/DCE.h"
+#include "llvm/Transforms/Scalar/DivRemPairs.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include <unistd.h>
 
 using namespace llvm;
@@ -91,12 +104,71 @@ void applyTarget(Module &module, const HostTarget &target, TargetMachine &machin
   }
 }
 
+namespace {
+/// Full unrolling, where the emitter has made a loop for it: the analysis of all others is not free.
+struct UnrollConstantLoops : PassInfoMixin<UnrollConstantLoops> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
+    if (!function.hasFnAttribute(hasConstantLoop))
+      return PreservedAnalyses::all();
+    return createFunctionToLoopPassAdaptor(LoopFullUnrollPass(2)).run(function, analyses);
+  }
+};
+} // namespace
+
+/// What our code needs of LLVM, and no more: it has its vectors, its accumulators and its order of
+/// memory when it comes here. Loops keep their shape (unrolling those that run for long, or rewriting their
+/// counters, took half of the time of -O2 and gained nothing); small constant ones disappear. Elementary
+/// functions are inlined as they are met, from the inside out, so that each is simplified once.
+static ModulePassManager hostPipeline() {
+  FunctionPassManager simplify;
+  simplify.addPass(SROAPass(SROAOptions::ModifyCFG));
+  simplify.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  simplify.addPass(InstCombinePass());
+  simplify.addPass(SimplifyCFGPass());
+  // Addresses and bounds to where they are constant, and elementary functions of what is.
+  simplify.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
+  // Windows of constant size, steps of sorts.
+  simplify.addPass(UnrollConstantLoops());
+  simplify.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+  simplify.addPass(InstCombinePass());
+  simplify.addPass(SimplifyCFGPass());
+  simplify.addPass(DivRemPairsPass());
+  simplify.addPass(DCEPass());
+  CGSCCPassManager calls;
+  calls.addPass(InlinerPass(/*OnlyMandatory=*/true));
+  calls.addPass(createCGSCCToFunctionPassAdaptor(std::move(simplify)));
+  ModulePassManager passes;
+  passes.addPass(createModuleToPostOrderCGSCCPassAdaptor(std::move(calls)));
+  passes.addPass(GlobalDCEPass());
+  return passes;
+}
+
+/// Elementary functions of more instructions than this are called: the code for vectors of a sine is as
+/// long as that of most kernels, and takes as long to compile.
+static constexpr unsigned mostInlined = 64;
+
+/// The function of a kernel where it only computes numbers and calls others: selecting its instructions
+/// with care would take longer than it will ever run.
+static bool isRunOnce(const Function &function) {
+  if (function.isDeclaration() || function.hasLocalLinkage())
+    return false;
+  SmallVector<std::pair<const BasicBlock *, const BasicBlock *>> loops;
+  FindFunctionBackedges(function, loops);
+  return loops.empty();
+}
+
 void optimize(Module &module, TargetMachine &machine) {
-  PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopInterleaving = false;
-  PassBuilder builder(&machine, tuning);
+  for (Function &function : module)
+    if (function.hasFnAttribute(Attribute::AlwaysInline) && function.getInstructionCount() > mostInlined) {
+      function.removeFnAttr(Attribute::AlwaysInline);
+      function.addFnAttr(Attribute::NoInline);
+    }
+  for (Function &function : module)
+    if (isRunOnce(function)) {
+      function.addFnAttr(Attribute::OptimizeNone);
+      function.addFnAttr(Attribute::NoInline); // which the other demands
+    }
+  PassBuilder builder(&machine);
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager sccs;
@@ -106,7 +178,7 @@ void optimize(Module &module, TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2).run(module, modules);
+  hostPipeline().run(module, modules);
 }
 
 } // namespace tegula

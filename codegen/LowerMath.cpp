@@ -406,9 +406,11 @@ Function *getMathFunction(Module &module, MathFunction function, Type *type) {
   SmallVector<Type *, 2> arguments(numArguments(function), type);
   auto *result = Function::Create(FunctionType::get(type, arguments, false),
                                   GlobalValue::InternalLinkage, name, module);
-  result->addFnAttr(Attribute::AlwaysInline);
-  result->addFnAttr(Attribute::NoUnwind);
-  result->addFnAttr(Attribute::WillReturn);
+  // Said here, so that no pass has to find out that a call of what a loop does not change can leave it.
+  for (auto attribute : {Attribute::AlwaysInline, Attribute::NoUnwind, Attribute::WillReturn, Attribute::NoFree,
+                         Attribute::NoSync})
+    result->addFnAttr(attribute);
+  result->setDoesNotAccessMemory();
   IRBuilder<> b(BasicBlock::Create(module.getContext(), "entry", result));
   MathBuilder m(b, type);
   V y = arguments.size() > 1 ? result->getArg(1) : nullptr;

@@ -33,7 +33,7 @@ inline unsigned numArguments(MathFunction function) {
   return function == MathFunction::Pow || function == MathFunction::Fmod ? 2 : 1;
 }
 
-/// The function `tegula.<name>.<type>` of `module`, made on first use: internal, always inlined,
+/// The function `tegula.<name>.<type>` of `module`, made on first use: internal, inlined (on the CPU where it is short),
 /// without side effects. `type` is float, double or a fixed vector of them, for all arguments and
 /// the result.
 llvm::Function *getMathFunction(llvm::Module &module, MathFunction function, llvm::Type *type);

@@ -62,6 +62,7 @@ static Function *getReduceLarge(Module &module, bool isDouble) {
       GlobalValue::InternalLinkage, name, module);
   for (auto attribute : {Attribute::NoInline, Attribute::NoUnwind, Attribute::WillReturn, Attribute::Cold})
     function->addFnAttr(attribute);
+  function->setDoesNotAccessMemory(); // but a constant table
   b.SetInsertPoint(BasicBlock::Create(context, "entry", function));
   auto ic = [&](uint64_t value) { return b.getInt64(value); };
 

@@ -15,11 +15,14 @@
 
 #include "codegen/HostTarget.h"
 #include "codegen/Jit.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -43,12 +46,12 @@ void collectErrors(LLVMContext &context, std::string &heard) {
       &heard);
 }
 
-/// Selecting a vector instruction takes several times as long as a scalar one.
+/// Selecting a vector instruction takes several times as long as a scalar one (measured on kernels of many products).
 static uint64_t weightOf(const Function &function) {
   uint64_t weight = 0;
   for (const BasicBlock &block : function)
     for (const Instruction &instruction : block)
-      weight += instruction.getType()->isVectorTy() ? 8 : 1;
+      weight += instruction.getType()->isVectorTy() ? 4 : 1;
   return weight;
 }
 
@@ -59,25 +62,57 @@ static bool isRoot(const Function &function) {
 
 using Shares = std::vector<std::vector<std::string>>; // names of the roots of each part
 
+/// What a root's code calls, and that calls in turn: each part that needs one makes it.
+static void addCallees(const Function &function, SetVector<const Function *> &callees) {
+  for (const BasicBlock &block : function)
+    for (const Instruction &instruction : block)
+      if (auto *call = dyn_cast<CallBase>(&instruction))
+        if (const Function *callee = call->getCalledFunction();
+            callee && !callee->isDeclaration() && callees.insert(callee))
+          addCallees(*callee, callees);
+}
+
+/// The heaviest root first, each to the part that it makes least heavy: one where what it calls is made
+/// already, where that is much.
 static Shares divide(const Module &module, unsigned mostParts) {
   /// A thread and its context cost about a millisecond, which is that much code.
-  constexpr uint64_t leastWeight = 3000;
-  std::vector<std::pair<uint64_t, std::string>> roots;
+  constexpr uint64_t leastWeight = 1500;
+  struct Root {
+    uint64_t weight;
+    std::string name;
+    SetVector<const Function *> callees;
+    bool operator>(const Root &other) const { return std::tie(weight, name) > std::tie(other.weight, other.name); }
+  };
+  std::vector<Root> roots;
   uint64_t total = 0;
   for (const Function &function : module) {
     if (!isRoot(function))
       continue;
-    roots.push_back({weightOf(function), function.getName().str()});
-    total += roots.back().first;
+    Root root{weightOf(function), function.getName().str(), {}};
+    addCallees(function, root.callees);
+    total += root.weight;
+    roots.push_back(std::move(root));
   }
   llvm::sort(roots, std::greater<>()); // names are distinct
   size_t numParts = std::clamp<size_t>(total / leastWeight, 1, std::min<size_t>(mostParts, roots.size()));
   Shares shares(numParts);
   std::vector<uint64_t> weights(numParts);
-  for (auto &[weight, name] : roots) {
-    size_t lightest = llvm::min_element(weights) - weights.begin();
-    weights[lightest] += weight;
-    shares[lightest].push_back(std::move(name));
+  std::vector<DenseSet<const Function *>> made(numParts);
+  for (Root &root : roots) {
+    auto weightWith = [&](size_t part) {
+      uint64_t weight = weights[part] + root.weight;
+      for (const Function *callee : root.callees)
+        if (!made[part].contains(callee))
+          weight += weightOf(*callee);
+      return weight;
+    };
+    size_t best = 0;
+    for (size_t part = 1; part < numParts; ++part)
+      if (weightWith(part) < weightWith(best))
+        best = part;
+    weights[best] = weightWith(best);
+    made[best].insert_range(root.callees);
+    shares[best].push_back(std::move(root.name));
   }
   return shares;
 }
