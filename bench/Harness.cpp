@@ -75,9 +75,9 @@ public:
           const HarnessOptions &options, function_ref<void(json::Object)> send)
       : path(path), module(module), diagnostics(diagnostics), options(options), send(send) {}
 
-  void run(unsigned firstCase) {
+  bool run(unsigned firstCase) {
     if (!readReference())
-      return;
+      return true;
     unsigned index = 0;
     for (const auto &kernel : kernels) {
       Signature signature(*kernel.ast);
@@ -85,11 +85,12 @@ public:
         if (index++ < firstCase)
           continue;
         if (!runCase(signature, kernel, one, index - 1))
-          return;
+          return !isLost;
       }
     }
     if (index == 0)
       fail(2, "'" + refPath + "' has no case; write one (# check: M=4, N=8), or give sizes with -d");
+    return true;
   }
 
 private:
@@ -210,8 +211,16 @@ private:
     if (!runner)
       return false;
     if (Error failed = measure(*runner, signature, kernel, reference, instance, one, about)) {
+      failed = handleErrors(std::move(failed), [&](std::unique_ptr<CudaError> error) -> Error {
+        isLost |= error->kind == CudaError::Fault;
+        return Error(std::move(error));
+      });
       about["passed"] = false;
       about["reason"] = toString(std::move(failed));
+      if (isLost) {
+        send(json::Object{{"event", "lost"}, {"reason", about.getString("reason")->str()}});
+        return false;
+      }
     }
     send(std::move(about));
     return true;
@@ -229,7 +238,7 @@ private:
     Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions, diagnostics);
     if (!made) {
       Error error = made.takeError();
-      bool missing = error.isA<MissingDeviceError>() || error.isA<MissingToolError>();
+      bool missing = isMissingResource(error);
       fail(missing ? 3 : 70, toString(std::move(error)));
       return nullptr;
     }
@@ -417,14 +426,15 @@ private:
   std::map<std::string, std::unique_ptr<Runner>> runners;
   CacheFlush flush;
   std::optional<Roofline> roofline;
+  bool isLost = false; // the device, to this process
 };
 
 } // namespace
 
-void runCases(const std::string &path, const Module &module, Diagnostics &diagnostics,
+bool runCases(const std::string &path, const Module &module, Diagnostics &diagnostics,
               const HarnessOptions &options, unsigned firstCase,
               function_ref<void(json::Object)> send) {
-  Harness(path, module, diagnostics, options, send).run(firstCase);
+  return Harness(path, module, diagnostics, options, send).run(firstCase);
 }
 
 } // namespace tegula::bench

@@ -41,7 +41,9 @@ struct HarnessOptions {
 };
 
 /// Sends the events of all cases from number `firstCase` on. `module` is the program at `path`.
-void runCases(const std::string &path, const Module &module, Diagnostics &diagnostics,
+/// False where the device is lost to this process: a case, which has no event of its own then, did what the device
+/// forbids (event `lost` with the `reason`), and those after it need another process.
+bool runCases(const std::string &path, const Module &module, Diagnostics &diagnostics,
               const HarnessOptions &options, unsigned firstCase,
               llvm::function_ref<void(llvm::json::Object)> send);
 

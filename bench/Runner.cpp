@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Runner.h"
+#include "codegen/Ptx.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
@@ -27,8 +28,12 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
     if (!opened)
       return opened.takeError();
     device = *opened;
-    if (options.target == "cuda")
-      options.target = device->info().target();
+    if (options.target == "cuda") {
+      options.target = deviceTarget(device->info().major, device->info().minor);
+      if (!isDeviceTarget(options.target))
+        return make_error<MissingDeviceError>("the device " + device->info().name + " is a " +
+                                              options.target + ", older than sm_80");
+    }
   }
   std::unique_ptr<Runner> runner(new Runner(module, options));
   if (options.target != "cpu")

@@ -201,6 +201,8 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   if (ptxas.empty())
     return make_error<MissingToolError>(
         "ptxas was not found; set TEGULA_PTXAS or CUDA_HOME, or put ptxas on the path");
+  if (!sys::fs::can_execute(ptxas))
+    return make_error<MissingToolError>("'" + ptxas + "' is no program that can be run");
   SmallString<128> input, output, log;
   int descriptor;
   if (std::error_code error = sys::fs::createTemporaryFile("tegula", "ptx", descriptor, input))

@@ -198,8 +198,7 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
         sendObject(json::Object{{"event", "error"}, {"exit", int(ExitWrongProgram)}, {"message", ""}});
         return 0;
       }
-      runCases(path, *loaded->module, loaded->diagnostics, options, firstCase, sendObject);
-      return 0;
+      return !runCases(path, *loaded->module, loaded->diagnostics, options, firstCase, sendObject);
     };
     auto receive = [&](StringRef line) {
       Expected<json::Value> event = json::parse(line);
@@ -215,6 +214,8 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
         firstCase = *object.getInteger("index") + 1;
         begun = json::Object();
         report.caseEnded(path, std::move(object));
+      } else if (kind == "lost") {
+        begun["reason"] = object.getString("reason")->str();
       } else {
         stopped = true;
         report.worsen(static_cast<ExitCode>(*object.getInteger("exit")));
@@ -234,7 +235,8 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
     // The case in which the child died has failed; the next child goes on behind it.
     firstCase = *begun.getInteger("index") + 1;
     begun["passed"] = false;
-    begun["reason"] = "the process " + end.text;
+    if (!begun.getString("reason"))
+      begun["reason"] = "the process " + end.text;
     report.caseEnded(path, std::move(begun));
   }
 }

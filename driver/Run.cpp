@@ -161,7 +161,7 @@ ExitCode exitOf(Error error) {
         errs() << "tegula: " << failure.message << '\n';
       },
       [&](const ErrorInfoBase &other) {
-        if (other.isA<MissingDeviceError>() || other.isA<MissingToolError>())
+        if (isMissingResource(other))
           code = ExitMissingResource;
         errs() << "tegula: " << other.message() << '\n';
       });

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Launch.h"
+#include "codegen/Assemble.h"
 #include "runtime/Memory.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -17,6 +18,20 @@ using namespace llvm;
 using namespace tegula;
 
 char LaunchError::ID = 0;
+
+bool tegula::isMissingResource(const ErrorInfoBase &error) {
+  if (error.isA<CudaError>())
+    return static_cast<const CudaError &>(error).isMissing();
+  if (error.isA<LaunchError>())
+    return static_cast<const LaunchError &>(error).kind == LaunchError::OutOfMemory;
+  return error.isA<MissingDeviceError>() || error.isA<MissingToolError>();
+}
+
+bool tegula::isMissingResource(const Error &error) {
+  bool isMissing = false;
+  visitErrors(error, [&](const ErrorInfoBase &one) { isMissing |= isMissingResource(one); });
+  return isMissing;
+}
 
 static Error refuse(const Twine &message) {
   return make_error<LaunchError>(LaunchError::WrongCall, message.str());
@@ -306,7 +321,14 @@ Expected<std::unique_ptr<DeviceKernel>> DeviceKernel::load(const CompiledKernel 
                                                            std::shared_ptr<CudaDevice> device) {
   Expected<std::shared_ptr<CudaModule>> module = device->load(kernel.cubin);
   if (!module)
-    return module.takeError();
+    return handleErrors(module.takeError(), [&](std::unique_ptr<CudaError> error) -> Error {
+      if (error->kind == CudaError::WrongCode)
+        error->message += ": " + device->info().name + " with a driver for CUDA " +
+                          std::to_string(device->info().driverVersion / 1000) + "." +
+                          std::to_string(device->info().driverVersion % 1000 / 10) +
+                          " does not run what " + kernel.assembler + " makes for " + kernel.target;
+      return Error(std::move(error));
+    });
   DeviceAddress errors = 0;
   if (!kernel.errorSites.empty()) {
     Expected<DeviceAddress> record = device->allocate(sizeof(ErrorRecord));

@@ -31,6 +31,10 @@ public:
   std::string message;
 };
 
+/// Whether the machine lacks something: a device, a driver that knows the code, memory, an assembler.
+bool isMissingResource(const llvm::ErrorInfoBase &error);
+bool isMissingResource(const llvm::Error &error);
+
 /// One argument: a contiguous row-major tensor in memory of the kernel's target, or a scalar.
 struct LaunchArgument {
   void *data = nullptr;

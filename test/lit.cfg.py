@@ -20,6 +20,12 @@ for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH
 
 config.environment["TEGULA_CACHE_DIR"] = ""  # every test makes its own code
 
+# A device that runs nothing, for what does not depend on results: test/fakecuda.
+fake = os.path.join(config.build_root, "fakecuda")
+config.substitutions.append(("%fakecuda", f"env LD_LIBRARY_PATH={fake} TEGULA_PTXAS=" +
+                             os.path.join(config.test_source_root, "fakecuda", "ptxas.sh")))
+if os.path.exists(os.path.join(fake, "libcuda.so.1")):
+    config.available_features.add("fakecuda")
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%std", os.path.join(config.source_root, "dsl", "std")))
 config.substitutions.append(("%kernels", os.path.join(config.source_root, "dsl", "kernels")))

@@ -81,7 +81,7 @@ tegula_status Report::fail(Error error) {
         fail(status, failure.message);
       },
       [&](const ErrorInfoBase &other) {
-        if (other.isA<MissingDeviceError>() || other.isA<MissingToolError>())
+        if (isMissingResource(other))
           status = TEGULA_MISSING;
         fail(status, other.message());
       });

@@ -291,6 +291,39 @@ TEST_F(DeviceTest, SizesBeyond64Bits) {
   EXPECT_EQ(made, nullptr);
 }
 
+//===----------------------------------------------------------------------===//
+// What goes wrong
+//===----------------------------------------------------------------------===//
+
+TEST_F(DeviceTest, WhatIsMissingIsSaidAndNothingIsKept) {
+  setenv("FAKE_PTXAS_ARCH", "sm_80", 1);
+  EXPECT_EQ(compile(addText), TEGULA_MISSING);
+  EXPECT_THAT(text(), HasSubstr("does not run what ptxas V13.0.0-fake makes for sm_90a"));
+  unsetenv("FAKE_PTXAS_ARCH");
+  setenv("TEGULA_PTXAS", "/nonexistent/ptxas", 1);
+  EXPECT_EQ(compile(addText), TEGULA_MISSING);
+  EXPECT_EQ(kernel, nullptr);
+}
+
+TEST_F(DeviceTest, NoMemoryForTemporaries) {
+  ASSERT_EQ(compile(chainText), TEGULA_OK) << text();
+  std::vector<tegula_value> arguments = {tensor(0x100000, {1000}), tensor(0x200000)};
+  fakecuda::failCall("cuMemAllocAsync", 2);
+  EXPECT_EQ(launch(arguments), TEGULA_MISSING);
+  EXPECT_THAT(text(), HasSubstr("cuMemAllocAsync: CUDA_ERROR_OUT_OF_MEMORY"));
+  EXPECT_EQ(fakecuda::record().launches.size(), 0u);
+  EXPECT_EQ(launch(arguments), TEGULA_OK) << text(); // there is some again
+}
+
+TEST_F(DeviceTest, AFailedLaunchReleasesWhatItHeld) {
+  ASSERT_EQ(compile(chainText), TEGULA_OK) << text();
+  std::vector<tegula_value> arguments = {tensor(0x100000, {1000}), tensor(0x200000)};
+  fakecuda::failCall("cuLaunchKernel", 719, 1);
+  EXPECT_EQ(launch(arguments), TEGULA_INTERNAL);
+  EXPECT_EQ(fakecuda::record().launches.size(), 1u); // nothing follows the one that failed
+  EXPECT_EQ(fakecuda::record().bytesHeld, 0u);
+}
+
 TEST_F(DeviceTest, EmptyTensorsNeedNoMemory) {
   ASSERT_EQ(compile(addText), TEGULA_OK) << text();
   ASSERT_EQ(launch({tensor(0, {0}), tensor(0, {0}), tensor(0)}), TEGULA_OK) << text();

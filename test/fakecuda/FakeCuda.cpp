@@ -53,7 +53,8 @@ std::string environment(const char *name, const char *otherwise = "") {
 struct Failure {
   std::string function; // "*": any
   int code;
-  long skip; // -1: every call
+  long skip; // calls that pass before it; negative: over
+  bool isAlways;
 };
 
 struct State {
@@ -74,14 +75,15 @@ struct State {
       memoryBytes = std::stoull(text);
     devices = std::stoi(environment("FAKE_CUDA_DEVICES", "1"));
     capability = std::stoi(environment("FAKE_CUDA_CAPABILITY", "90"));
-    hangs = environment("FAKE_CUDA_HANG") == "launch";
+    hangs = !environment("FAKE_CUDA_HANG").empty();
+    launched = environment("FAKE_CUDA_HANG") == "always";
     log = environment("FAKE_CUDA_LOG");
     std::istringstream list(environment("FAKE_CUDA_FAIL"));
     for (std::string one; std::getline(list, one, ',');) {
       size_t first = one.find(':'), second = one.find(':', first + 1);
       std::string skip = one.substr(second + 1);
       failures.push_back({one.substr(0, first), std::stoi(one.substr(first + 1)),
-                          skip == "*" ? -1 : std::stol(skip)});
+                          skip == "*" ? 0 : std::stol(skip), skip == "*"});
     }
   }
   static State &get() {
@@ -112,7 +114,7 @@ int enter(const char *function) {
   for (Failure &failure : state.failures) {
     if (failure.function != "*" && failure.function != function)
       continue;
-    if (failure.skip < 0 || failure.skip-- == 0)
+    if (failure.isAlways || failure.skip-- == 0)
       return failure.code;
   }
   return Success;
@@ -229,7 +231,7 @@ void beQuiet(bool now) { quiet = now; }
 void failCall(const std::string &function, int code, unsigned skip) {
   State &state = State::get();
   std::lock_guard<std::recursive_mutex> lock(state.mutex);
-  state.failures.push_back({function, code, long(skip)});
+  state.failures.push_back({function, code, long(skip), false});
 }
 
 void setCapturing(void *stream, bool capturing) {

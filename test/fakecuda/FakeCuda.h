@@ -13,7 +13,8 @@
 //
 //   FAKE_CUDA_FAIL=cuMemAllocAsync:2:0     the call with this number (from 0; * all) of a function gives an error
 //   FAKE_CUDA_MEMORY=1000000               bytes of device memory
-//   FAKE_CUDA_HANG=launch                  cuStreamSynchronize and cuEventSynchronize never return after a launch
+//   FAKE_CUDA_HANG=launch                  whatever waits for the device never returns after a launch
+//   FAKE_CUDA_HANG=always                  never returns
 //   FAKE_CUDA_DEVICES=0, FAKE_CUDA_CAPABILITY=90
 //   FAKE_CUDA_LOG=file                     the functions called, a line each, are appended
 //
