@@ -377,7 +377,7 @@ static Error misaligned(const CompiledKernel &kernel, unsigned tensor) {
 }
 
 Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
-                        DeviceAddress workspace) {
+                        DeviceAddress workspace, StreamMemory *kept) {
   SplitData<DeviceAddress> split(kernel, data);
   if (kernel.alignment)
     if (const DeviceAddress *stray =
@@ -393,14 +393,12 @@ Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
   CudaDevice::Scope scope(*owner);
   if (workspace || !binding.workspaceBytes)
     return binding.plan->run(inputs);
-  const CudaDriver &driver = CudaDriver::get();
-  if (Error error = checkCuda(
-          driver.memAllocAsync(&inputs.workspace, binding.workspaceBytes, stream), "cuMemAllocAsync"))
-    return error;
-  Error error = binding.plan->run(inputs);
-  // The stream orders the release after the launches.
-  return joinErrors(std::move(error),
-                    checkCuda(driver.memFreeAsync(inputs.workspace, stream), "cuMemFreeAsync"));
+  auto runIn = [&](DeviceAddress memory) {
+    inputs.workspace = memory;
+    return binding.plan->run(inputs);
+  };
+  return kept ? kept->run(stream, runIn)
+              : StreamMemory::runOnce(stream, binding.workspaceBytes, runIn);
 }
 
 Error DeviceKernel::synchronize(void *stream) {

@@ -10,6 +10,7 @@
 
 #include "codegen/Compiler.h"
 #include "runtime/PreparedPlan.h"
+#include "runtime/StreamMemory.h"
 #include "runtime/Threads.h"
 #include "runtime/emulator/Emulator.h"
 
@@ -113,9 +114,10 @@ public:
   /// All that follows from the sizes. Good for as long as this object.
   llvm::Expected<Binding> bind(llvm::ArrayRef<int64_t> sizes);
   /// Queues the launches on `stream`; arguments have been checked. The workspace is 256-byte aligned and
-  /// binding.workspaceBytes long, or 0: memory then comes from the device's pool, in the order of the stream.
+  /// binding.workspaceBytes long, or 0: memory then is `kept`, or comes from the device's pool in the order of
+  /// the stream.
   llvm::Error run(LaunchData data, const Binding &binding, void *stream = nullptr,
-                  DeviceAddress workspace = 0);
+                  DeviceAddress workspace = 0, StreamMemory *kept = nullptr);
   llvm::Error run(llvm::ArrayRef<LaunchArgument> arguments, const Binding &binding,
                   void *stream = nullptr, DeviceAddress workspace = 0);
   /// Waits, and reports what data-dependent subscripts did since the last call.

@@ -94,6 +94,7 @@ struct tegula_kernel {
 struct tegula_prepared {
   const tegula_kernel &kernel;
   tegula::capi::BindingCache::Entry binding;
+  std::unique_ptr<tegula::StreamMemory> memory = {}; // null: nothing is needed, or the CPU
 };
 
 #endif // TEGULA_RUNTIME_CAPI_HANDLES_H

@@ -47,10 +47,11 @@ tegula_status tegula_infer(const tegula_kernel *kernel, const tegula_value *give
   return TEGULA_OK;
 }
 
-/// Runs or queues a call whose arguments have been checked. `arguments`: LaunchData or LaunchArguments.
-template <typename List>
+/// Runs or queues a call whose arguments have been checked. `arguments`: LaunchData, with a StreamMemory or
+/// null, or LaunchArguments.
+template <typename List, typename... Memory>
 static tegula_status start(const tegula_kernel &kernel, List arguments, const Binding &binding,
-                           const tegula_launch_options &options, Report &report) {
+                           const tegula_launch_options &options, Report &report, Memory *...kept) {
   void *workspace = options.workspace;
   if (workspace && reinterpret_cast<uintptr_t>(workspace) % 256)
     return report.fail(TEGULA_WRONG_CALL, "the workspace is not aligned to 256 bytes");
@@ -58,7 +59,7 @@ static tegula_status start(const tegula_kernel &kernel, List arguments, const Bi
     workspace = nullptr;
   Error error = kernel.device
                     ? kernel.device->run(arguments, binding, options.stream,
-                                         reinterpret_cast<DeviceAddress>(workspace))
+                                         reinterpret_cast<DeviceAddress>(workspace), kept...)
                     : runOnHost(*kernel.compiled, arguments, binding, kernel.context->pool, workspace);
   return error ? report.fail(std::move(error)) : TEGULA_OK;
 }
@@ -116,7 +117,10 @@ tegula_status tegula_prepare(const tegula_kernel *kernel, const tegula_value *gi
     if (Error error = checkShape(*kernel->compiled, index, view, *arguments->sizes()))
       return report.fail(std::move(error));
   }
-  *prepared = new tegula_prepared{*kernel, arguments->sizes()};
+  auto made = std::make_unique<tegula_prepared>(tegula_prepared{*kernel, arguments->sizes()});
+  if (int64_t bytes = made->binding->workspaceBytes; kernel->device && bytes)
+    made->memory = std::make_unique<StreamMemory>(kernel->device->device(), bytes);
+  *prepared = made.release();
   return TEGULA_OK;
 }
 
@@ -147,7 +151,7 @@ tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *cons
       return report.fail(TEGULA_WRONG_CALL, "the scalar '" + expected.name + "' is not given");
   if (Error error = checkMemory(compiled, addresses, *prepared->binding))
     return report.fail(std::move(error));
-  return start(kernel, addresses, *prepared->binding, options, report);
+  return start(kernel, addresses, *prepared->binding, options, report, prepared->memory.get());
 }
 
 tegula_status tegula_synchronize(const tegula_kernel *kernel, void *stream,

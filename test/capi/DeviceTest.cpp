@@ -194,6 +194,72 @@ TEST_F(DeviceTest, NothingIsAllocatedInAWorkspaceThatIsGiven) {
   EXPECT_GE(fakecuda::record().launches.size(), 2u);
 }
 
+TEST_F(DeviceTest, APreparedCallKeepsAWorkspaceForEachStream) {
+  ASSERT_EQ(compile(chainText), TEGULA_OK) << text();
+  uint64_t before = fakecuda::record().bytesHeld;
+  Prepared call = prepare({tensor(0, {1000}), tensor(0)});
+  EXPECT_EQ(fakecuda::record().bytesHeld, before); // before it runs it holds nothing
+  void *data[] = {reinterpret_cast<void *>(0x100000), reinterpret_cast<void *>(0x200000)};
+  void *first = reinterpret_cast<void *>(0x10), *second = reinterpret_cast<void *>(0x20);
+  auto run = [&](void *stream) {
+    tegula_launch_options options{};
+    options.struct_bytes = sizeof(options);
+    options.stream = stream;
+    fakecuda::record().calls.clear();
+    fakecuda::record().launches.clear();
+    EXPECT_EQ(tegula_launch_prepared(call.get(), data, 2, &options, out()), TEGULA_OK) << text();
+    EXPECT_EQ(fakecuda::record().count("cuStreamSynchronize"), 0u);
+    EXPECT_EQ(fakecuda::record().launches.size(), 2u);
+    return fakecuda::record().launches[0].parameters;
+  };
+  auto inFirst = run(first);
+  EXPECT_EQ(fakecuda::record().count("cuMemAllocAsync"), 1u);
+  EXPECT_EQ(run(first), inFirst); // the same memory
+  EXPECT_EQ(fakecuda::record().count("cuMemAllocAsync"), 0u);
+  EXPECT_EQ(fakecuda::record().count("cuMemFreeAsync"), 0u);
+  EXPECT_NE(run(second), inFirst);
+  EXPECT_EQ(fakecuda::record().count("cuMemAllocAsync"), 1u);
+  EXPECT_NE(run(second), inFirst);
+  EXPECT_EQ(fakecuda::record().count("cuMemAllocAsync"), 0u);
+
+  // A graph may run beside later calls on its stream.
+  fakecuda::setCapturing(first, true);
+  EXPECT_NE(run(first), inFirst);
+  EXPECT_EQ(fakecuda::record().count("cuMemAllocAsync"), 1u);
+  EXPECT_EQ(fakecuda::record().count("cuMemFreeAsync"), 1u);
+  fakecuda::setCapturing(first, false);
+
+  // A new stream with the handle of one that was destroyed.
+  fakecuda::replaceStream(first);
+  EXPECT_NE(run(first), inFirst);
+  for (uintptr_t stream = 0x100; stream < 0x180; stream += 0x10)
+    run(reinterpret_cast<void *>(stream));
+  EXPECT_EQ(fakecuda::record().count("cuMemFreeAsync"), 1u); // the last of them are not kept
+  call.reset();
+  EXPECT_EQ(fakecuda::record().bytesHeld, before);
+}
+
+TEST_F(DeviceTest, CallsInOneWorkspaceDoNotMix) {
+  ASSERT_EQ(compile(chainText), TEGULA_OK) << text();
+  Prepared call = prepare({tensor(0, {1000}), tensor(0)});
+  std::vector<std::thread> threads;
+  for (uintptr_t number = 1; number <= 4; ++number)
+    threads.emplace_back([&, number] {
+      void *data[] = {reinterpret_cast<void *>(number << 20), reinterpret_cast<void *>(number << 24)};
+      for (int n = 0; n < 100; ++n)
+        EXPECT_EQ(tegula_launch_prepared(call.get(), data, 2, nullptr, nullptr), TEGULA_OK);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  const auto &launches = fakecuda::record().launches;
+  ASSERT_EQ(launches.size(), 800u);
+  for (size_t at = 0; at < launches.size(); at += 2) {
+    EXPECT_NE(launches[at].function, launches[at + 1].function);
+    // Both read the same x.
+    EXPECT_THAT(launches[at + 1].parameters, testing::Contains(launches[at].parameters[0]));
+  }
+}
+
 TEST_F(DeviceTest, ThreadsShareAPreparedCall) {
   ASSERT_EQ(compile(addText), TEGULA_OK) << text();
   Prepared call = prepare({tensor(0, {100}), tensor(0, {100}), tensor(0)});

@@ -64,6 +64,7 @@ struct State {
   std::map<uint64_t, size_t> allocations;
   std::set<void *> capturing;
   std::map<void *, unsigned long long> streamIds;
+  unsigned long long lastStreamId = 0;
   std::set<Module *> modules;
   uint64_t memoryBytes = 1ull << 34;
   int devices = 1, capability = 90;
@@ -232,6 +233,12 @@ void failCall(const std::string &function, int code, unsigned skip) {
   State &state = State::get();
   std::lock_guard<std::recursive_mutex> lock(state.mutex);
   state.failures.push_back({function, code, long(skip), false});
+}
+
+void replaceStream(void *stream) {
+  State &state = State::get();
+  std::lock_guard<std::recursive_mutex> lock(state.mutex);
+  state.streamIds[stream] = ++state.lastStreamId;
 }
 
 void setCapturing(void *stream, bool capturing) {
@@ -406,7 +413,8 @@ int cuStreamGetId(void *stream, unsigned long long *id) {
   }
   State &state = State::get();
   std::lock_guard<std::recursive_mutex> lock(state.mutex);
-  auto [found, isNew] = state.streamIds.try_emplace(stream, state.streamIds.size() + 1);
+  auto [found, isNew] = state.streamIds.try_emplace(stream, state.lastStreamId + 1);
+  state.lastStreamId += isNew;
   *id = found->second;
   return Success;
 }

@@ -59,7 +59,8 @@ void reset();
 void beQuiet(bool quiet);
 /// From now on the call of `function` after `skip` others gives `code`.
 void failCall(const std::string &function, int code, unsigned skip = 0);
-/// Streams under capture allocate in the graph.
+/// As if the stream were destroyed and a new one had its handle.
+void replaceStream(void *stream);
 void setCapturing(void *stream, bool capturing);
 
 } // namespace fakecuda
