@@ -358,7 +358,42 @@ Expected<Binding> DeviceKernel::bind(ArrayRef<int64_t> sizes) {
     return plan.takeError();
   binding->workspaceBytes = (*plan)->workspaceBytes();
   binding->plan = std::move(*plan);
+  if (specializer) {
+    Expected<SpecialKernel *> special = specialFor(sizes);
+    if (!special)
+      return special.takeError();
+    binding->special = *special;
+    if (*special)
+      binding->workspaceBytes =
+          std::max(binding->workspaceBytes, (*special)->binding.workspaceBytes);
+  }
   return binding;
+}
+
+/// Null where there are enough of them.
+Expected<SpecialKernel *> DeviceKernel::specialFor(ArrayRef<int64_t> sizes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const std::unique_ptr<SpecialKernel> &known : specials)
+    if (ArrayRef<int64_t>(known->sizes) == sizes)
+      return known.get();
+  if (specials.size() == mostSpecials)
+    return nullptr;
+  auto made = std::make_unique<SpecialKernel>();
+  made->sizes.assign(sizes.begin(), sizes.end());
+  Expected<std::unique_ptr<CompiledKernel>> compiled = specializer(sizes);
+  if (!compiled)
+    return compiled.takeError();
+  made->compiled = std::move(*compiled);
+  Expected<std::unique_ptr<DeviceKernel>> loaded = load(*made->compiled, owner);
+  if (!loaded)
+    return loaded.takeError();
+  made->loaded = std::move(*loaded);
+  Expected<Binding> binding = made->loaded->bind(sizes);
+  if (!binding)
+    return binding.takeError();
+  made->binding = std::move(*binding);
+  specials.push_back(std::move(made));
+  return specials.back().get();
 }
 
 Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, const Binding &binding, void *stream,
@@ -366,24 +401,18 @@ Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, const Binding &bindi
   return run(LaunchData(ArgumentData(kernel, arguments)), binding, stream, workspace);
 }
 
-static Error misaligned(const CompiledKernel &kernel, unsigned tensor) {
-  for (const KernelArgument &argument : kernel.arguments)
-    if (argument.role != KernelArgument::Scalar && tensor-- == 0)
-      return make_error<LaunchError>(LaunchError::WrongCall,
-                                     "'" + argument.name + "' is not aligned to the " +
-                                         std::to_string(kernel.alignment) +
-                                         " bytes for which the code was made");
-  llvm_unreachable("as many tensors as the kernel has");
-}
-
 Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
                         DeviceAddress workspace, StreamMemory *kept) {
   SplitData<DeviceAddress> split(kernel, data);
-  if (kernel.alignment)
-    if (const DeviceAddress *stray =
-            llvm::find_if(split.tensors, [&](DeviceAddress at) { return at % kernel.alignment; });
-        stray != std::end(split.tensors))
-      return misaligned(kernel, stray - std::begin(split.tensors));
+  auto isAligned = [&](unsigned alignment) {
+    return none_of(split.tensors, [&](DeviceAddress address) { return address % alignment; });
+  };
+  if (binding.special && isAligned(specialAlignment))
+    return binding.special->loaded->run(data, binding.special->binding, stream, workspace);
+  if (kernel.alignment && !isAligned(kernel.alignment))
+    return make_error<LaunchError>(LaunchError::WrongCall,
+                                   "a tensor is not aligned to the " + std::to_string(kernel.alignment) +
+                                       " bytes for which the code was made");
   PlanInputs inputs;
   inputs.arguments = split.tensors;
   inputs.scalars = split.scalars;
@@ -404,6 +433,12 @@ Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
 Error DeviceKernel::synchronize(void *stream) {
   if (Error error = owner->synchronize(stream))
     return error;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (const std::unique_ptr<SpecialKernel> &special : specials)
+      if (Error error = special->loaded->synchronize(stream))
+        return error;
+  }
   if (!errors)
     return Error::success();
   ErrorRecord record;

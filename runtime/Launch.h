@@ -12,6 +12,8 @@
 #include "runtime/PreparedPlan.h"
 #include "runtime/StreamMemory.h"
 #include "runtime/Threads.h"
+#include <functional>
+#include <mutex>
 #include "runtime/emulator/Emulator.h"
 
 namespace tegula {
@@ -57,6 +59,8 @@ llvm::Expected<SizeValues> bindSizes(const CompiledKernel &kernel,
 llvm::Expected<llvm::SmallVector<int64_t>> shapeOf(const CompiledKernel &kernel, unsigned index,
                                                    llvm::ArrayRef<int64_t> sizes);
 
+struct SpecialKernel;
+
 /// Everything that follows from the sizes of a launch: computed once, good for many launches.
 struct Binding {
   struct Tensor {
@@ -70,8 +74,9 @@ struct Binding {
   /// Host kernels: where temporaries begin in the workspace (multiples of 64), and its bytes.
   llvm::SmallVector<int64_t> temporaryOffsets;
   int64_t workspaceBytes = 0;
-  /// Device kernels: the launches.
+  /// Device kernels: the launches, and code for these sizes alone, if there is any.
   std::shared_ptr<const PreparedPlan> plan;
+  SpecialKernel *special = nullptr;
 };
 /// For a device kernel see DeviceKernel::bind.
 llvm::Expected<Binding> bind(const CompiledKernel &kernel, llvm::ArrayRef<int64_t> sizes);
@@ -111,6 +116,14 @@ public:
                                                             std::shared_ptr<CudaDevice> device);
   ~DeviceKernel();
   CudaDevice &device() { return *owner; }
+  /// Compiles the kernel for sizes that are known and tensors aligned to `specialAlignment`.
+  using Specializer =
+      std::function<llvm::Expected<std::unique_ptr<CompiledKernel>>(llvm::ArrayRef<int64_t> sizes)>;
+  static constexpr unsigned specialAlignment = 16;
+  /// From now on bind() makes code for its sizes alone, which takes some tens of milliseconds, until there are
+  /// `mostSpecials`. Launches with tensors that are aligned to less keep to the kernel's own code.
+  void specializeWith(Specializer make) { specializer = std::move(make); }
+  static constexpr unsigned mostSpecials = 16;
   /// All that follows from the sizes. Good for as long as this object.
   llvm::Expected<Binding> bind(llvm::ArrayRef<int64_t> sizes);
   /// Queues the launches on `stream`; arguments have been checked. The workspace is 256-byte aligned and
@@ -131,6 +144,19 @@ private:
   std::shared_ptr<CudaDevice> owner;
   std::shared_ptr<CudaModule> module;
   DeviceAddress errors; // an ErrorRecord; 0 where no access can fail
+  llvm::Expected<SpecialKernel *> specialFor(llvm::ArrayRef<int64_t> sizes);
+
+  Specializer specializer;
+  std::mutex mutex; // of what follows
+  std::vector<std::unique_ptr<SpecialKernel>> specials;
+};
+
+/// A kernel's code for one set of sizes.
+struct SpecialKernel {
+  SizeValues sizes;
+  std::unique_ptr<CompiledKernel> compiled;
+  std::unique_ptr<DeviceKernel> loaded;
+  Binding binding;
 };
 
 } // namespace tegula

@@ -78,6 +78,7 @@ struct tegula_program {
 
 struct tegula_kernel {
   std::shared_ptr<const tegula::capi::ContextState> context;
+  std::unique_ptr<tegula::capi::Parsed> parsed; // target "cuda": the program, compiled again for sizes
   std::unique_ptr<tegula::CompiledKernel> compiled;
   std::unique_ptr<tegula::DeviceKernel> device; // target "cuda" alone
   std::vector<std::vector<std::string>> dims;   // by argument

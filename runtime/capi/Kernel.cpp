@@ -186,6 +186,18 @@ tegula_status tegula_compile(const tegula_context *context, const tegula_program
     if (!loaded)
       return report.fail(loaded.takeError());
     result->device = std::move(*loaded);
+    // The device compiles one set of sizes at a time, so that the module has one user.
+    options.alignment = DeviceKernel::specialAlignment;
+    result->parsed = std::move(parsed);
+    auto specialize = [kernel = result.get(), options](ArrayRef<int64_t> sizes) {
+      CompileOptions forSizes = options;
+      for (auto [spec, value] : zip_equal(kernel->compiled->checks->sizes(), sizes))
+        forSizes.sizes[spec.name] = value;
+      Diagnostics nothing(kernel->parsed->sources); // the program has been found right
+      return compileKernel(*kernel->parsed->module, forSizes, nothing);
+    };
+    if (!wanted.any_sizes)
+      result->device->specializeWith(specialize);
   }
   describeAll(*result);
   *kernel = result.release();

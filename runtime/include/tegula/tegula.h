@@ -183,6 +183,10 @@ typedef struct tegula_compile_options {
    * device's kernel is always kept. */
   const char *const *stages;
   size_t num_stages;
+  /* Target "cuda": launches run the kernel's code for all sizes. Otherwise the first launch with new sizes
+   * (or tegula_infer, or tegula_prepare) compiles code for these alone, for up to 16 sets of sizes, which
+   * takes some tens of milliseconds and is not possible while a stream is captured. */
+  int any_sizes;
 } tegula_compile_options;
 
 /* Compiles one kernel; `options` may be NULL. On TEGULA_OK `*kernel` is set, to be freed by
