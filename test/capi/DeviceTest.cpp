@@ -63,6 +63,7 @@ protected:
     tegula_compile_options options{};
     options.struct_bytes = sizeof(options);
     options.target = "cuda";
+    options.any_sizes = anySizes;
     tegula_kernel *made = nullptr;
     tegula_status status = tegula_compile(context.get(), program.get(), &options, &made, out());
     kernel.reset(made);
@@ -107,6 +108,7 @@ protected:
       EXPECT_EQ(fakecuda::record().count(call), 0u) << call;
   }
 
+  bool anySizes = false;
   Context context;
   Kernel kernel;
   tegula_message *message = nullptr;
@@ -137,6 +139,41 @@ TEST_F(DeviceTest, ALaunchIsOneCallOfTheDriver) {
                                                {"cuLaunchKernel", 1},
                                                {"cuCtxPopCurrent_v2", 1}}));
   }
+}
+
+TEST_F(DeviceTest, SizesHaveCodeOfTheirOwn) {
+  ASSERT_EQ(compile(addText), TEGULA_OK) << text();
+  auto launchOf = [&](int64_t size, uintptr_t address = 0x1000) {
+    fakecuda::record().calls.clear();
+    fakecuda::record().launches.clear();
+    EXPECT_EQ(launch({tensor(address, {size}), tensor(0x200000, {size}), tensor(0x300000)}), TEGULA_OK) << text();
+    EXPECT_EQ(fakecuda::record().launches.size(), 1u);
+    return fakecuda::record().launches[0];
+  };
+  fakecuda::Launch first = launchOf(4096);
+  EXPECT_EQ(fakecuda::record().count("cuModuleLoadData"), 1u);
+  EXPECT_EQ(first.blocks, 4u) << "four elements for a thread";
+  launchOf(4096);
+  EXPECT_EQ(fakecuda::record().count("cuModuleLoadData"), 0u) << "sizes are remembered";
+  launchOf(8192);
+  EXPECT_EQ(fakecuda::record().count("cuModuleLoadData"), 1u);
+  // What is not aligned to a vector keeps to code for single elements.
+  EXPECT_EQ(launchOf(4096, 0x1004).blocks, 16u);
+  EXPECT_EQ(fakecuda::record().count("cuModuleLoadData"), 0u);
+  // Only so many sets of sizes.
+  for (int64_t size = 1; size <= 20; ++size)
+    launchOf(size);
+  EXPECT_EQ(launchOf(4096 * 3).blocks, 48u);
+  EXPECT_EQ(fakecuda::record().count("cuModuleLoadData"), 0u);
+  EXPECT_EQ(launchOf(4096).blocks, 4u) << "earlier ones stay";
+}
+
+TEST_F(DeviceTest, CodeForAnySizesOnRequest) {
+  anySizes = true;
+  ASSERT_EQ(compile(addText), TEGULA_OK) << text();
+  ASSERT_EQ(launch({tensor(0x1000, {4096}), tensor(0x20000, {4096}), tensor(0x30000)}), TEGULA_OK) << text();
+  EXPECT_EQ(fakecuda::record().count("cuModuleLoadData"), 0u);
+  EXPECT_EQ(fakecuda::record().launches[0].blocks, 16u);
 }
 
 TEST_F(DeviceTest, APreparedCallPutsAddressesAndScalarsInPlace) {
