@@ -26,7 +26,7 @@ using namespace llvm;
 using namespace tegula;
 
 static constexpr StringLiteral atomNames[] = {
-#define TEGULA_ATOM(name, function) name,
+#define TEGULA_ATOM(name, ...) name,
 #include "codegen/Atoms.def"
 };
 
@@ -174,6 +174,11 @@ void Emulation::replaceAtom(CallInst &call, unsigned atom) {
   EmulatedCall described;
   described.atom = atom;
   described.place = placeOf(call);
+  EmulatedAccess read, write;
+  read.reads = write.writes = true;
+  read.place = write.place = described.place;
+  described.read = addAccess(read);
+  described.write = addAccess(write);
   auto inMemory = [&](Type *type) { return type->isIntegerTy(1) ? b.getInt8Ty() : type; };
   auto slots = [&](ArrayRef<Type *> types, SmallVectorImpl<uint32_t> &bytes,
                    SmallVectorImpl<Value *> &addresses) -> Value * {

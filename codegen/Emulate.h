@@ -44,6 +44,7 @@ struct EmulatedAccess {
 struct EmulatedCall {
   unsigned atom = 0; // number of its line in Atoms.def
   uint32_t place = 0;
+  uint32_t read = 0, write = 0; // numbers of the accesses that its host function may make
   llvm::SmallVector<uint32_t, 4> operandBytes, resultBytes;
 };
 

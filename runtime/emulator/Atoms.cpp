@@ -8,6 +8,7 @@
 #include "runtime/emulator/Atoms.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "runtime/emulator/AtomsMath.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -44,7 +45,7 @@ template <bool isAligned, bool waits> void blockBarrier(AtomCall &call) {
   bool isOfAll = call.site.operandBytes.size() == 1;
   uint32_t count = isOfAll ? 0 : call.operand<uint32_t>(1);
   if (!isOfAll && !count)
-    call.thread.fail(EmulatorError::WrongOperand, call.site.place, "a barrier of no threads");
+    call.fail("a barrier of no threads");
   call.thread.barrier(call.operand<uint32_t>(0), count, isAligned, waits, call.site.place);
 }
 void alignedBarrierOfAll(AtomCall &call) { blockBarrier<true, true>(call); }
@@ -108,9 +109,7 @@ template <Shuffle kind> void shuffle(AtomCall &own) {
       if (!isInRange)
         from = lane;
       if (!calls[from])
-        call.thread.fail(EmulatorError::WrongOperand, call.site.place,
-                         "a shuffle takes the value of lane " + Twine(from) +
-                             ", which does not take part");
+        call.fail("a shuffle takes the value of lane " + Twine(from) + ", which does not take part");
       call.result<uint32_t>(0, calls[from]->operand<uint32_t>(1));
       if (call.numResults() > 1)
         call.result<uint8_t>(1, isInRange);
@@ -209,9 +208,13 @@ template <Redux kind> void reduceLanes(AtomCall &own) {
 void fenceOfBlock(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Block); }
 void fenceOfDevice(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Device); }
 void nanosleep(AtomCall &call) { call.thread.yield(); }
+/// Launches of a plan follow each other here.
+void nothing(AtomCall &) {}
+/// Threads take turns: only the one that asks is at this instruction.
+void activeLanes(AtomCall &call) { call.result<uint32_t>(0, bitOf(call)); }
 
 constexpr AtomFunction functions[] = {
-#define TEGULA_ATOM(name, function) function,
+#define TEGULA_ATOM(name, ...) __VA_ARGS__,
 #include "codegen/Atoms.def"
 };
 

@@ -26,24 +26,45 @@ public:
       : thread(thread), site(site), results(results), operands(operands) {}
 
   template <typename T> T operand(unsigned number) const {
-    assert(sizeof(T) == site.operandBytes[number] && "the host function knows the atom's operands");
+    if (sizeof(T) != site.operandBytes[number])
+      failSize("an operand", site.operandBytes[number], sizeof(T));
     T value;
     std::memcpy(&value, operands[number], sizeof(T));
     return value;
   }
   template <typename T> void result(unsigned number, T value) {
-    assert(sizeof(T) == site.resultBytes[number] && "the host function knows the atom's results");
+    if (sizeof(T) != site.resultBytes[number])
+      failSize("a result", site.resultBytes[number], sizeof(T));
     std::memcpy(results[number], &value, sizeof(T));
   }
+  unsigned numOperands() const { return site.operandBytes.size(); }
   unsigned numResults() const { return site.resultBytes.size(); }
+  /// The operands are not such as the manual allows.
+  [[noreturn]] void fail(const llvm::Twine &what) const {
+    thread.fail(EmulatorError::WrongOperand, site.place, what);
+  }
 
   Thread &thread;
   const EmulatedCall &site;
 
 private:
+  /// The host function is one for another overload.
+  [[noreturn]] void failSize(const char *what, unsigned has, unsigned takes) const {
+    fail(llvm::Twine(atomName(site.atom)) + " has " + what + " of " + llvm::Twine(has) +
+         " bytes, its host function takes " + llvm::Twine(takes));
+  }
   void *const *results;
   const void *const *operands;
 };
+
+/// Host functions that stand in files of their own.
+namespace atoms {
+void copyAsync(AtomCall &call, uint32_t bytes);
+template <uint32_t bytes> void copyAsync(AtomCall &call) { copyAsync(call, bytes); }
+void commitCopies(AtomCall &call);
+void waitForCopies(AtomCall &call);
+void waitForAllCopies(AtomCall &call);
+} // namespace atoms
 
 using AtomFunction = void (*)(AtomCall &call);
 

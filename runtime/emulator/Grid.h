@@ -43,6 +43,18 @@ struct Flag {
   uint32_t block = 0; // of the writer
 };
 
+/// Copies of a thread that it has not waited for.
+struct AsyncCopies {
+  struct Copy {
+    char *to;
+    const char *from;
+    uint32_t bytes, sourceBytes; // what is not copied becomes zeros
+    uint32_t read, write;        // accesses
+  };
+  std::vector<Copy> open; // in no group yet
+  std::deque<std::vector<Copy>> groups;
+};
+
 /// One thread of the device.
 class Thread {
 public:
@@ -71,6 +83,7 @@ public:
   uint32_t clock = 1; // its own
   /// Everything that happened before now.
   Clocks knowledge() const;
+  AsyncCopies copies;
   unsigned looks = 0; // at values that others write, since the last yield
   struct {            // what it waits for; call: a meeting of lanes; else a barrier
     bool waits = false;

@@ -41,6 +41,11 @@ declare i32 @llvm.nvvm.shfl.sync.down.i32(i32, i32, i32, i32)
 declare i32 @llvm.nvvm.shfl.sync.up.i32(i32, i32, i32, i32)
 declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)
 declare {i32, i1} @llvm.nvvm.shfl.sync.idx.i32p(i32, i32, i32, i32)
+declare void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3), ptr addrspace(1))
+declare void @llvm.nvvm.cp.async.ca.shared.global.16.s(ptr addrspace(3), ptr addrspace(1), i32)
+declare void @llvm.nvvm.cp.async.commit.group()
+declare void @llvm.nvvm.cp.async.wait.group(i32)
+declare float @llvm.nvvm.ex2.approx.ftz.f32(float)
 declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)
 declare i32 @llvm.nvvm.redux.sync.add(i32, i32)
 @s = internal addrspace(3) global [64 x i32] undef, align 16
@@ -448,6 +453,72 @@ TEST_F(Emulator, FollowsFlagsFromBlockToBlock) {
   options.seed = 5;
   y.assign(64, 0);
   EXPECT_EQ(run(lookBack(set, look, "%b = add i32 %block, 0"), 20, 1), EmulatorError::Deadlock);
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+TEST_F(Emulator, CopiesWhenTheGroupIsWaitedFor) {
+  auto text = [](StringRef wait) {
+    return (R"(
+    call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %own, ptr addrspace(1) %at)
+    call void @llvm.nvvm.cp.async.commit.group()
+    )" + wait + R"(
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    %v = load i32, ptr addrspace(3) %other
+    %to = getelementptr i32, ptr addrspace(1) %y, i32 %i
+    store i32 %v, ptr addrspace(1) %to)")
+        .str();
+  };
+  for (int i = 0; i < 64; ++i)
+    x[i] = 100 + i;
+  run(text("call void @llvm.nvvm.cp.async.wait.group(i32 0)"));
+  expectGood();
+  EXPECT_EQ(y[7], 106);
+  EXPECT_EQ(run(text("")), EmulatorError::Undefined);
+  EXPECT_EQ(run(text("call void @llvm.nvvm.cp.async.wait.group(i32 1)")), EmulatorError::Undefined);
+  // The wait is the copying thread's alone: without a barrier after it the others race with the copy.
+  EXPECT_EQ(run(R"(
+    call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %own, ptr addrspace(1) %at)
+    call void @llvm.nvvm.cp.async.commit.group()
+    call void @llvm.nvvm.cp.async.wait.group(i32 0)
+    %v = load i32, ptr addrspace(3) %other)"),
+            EmulatorError::Undefined);
+}
+
+TEST_F(Emulator, FillsWhatACopyLeavesOut) {
+  x = {1, 2, 3, 4};
+  run(R"(
+    call void @llvm.nvvm.cp.async.ca.shared.global.16.s(ptr addrspace(3) @s, ptr addrspace(1) %x, i32 8)
+    call void @llvm.nvvm.cp.async.commit.group()
+    call void @llvm.nvvm.cp.async.wait.group(i32 0)
+    %v = load <4 x i32>, ptr addrspace(3) @s
+    store <4 x i32> %v, ptr addrspace(1) %y)",
+      1, 1);
+  expectGood();
+  EXPECT_THAT(ArrayRef(y).take_front(4), ::testing::ElementsAre(1, 2, 0, 0));
+  EXPECT_EQ(run(R"(
+    %odd = getelementptr i32, ptr addrspace(1) %x, i32 1
+    call void @llvm.nvvm.cp.async.ca.shared.global.16.s(ptr addrspace(3) @s, ptr addrspace(1) %odd, i32 8))",
+                1, 1),
+            EmulatorError::Misaligned);
+}
+
+TEST_F(Emulator, TakesASubnormalNumberForZeroWhereTheInstructionDoes) {
+  run(R"(
+    %tiny = bitcast i32 1 to float
+    %v = call float @llvm.nvvm.ex2.approx.ftz.f32(float %tiny)
+    %w = call float @llvm.nvvm.ex2.approx.ftz.f32(float -140.0)
+    %a = bitcast float %v to i32
+    %b = bitcast float %w to i32
+    store i32 %a, ptr addrspace(1) %at
+    %second = getelementptr i32, ptr addrspace(1) %x, i32 1
+    store i32 %b, ptr addrspace(1) %second)",
+      1, 1);
+  expectGood();
+  EXPECT_EQ(x[0], 0x3f800000);
+  EXPECT_EQ(x[1], 0);
 }
 
 //===----------------------------------------------------------------------===//
