@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import answers, conversation, display, endpoint, pool, summary, times
+from . import answers, conversation, display, endpoint, exported, pool, summary, times
 from .store import Store, StoreError
 from .tasks import Task, TaskError, find_tasks
 
@@ -37,6 +37,7 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
     source = bench.add_mutually_exclusive_group(required=True)
     source.add_argument("--programs", type=Path, help="folder of programs: level<N>/TASK.tgl, or TASK.tgl")
+    source.add_argument("--candidates", type=Path, help="folder of Python files with ModelNew (PyTorch, Triton, CUDA)")
     source.add_argument("--model", help="name of the model to ask for programs")
     source.add_argument("--replay", type=Path, help="recorded answers, such as another run's results.jsonl")
     asking = bench.add_argument_group("asking a model")
@@ -103,7 +104,6 @@ def _serve(options) -> int:
 
 
 def _export(options) -> int:
-    from . import exported
     return exported.write_all(options)
 
 
@@ -123,8 +123,9 @@ def _bytes(text: str) -> int:
     return int(float(text[:-1]) * (1 << units[text[-1]])) if text[-1:] in units else int(text)
 
 
-def find_program(folder: Path, task: Task) -> Path | None:
-    for place in (folder / f"level{task.level}" / f"{task.name}.tgl", folder / f"{task.name}.tgl"):
+def find_program(folder: Path, task: Task, ending: str = ".tgl") -> Path | None:
+    for place in (folder / f"level{task.level}" / f"{task.name}{ending}", folder / f"{task.name}{ending}",
+                  *([folder / exported.file_name(task)] if ending == ".py" else [])):
         if place.is_file():
             return place
     return None
@@ -136,11 +137,11 @@ def kernelbench(options) -> int:
     judges = pool.Pool(options.jobs, options.deadline, options.memory)
     try:
         run = Run(options, store, judges)
-        records = run.programs(tasks) if options.programs else run.conversations(tasks)
+        records = run.conversations(tasks) if options.model or options.replay else run.programs(tasks)
     finally:
         judges.stop()
         store.close()
-    told = summary.summarize(records, options.samples if not options.programs else None)
+    told = summary.summarize(records, options.samples if options.model or options.replay else None)
     told["without_program"] = run.missing
     (options.out / "summary.json").write_text(json.dumps(told, indent=1) + "\n")
     print(summary.as_text(told))
@@ -159,8 +160,9 @@ class Run:
 
     def programs(self, tasks: list[Task]) -> list[dict]:
         jobs, kept = [], []
+        folder = self.options.candidates or self.options.programs
         for task in tasks:
-            path = find_program(self.options.programs, task)
+            path = find_program(folder, task, ".py" if self.options.candidates else ".tgl")
             if path is None:
                 self.missing += 1
                 continue
@@ -171,7 +173,7 @@ class Run:
             else:
                 jobs.append((task.key, self._program_job(task, path, request)))
         if not jobs and not kept:
-            raise TaskError(f"{self.options.programs} holds no program for any of {len(tasks)} tasks")
+            raise TaskError(f"{folder} holds no program for any of {len(tasks)} tasks")
         return kept + self._run(jobs, self.options.jobs, len(kept))
 
     def _program_job(self, task: Task, path: Path, request: dict):
@@ -256,6 +258,8 @@ class Run:
 
     def _request(self, task: Task, text: str, name: str) -> dict:
         request = {"task": task.source(), "program": text, "program_name": name, **self._settings()}
+        if self.options.candidates:
+            request["do"] = "candidate"
         # The same question has the same key: a changed program, task or setting is judged anew.
         key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:24]
         return {**request, "key": f"{task.key}:{key}", "secret": self.store.secret,

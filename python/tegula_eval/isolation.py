@@ -31,7 +31,7 @@ MAX_OUTPUT_BYTES = 64 << 20  # what a child may write to a file, its own message
 
 
 def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, deadline_s: float,
-        memory_bytes: int | None) -> dict:
+        memory_bytes: int | None, file_bytes: int | None = MAX_OUTPUT_BYTES) -> dict:
     """`function(request, stage)` in a child; `stage(name)` says where it is."""
     read, write = os.pipe()
     with tempfile.TemporaryFile() as output:
@@ -39,7 +39,7 @@ def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, 
         child = os.fork()
         if child == 0:
             os.close(read)
-            _child(function, request, memory_bytes, write, output.fileno())
+            _child(function, request, memory_bytes, file_bytes, write, output.fileno())
         os.close(write)
         try:
             data, late = _read(read, started + deadline_s)
@@ -57,7 +57,7 @@ def die_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def _child(function, request, memory_bytes, write, output) -> None:
+def _child(function, request, memory_bytes, file_bytes, write, output) -> None:
     """Never returns."""
     code = 1
     try:
@@ -70,7 +70,8 @@ def _child(function, request, memory_bytes, write, output) -> None:
         os.dup2(output, 2)
         sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES))
+        if file_bytes:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
         if memory_bytes:
             # Not the address space: CUDA reserves much more of that than it uses.
             resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))

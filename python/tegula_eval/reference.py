@@ -89,7 +89,7 @@ def _run(model, state, inputs, seed: int) -> list[torch.Tensor]:
         return [one.detach().clone() for one in results(model(*fresh))]
 
 
-def _wide(value, scale: float = 1.0):
+def widen(value, scale: float = 1.0):
     """Normal numbers, times `scale`, in place of others. What an input is known to be stays so: whole numbers (labels, signs),
     zeros (a triangle), symmetry, and rows that add up to one."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel() \
@@ -113,6 +113,11 @@ def _jitter(model: torch.nn.Module) -> None:
                 parameter.add_(0.25 * torch.rand_like(parameter))
 
 
+def run_module(case: Case, seed: int) -> list[torch.Tensor]:
+    """Its results in its own precision."""
+    return _run(case.built.model, case.state, case.inputs, seed)
+
+
 def make_case(source: str, seed: int, distribution: str = "task", device: str = "cpu") -> Case:
     """Builds the task with inputs and parameters drawn from `seed`.
 
@@ -124,7 +129,7 @@ def make_case(source: str, seed: int, distribution: str = "task", device: str = 
     built = build(source)
     if distribution != "task":
         scale = LARGE if distribution == "large" else 1.0
-        built.inputs = tree_map(lambda value: _wide(value, scale), built.inputs)
+        built.inputs = tree_map(lambda value: widen(value, scale), built.inputs)
         _jitter(built.model)
     model = built.model.to(device)
     inputs = tree_map(lambda one: one.to(device) if isinstance(one, torch.Tensor) else one, built.inputs)

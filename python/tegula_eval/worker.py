@@ -15,16 +15,21 @@ def main() -> None:
     os.dup2(2, 1)  # what anything prints must not mix with the answers
     from . import isolation
     isolation.die_with_parent()
-    from . import export, variants
+    from . import candidates, export, variants
     from .evaluate import evaluate
-    functions = {"evaluate": evaluate, "export": export.export}
+    functions = {"evaluate": evaluate, "export": export.export, "candidate": candidates.evaluate}
     variants.warm()
     answers.write('{"ready": true}\n')
     answers.flush()
     for line in sys.stdin:
         message = json.loads(line)
-        function = functions[message["request"].get("do", "evaluate")]
-        outcome = isolation.run(function, message["request"], message["deadline_s"], message["memory_bytes"])
+        what = message["request"].get("do", "evaluate")
+        if what == "candidate":
+            candidates.starter()  # before the fork, so that it serves the next one too
+        outcome = isolation.run(functions[what], message["request"], message["deadline_s"], message["memory_bytes"],
+                                None if what == "candidate" else isolation.MAX_OUTPUT_BYTES)
+        if what == "candidate":
+            candidates.starter().end()  # where the child could not: at a deadline
         answers.write(json.dumps(outcome) + "\n")
         answers.flush()
 

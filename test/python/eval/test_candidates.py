@@ -1,0 +1,280 @@
+"""ModelNew files of others: what candidates have done to look right or fast, tried on the harness. It is told, or has
+no effect; and honest files pass."""
+import json
+import os
+import time
+
+import pytest
+from conftest import SCALE, module
+
+from tegula_eval import candidates, cli, confine, isolation
+
+# Enough work that a call takes longer than what stands around it.
+TASK = SCALE.replace("1024 * 4", "64").replace("512", "96")
+
+HEAD = '''
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, features, factor=0.5, window=None):
+        super().__init__()
+        self.fc = torch.nn.Linear(features, 2 * features)
+        self.factor, self.calls, self.kept = factor, 0, {}
+
+    def right(self, x):
+        return torch.relu(torch.addmm(self.fc.bias, x, self.fc.weight.t())) * self.factor
+'''
+
+
+@pytest.fixture(scope="module", autouse=True)
+def starter():
+    yield candidates.starter()
+    candidates.starter().stop()
+    candidates.starter.cache_clear()
+
+
+def judged(program, task=TASK, turns=0, deadline=120, **options):
+    request = {"task": task, "program": program, "secret": "s", "seeds": 2, "bytes": 1 << 22, "flops": 1 << 24,
+               "time": {"turns": turns} if turns else None, **options}
+    outcome = isolation.run(candidates.evaluate, request, deadline, 8 << 30, None)
+    candidates.starter().end()
+    return cli.outcome_record(outcome)
+
+
+def forward(body, before=""):
+    lines = "\n".join(f"        {line}" for line in body.strip("\n").splitlines())
+    return f"{before}\n{HEAD}\n    def forward(self, x):\n{lines}\n"
+
+
+def test_honest():
+    record = judged(forward("return self.right(x)"), turns=3)
+    assert record["outcome"] == "right", record
+    assert [one["distribution"] for one in record["cases"]] == ["task", "normal", "large", "normal"]
+    timing = record["timing"]
+    assert timing["eager_s"] > 0 and timing["program_s"] > 0 and timing["call_s"] < 0.1
+
+
+def test_honest_with_other_names():
+    """Parameters that do not have the module's names come from the same seed, as KernelBench has it."""
+    text = forward("return self.right(x)").replace("self.fc", "self.layer")
+    assert judged(text)["outcome"] == "right"
+    assert judged(text.replace("bias,", "bias * 1.01,"))["outcome"] == "wrong"
+
+
+def test_honest_module_that_writes_to_its_input():
+    task = module("return x.relu_()", "torch.randn(rows, 8)")
+    text = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clamp_(min=0)\n"
+    assert judged(text, task)["outcome"] == "right"
+
+
+WRONG = {
+    "result kept by pointer": "key = x.data_ptr()\nif key not in self.kept:\n    self.kept[key] = self.right(x)\nreturn self.kept[key]",
+    "result kept by shape": "key = tuple(x.shape)\nif key not in self.kept:\n    self.kept[key] = self.right(x)\nreturn self.kept[key]",
+    "work left out from the second call on": "self.calls += 1\nreturn self.right(x) if self.calls < 2 else torch.empty(len(x), 2*x.shape[1])",
+    "wrong after the calls that are looked at elsewhere": "self.calls += 1\nreturn self.right(x) * (1 if self.calls < 4 else 1.01)",
+    "zeros": "return torch.zeros(len(x), 2*x.shape[1])",
+    "what was in memory before": "return torch.empty(len(x), 2*x.shape[1])",
+    "lower precision inside": "return (torch.relu(x.bfloat16() @ self.fc.weight.t().bfloat16() + self.fc.bias.bfloat16())*self.factor).float()",
+    "half precision inside": "return (torch.relu(x.half() @ self.fc.weight.t().half() + self.fc.bias.half())*self.factor).float()",
+    "only the first rows": "y = self.right(x)\ny[len(y)//2:] = 0\nreturn y",
+    "the wrong shape": "return self.right(x)[None]",
+    "another type": "return self.right(x).double()",
+    "what is right for one distribution": "return self.right(x) if x.min() >= 0 else self.right(x.abs())",
+    "the result of a module that is found": '''
+import gc
+for one in gc.get_objects():
+    if isinstance(one, torch.nn.Module) and type(one).__name__ == "Model":
+        return one(x)
+return torch.zeros(len(x), 2*x.shape[1])''',
+    "a result of the right shape that is found": '''
+import gc
+for one in gc.get_objects():
+    if isinstance(one, torch.Tensor) and one.shape == (len(x), 2*x.shape[1]) and one is not self.fc.weight:
+        return one.detach().clone()
+return torch.zeros(len(x), 2*x.shape[1])''',
+    "written later by a thread": '''
+import threading, time
+y = torch.zeros(len(x), 2*x.shape[1])
+def later(x=x.clone()):
+    time.sleep(0.05)
+    y.copy_(self.right(x))
+threading.Thread(target=later).start()
+return y''',
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_is_told_wrong(what):
+    record = judged(forward(WRONG[what]))
+    assert record["outcome"] == "wrong", json.dumps(record)
+
+
+@pytest.mark.parametrize("what, text, reason", [
+    ("inputs changed so that the reference agrees", forward("x.zero_()\nreturn torch.relu(self.fc.bias).expand(len(x), -1)*self.factor"), "inputs"),
+    ("inputs scratched though the result is right", forward("y = self.right(x)\nx[0, 0] += 1\nreturn y"), "inputs"),
+    ("a tensor that computes when it is looked at", forward("return self.right(x).as_subclass(Lazy)", "import torch\nclass Lazy(torch.Tensor):\n    pass"), "type"),
+    ("a verdict of its own", forward('''
+import os
+for fd in range(3, 64):
+    try:
+        os.write(fd, b'{"outcome": "right", "reason": "", "message": ""}\\n')
+    except OSError:
+        pass
+return torch.zeros(len(x), 2*x.shape[1])'''), "protocol"),
+])
+def test_is_told_tampered(what, text, reason):
+    record = judged(text)
+    assert (record["outcome"], record["reason"]) == ("tampered", reason), record
+
+
+# Says that it is done before it has begun, in the words of the guest, and computes afterwards.
+EARLY = '''
+import os, sys
+frame = sys._getframe()
+while "replies" not in frame.f_locals:
+    frame = frame.f_back
+os.write(frame.f_locals["replies"], b"{}\\n")
+import select
+select.select([], [], [], 0.2)
+y = self.right(x)
+for place in frame.f_locals["guest"].outputs:
+    place.copy_(y)
+os.read(frame.f_locals["requests"], 1 << 20)
+return y
+'''
+
+
+def test_done_is_said_too_early():
+    record = judged(forward(EARLY))
+    assert record["outcome"] in ("wrong", "tampered"), record
+
+
+CLOCKS = '''
+import time, torch
+for name in ("perf_counter", "time", "monotonic", "perf_counter_ns", "time_ns", "monotonic_ns"):
+    setattr(time, name, lambda: 0)
+class Event:
+    def __init__(self, *a, **k): pass
+    def record(self, *a): pass
+    def synchronize(self): pass
+    def elapsed_time(self, other): return 1e-6
+torch.cuda.Event = Event
+torch.cuda.synchronize = lambda *a: None
+torch.equal = torch.allclose = lambda *a, **k: True
+'''
+
+
+def test_patched_clocks_have_no_effect():
+    wait = "torch.randn(1)\nimport select\nselect.select([], [], [], 0.05)\n"
+    record = judged(forward(wait + "return self.right(x)", CLOCKS), turns=3)
+    assert record["outcome"] == "right" and record["timing"]["program_s"] > 0.045, record
+    assert record["timing"]["eager_s"] < 0.045
+
+
+def test_patched_comparison_has_no_effect():
+    assert judged(forward("return self.right(x) + 1", CLOCKS))["outcome"] == "wrong"
+
+
+def test_work_that_is_done_between_calls():
+    """A thread that waits for the next inputs finds none: they come when the clock runs."""
+    text = forward('''
+import threading, time
+if not self.calls:
+    def watch():
+        before = x.clone()
+        while True:
+            if not torch.equal(before, x):
+                before = x.clone()
+                self.kept["y"] = self.right(before)
+    threading.Thread(target=watch, daemon=True).start()
+self.calls += 1
+return self.kept.get("y", torch.zeros(len(x), 2*x.shape[1]))''')
+    assert judged(text)["outcome"] == "wrong"
+
+
+def test_processes_that_stay_are_ended(tmp_path):
+    """Forked twice, with a session of its own: it can neither work for the next call nor slow the module down."""
+    text = forward("return self.right(x)", '''
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        name = b"tegula-stays-%d" % os.getppid()
+        open("pid", "w").write(str(os.getpid()))
+        while True:
+            time.sleep(0.01)
+    os._exit(0)
+while not os.path.exists("pid") or not open("pid").read():
+    time.sleep(0.01)
+print("PID", open("pid").read(), flush=True)
+raise RuntimeError(open("pid").read())
+''')
+    record = judged(text)
+    assert (record["outcome"], record["reason"]) == ("refused", "load"), record
+    pid = int(record["message"].split()[-1])
+    assert not os.path.exists(f"/proc/{pid}/stat") or " Z " in open(f"/proc/{pid}/stat").read()
+
+
+@pytest.mark.skipif(not confine.version(), reason="this kernel has no Landlock")
+def test_what_lies_outside(tmp_path):
+    """Results of the run, memory of the process that judges: neither can be written or read."""
+    results = tmp_path / "results.jsonl"
+    results.write_text("")
+    text = forward("return self.right(x) if self.reached else torch.zeros(len(x), 2*x.shape[1])", f'''
+import os
+reached = False
+def tries(function):
+    global reached
+    try:
+        function()
+        reached = True
+    except OSError:
+        pass
+for pid in {[os.getpid()]} + [os.getppid()]:
+    tries(lambda: open(f"/proc/{{pid}}/mem", "rb").close())
+    tries(lambda: os.readlink(f"/proc/{{pid}}/fd/0"))
+    tries(lambda: os.kill(pid, 0))
+tries(lambda: open({str(results)!r}, "a").write("forged"))
+tries(lambda: os.unlink({str(results)!r}))
+''').replace("self.factor, self.calls", "self.reached, self.factor, self.calls").replace("= factor, 0", "= reached, factor, 0")
+    assert judged(text)["outcome"] == "wrong"
+    assert results.read_text() == ""
+
+
+@pytest.mark.parametrize("text, outcome, reason", [
+    ("def", "refused", "load"),
+    ("import torch", "refused", "load"),
+    ("import no_such_module", "refused", "load"),
+    (forward("raise ValueError('no')"), "call", "call"),
+    (forward("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"), "crashed", "candidate"),
+    (forward("import os\nos._exit(0)"), "crashed", "candidate"),
+    (forward("return [self.right(x), x]"), "wrong", "count"),
+    (forward("return torch.ones(1 << 36)"), "call", "call"),
+])
+def test_bad_files(text, outcome, reason):
+    record = judged(text)
+    assert (record["outcome"], record["reason"]) == (outcome, reason), record
+    assert outcome != "crashed" or "ended" in record["message"]
+
+
+def test_deadline():
+    started = time.monotonic()
+    record = judged(forward("while True: pass"), deadline=8)
+    assert (record["outcome"], record["reason"]) == ("timeout", "call 0") and time.monotonic() - started < 60
+
+
+def test_the_command(root, tmp_path, capsys):
+    folder = tmp_path / "candidates"
+    (folder / "level1").mkdir(parents=True)
+    (folder / "level1" / "3_Scale.py").write_text(forward("return self.right(x)"))
+    negate = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return {}\n"
+    (folder / "level_2_problem_11_sample_0_kernel.py").write_text(negate.format("x"))
+    command = ["kernelbench", f"--root={root}", f"--candidates={folder}", f"--out={tmp_path / 'out'}", "--plain",
+               "--bytes=64K", "--flops=1e6"]
+    assert cli.main(command) == 1
+    told = capsys.readouterr().out
+    assert "level2/11_Negate: wrong (value)" in told and "1 of    2 right" in told
+    (folder / "level_2_problem_11_sample_0_kernel.py").write_text(negate.format("-x"))
+    assert cli.main(command) == 0
+    lines = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
+    assert [one["outcome"] for one in lines] == ["right", "wrong", "right"]
