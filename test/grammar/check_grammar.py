@@ -2,7 +2,8 @@
 """Whether the grammars that `tegula grammar` prints accept what the parser accepts.
 
 Programs of the repository, wrong ones among them; texts made up from the grammar; and programs with a token
-too many, too few or another one. Exit code 77 where Lark is not installed; llguidance is an extra.
+too many, too few or another one. Exit code 77 where Lark is not installed; llguidance and xgrammar are
+extras.
 """
 import argparse
 import glob
@@ -78,6 +79,23 @@ class Llguidance:
         matcher = self.matcher(self.tokens, self.grammar, log_level=0)
         data = list(text.encode())
         return matcher.try_consume_tokens(data) == len(data) and matcher.is_accepting()
+
+
+class Xgrammar:
+    """XGrammar on the GBNF, with bytes as tokens."""
+
+    name = "xgrammar"
+
+    def __init__(self, text):
+        import xgrammar
+        tokens = xgrammar.TokenizerInfo([bytes([value]) for value in range(256)] + ["</s>"],
+                                        vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256])
+        self.grammar = xgrammar.GrammarCompiler(tokens).compile_grammar(xgrammar.Grammar.from_ebnf(text))
+        self.matcher = xgrammar.GrammarMatcher
+
+    def accepts(self, text):
+        matcher = self.matcher(self.grammar, terminate_without_stop_token=True)
+        return matcher.accept_string(text) and matcher.is_terminated()
 
 
 class Gbnf(gbnf.Grammar):
@@ -167,10 +185,11 @@ def main():
     exact = [Lark(printed("lark"))]
     own = Gbnf(printed("gbnf"))
     readers = exact + [own]
-    try:
-        readers.append(Llguidance(printed("llguidance")))
-    except ImportError as error:
-        print("without llguidance:", error)
+    for reader, notation in ((Llguidance, "llguidance"), (Xgrammar, "gbnf")):
+        try:
+            readers.append(reader(printed(notation)))
+        except ImportError as error:
+            print(f"without {reader.name}: {error}")
 
     choose, check = random.Random(options.seed), Check(options.tegula)
     programs = files("dsl/std/*.tgl", "dsl/kernels/*/*.tgl", "test/e2e/*/*.tgl")
