@@ -115,6 +115,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Vectors and parts for threads come from long axes.
   if (options.machine == Machine::CPU)
     pipeline.add(createCollapseAxesPass());
+  // Few points, many terms: more points.
+  if (options.machine == Machine::GPU)
+    pipeline.add(createSplitReductionsPass());
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
   scheduleOptions.gpu = options.machine == Machine::GPU;
@@ -186,6 +189,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createCollapseAxesPass(); }, counters);
   registerCounted([] { return createSplitResiduesPass(); }, counters);
   registerCounted([] { return createBlockRowsPass(); }, counters);
+  registerCounted([] { return createSplitReductionsPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);
   PassPipelineRegistration<TextOptions>(

@@ -1,0 +1,246 @@
+//===- SplitReductions.cpp - Long reductions of few points in two steps --------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "mlir/IR/IRMapping.h"
+#include "passes/Nest.h"
+#include "passes/Passes.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+namespace tegula {
+#define GEN_PASS_DEF_SPLITREDUCTIONSPASS
+#include "passes/Passes.h.inc"
+} // namespace tegula
+
+static std::optional<int64_t> constantExtent(AxesOp op, unsigned axis) {
+  AxisRange range = getAxisRange(op, axis);
+  return (range.hi - range.lo).asConstant();
+}
+
+/// Points of a box of known extents.
+static std::optional<int64_t> constantPoints(AxesOp op) {
+  int64_t points = 1;
+  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
+    std::optional<int64_t> extent = constantExtent(op, axis);
+    if (!extent || *extent < 1 || llvm::MulOverflow(points, *extent, points))
+      return std::nullopt;
+  }
+  return points;
+}
+
+/// Whether neighbours of the reduction are neighbours in memory, in most of what it reads.
+static bool runsAlongRows(ReduceOp reduce) {
+  int along = 0;
+  reduce.getBody().walk([&](ReadOp read) {
+    SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
+    if (subscripts.empty())
+      return;
+    bool own = llvm::any_of(reduce.getAxes(), [&](Value axis) { return subscripts.back().uses(axis); });
+    along += own ? 1 : -1;
+  });
+  return along >= 0;
+}
+
+static bool isSplittable(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::Sum:
+  case ReduceKind::Count:
+  case ReduceKind::Prod:
+  case ReduceKind::Max:
+  case ReduceKind::Min:
+  case ReduceKind::Any:
+  case ReduceKind::All:
+    return true;
+  default:
+    return false;
+  }
+}
+
+namespace {
+/// The axis of a reduction that is cut, into `parts` pieces of `length`.
+struct Cut {
+  unsigned axis;
+  int64_t parts, length;
+  bool rows; ///< its terms are neighbours in memory, not its points
+};
+
+/// A statement whose points are pieces of reductions of another statement.
+struct Pieces {
+  ParallelOp statement;
+  Value piece;
+  IRMapping map; ///< from the other statement
+  int64_t extent, length, count;
+  bool rows;
+  DenseSet<Operation *> combined; ///< reductions over its results
+};
+
+struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<SplitReductionsPass>> {
+  using Counted::Counted;
+
+  void runOnOperation() override {
+    SmallVector<ParallelOp> statements;
+    getOperation().walk([&](ParallelOp op) {
+      if (isa<LaunchOp, KernelOp>(op->getParentOp()))
+        statements.push_back(op);
+    });
+    for (ParallelOp statement : statements) {
+      SmallVector<ReduceOp> reductions(statement.getBody().getOps<ReduceOp>());
+      std::optional<Pieces> pieces; // of the reductions before, for others that read the same
+      for (ReduceOp reduce : reductions)
+        if (std::optional<Cut> cut = chooseCut(statement, reduce))
+          if (split(statement, reduce, *cut, pieces))
+            count("reductions split");
+    }
+  }
+
+  std::optional<Cut> chooseCut(ParallelOp statement, ReduceOp reduce) {
+    std::optional<int64_t> points = constantPoints(cast<AxesOp>(statement.getOperation()));
+    std::optional<int64_t> terms = constantPoints(cast<AxesOp>(reduce.getOperation()));
+    if (!points || !terms || !isSplittable(reduce.getKind()))
+      return std::nullopt;
+    // A team takes a point of a row reduction, a thread one of a column reduction.
+    bool rows = runsAlongRows(reduce);
+    int64_t perPoint = rows ? std::clamp<int64_t>(*terms / 16, 1, 1024) : 1;
+    int64_t shortest = rows ? 4096 : 32; // terms of a part
+    int64_t busy, most = *terms / shortest;
+    if (llvm::MulOverflow(*points, perPoint, busy) || busy >= threads)
+      return std::nullopt;
+    int64_t wanted = std::min<int64_t>(llvm::divideCeil(threads, busy), most);
+    if (wanted < 2)
+      return std::nullopt;
+    for (unsigned axis = 0; axis < reduce.getAxes().size(); ++axis) {
+      int64_t extent = *constantExtent(reduce, axis);
+      bool usedInBounds = llvm::any_of(getAxisRanges(reduce), [&](const AxisRange &range) {
+        return range.lo.uses(reduce.getAxes()[axis]) || range.hi.uses(reduce.getAxes()[axis]);
+      });
+      if (extent < 2 || usedInBounds)
+        continue;
+      int64_t parts = std::min(wanted, extent);
+      return Cut{axis, parts, lengthOf(extent, parts), rows};
+    }
+    return std::nullopt;
+  }
+
+  /// About extent / parts: where there is one, a divisor that vectors divide.
+  static int64_t lengthOf(int64_t extent, int64_t parts) {
+    int64_t length = llvm::divideCeil(extent, parts);
+    for (int64_t multiple : {4, 2, 1})
+      for (int64_t candidate = llvm::alignTo(length, multiple); candidate <= 2 * length && candidate < extent;
+           candidate += multiple)
+        if (extent % candidate == 0)
+          return candidate;
+    return length;
+  }
+
+  /// What `reduce` needs of the ops before it in the statement, in order. False where it cannot be computed
+  /// before the statement.
+  static bool collect(ParallelOp statement, ReduceOp reduce, llvm::SetVector<Operation *> &needed) {
+    Block &block = statement.getBody().front();
+    SmallVector<Operation *> work{reduce};
+    while (!work.empty()) {
+      Operation *op = work.pop_back_val();
+      for (Value value : valuesUsedBy(op)) {
+        Operation *definition = value.getDefiningOp();
+        if (!definition || definition->getBlock() != &block)
+          continue;
+        if (isa<TempOp>(definition))
+          return false;
+        if (needed.insert(definition))
+          work.push_back(definition);
+      }
+    }
+    llvm::SetVector<Value> written = accessesOf(statement).writes;
+    auto reads = [&](Operation *op) {
+      return llvm::any_of(accessesOf(op).reads, [&](Value tensor) { return written.contains(tensor); });
+    };
+    return !reads(reduce) && llvm::none_of(needed, reads);
+  }
+
+  /// A statement over the axes of `statement` and the pieces of `extent`: where terms are neighbours pieces
+  /// vary fastest, else points do.
+  Pieces makePieces(ParallelOp statement, Location loc, const Cut &cut, int64_t extent) {
+    Pieces made;
+    OpBuilder before(statement);
+    auto axes = cast<AxesOp>(statement.getOperation());
+    SmallVector<Value> all(axes.getAxes().begin(), axes.getAxes().end());
+    made.statement = copyAxes(before, loc, all, made.map);
+    made.extent = extent;
+    made.length = cut.length;
+    made.count = llvm::divideCeil(extent, cut.length);
+    made.rows = cut.rows;
+    made.piece = insertAxis(cast<AxesOp>(made.statement.getOperation()), cut.rows ? all.size() : 0,
+                            AxisSpec{"part", ValueExpr(int64_t(0)), ValueExpr(made.count)});
+    return made;
+  }
+
+  /// Where the part of a point and a piece is kept. Axes may be mapped to the pieces' statement.
+  static SmallVector<ValueExpr> placeOf(AxesOp axes, Value piece, const Pieces &pieces, const IRMapping &map) {
+    SmallVector<ValueExpr> place;
+    for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
+      place.push_back(ValueExpr(map.lookupOrDefault(axes.getAxes()[axis])) - getAxisRange(axes, axis).lo);
+    place.insert(pieces.rows ? place.end() : place.begin(), ValueExpr(piece));
+    return place;
+  }
+
+  bool split(ParallelOp statement, ReduceOp reduce, const Cut &cut, std::optional<Pieces> &pieces) {
+    llvm::SetVector<Operation *> needed;
+    if (!collect(statement, reduce, needed))
+      return false;
+    int64_t extent = *constantExtent(reduce, cut.axis);
+    bool shares = pieces && pieces->extent == extent && pieces->length == cut.length &&
+                  pieces->rows == cut.rows && llvm::none_of(needed, [&](Operation *op) {
+                    return pieces->combined.contains(op);
+                  });
+    Location loc = reduce.getLoc();
+    if (!shares)
+      pieces = makePieces(statement, loc, cut, extent);
+    auto axes = cast<AxesOp>(statement.getOperation());
+    SmallVector<IndexExprAttr> dims;
+    for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
+      dims.push_back(IndexExprAttr::get(&getContext(), *constantExtent(axes, axis)));
+    dims.insert(cut.rows ? dims.end() : dims.begin(), IndexExprAttr::get(&getContext(), pieces->count));
+    OpBuilder before(pieces->statement);
+    auto temp = TempOp::create(before, loc, TglTensorType::get(&getContext(), dims, reduce.getType()),
+                               "part");
+
+    // part[p, c] = the reduction over the c-th piece
+    OpBuilder inside = OpBuilder::atBlockEnd(&pieces->statement.getBody().front());
+    for (Operation &op : statement.getBody().front())
+      if (needed.contains(&op) && (!op.getNumResults() || !pieces->map.contains(op.getResult(0))))
+        inside.clone(op, pieces->map);
+    auto partial = cast<ReduceOp>(inside.clone(*reduce, pieces->map));
+    AxisRange whole = getAxisRange(partial, cut.axis);
+    ValueExpr low = whole.lo + ValueExpr(pieces->piece) * ValueExpr(cut.length);
+    ValueExpr high = low + ValueExpr(cut.length);
+    if (extent % cut.length)
+      high = ValueExpr::min(high, whole.hi);
+    setAxisRange(partial, cut.axis, low, high);
+    WriteOp::create(inside, loc, partial.getResult(), temp.getTensor(),
+                    placeOf(axes, pieces->piece, *pieces, pieces->map));
+
+    // The statement combines the pieces.
+    OpBuilder here(reduce);
+    ReduceKind kind = reduce.getKind() == ReduceKind::Count ? ReduceKind::Sum : reduce.getKind();
+    auto combined = ReduceOp::create(here, loc, reduce.getType(), kind,
+                                     {AxisSpec{"part", ValueExpr(int64_t(0)), ValueExpr(pieces->count)}});
+    Block &body = combined.getBody().front();
+    OpBuilder last = OpBuilder::atBlockBegin(&body);
+    Value read = ReadOp::create(last, loc, temp.getTensor(),
+                                placeOf(axes, combined.getAxes()[0], *pieces, IRMapping()));
+    if (!body.empty() && isa<YieldOp>(body.back()))
+      body.back().erase();
+    YieldOp::create(last, loc, SmallVector<Value>{read});
+    pieces->combined.insert(combined);
+    reduce.replaceAllUsesWith(combined.getResult());
+    reduce.erase();
+    return true;
+  }
+};
+} // namespace

@@ -1,0 +1,95 @@
+// RUN: tegula-opt %s --tgl-split-reductions=threads=4096 --split-input-file | FileCheck %s
+
+// One point and a million terms: partial sums over 4096 terms each are points of their own.
+// CHECK-LABEL: tgl.kernel @total
+// CHECK: %part = tgl.temp "part" : !tgl.tensor<[4], f32>
+// CHECK: tgl.parallel (%[[C:.*]] = 0 to 4)
+// CHECK: tgl.reduce sum (%i = 262144*%[[C]] to 262144*%[[C]] + 262144)
+// CHECK: tgl.write %{{.*}}, %part[%[[C]]]
+// CHECK: tgl.parallel ()
+// CHECK: tgl.reduce sum (%[[D:.*]] = 0 to 4)
+// CHECK: tgl.read %part[%[[D]]]
+// CHECK: tgl.write %{{.*}}, %y[]
+tgl.kernel @total(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                  %y: !tgl.tensor<[], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel () {
+    %s = tgl.reduce sum (%i = 0 to 1048576) -> f32 {
+      %v = tgl.read %x[%i] : !tgl.tensor<[1048576], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %y[] : f32, !tgl.tensor<[], f32>
+  }
+}
+
+// -----
+
+// Along columns pieces come first, so that neighbouring points stay neighbours. The last piece is shorter. Two
+// reductions over the same terms share a statement; the third needs the first, whose parts are added up in front
+// of its own.
+// CHECK-LABEL: tgl.kernel @columns
+// CHECK: tgl.temp "part" : !tgl.tensor<[32, 128], f32>
+// CHECK: tgl.temp "part" : !tgl.tensor<[32, 128], i64>
+// CHECK: tgl.parallel (%[[C:.*]] = 0 to 32, %[[J:.*]] = 0 to 128)
+// CHECK: tgl.reduce max (%{{.*}} = 313*%[[C]] to min(10007, 313*%[[C]] + 313))
+// CHECK: tgl.reduce count (%{{.*}} = 313*%[[C]] to min(10007, 313*%[[C]] + 313))
+// CHECK: tgl.temp "part" : !tgl.tensor<[32, 128], f32>
+// CHECK: tgl.parallel
+// CHECK: %[[M:.*]] = tgl.reduce max (%{{.*}} = 0 to 32)
+// CHECK: tgl.reduce sum (%{{.*}} = 313
+// CHECK: arith.subf %{{.*}}, %[[M]]
+// CHECK: tgl.parallel (%j = 0 to 128)
+// CHECK: tgl.reduce max (%{{.*}} = 0 to 32)
+// CHECK: tgl.reduce sum (%{{.*}} = 0 to 32)
+// CHECK: tgl.reduce sum (%{{.*}} = 0 to 32)
+tgl.kernel @columns(%x: !tgl.tensor<[10007, 128], f32> {tgl.name = "x", tgl.role = "in"},
+                    %y: !tgl.tensor<[128], f32> {tgl.name = "y", tgl.role = "out"},
+                    %n: !tgl.tensor<[128], i64> {tgl.name = "n", tgl.role = "out"}) {
+  tgl.parallel (%j = 0 to 128) {
+    %m = tgl.reduce max (%i = 0 to 10007) -> f32 {
+      %v = tgl.read %x[%i, %j] : !tgl.tensor<[10007, 128], f32>
+      tgl.yield %v : f32
+    }
+    %c = tgl.reduce count (%i = 0 to 10007) -> i64 {
+      %v = tgl.read %x[%i, %j] : !tgl.tensor<[10007, 128], f32>
+      %z = arith.constant 0.0 : f32
+      %p = arith.cmpf ogt, %v, %z : f32
+      tgl.yield %p : i1
+    }
+    %s = tgl.reduce sum (%i = 0 to 10007) -> f32 {
+      %v = tgl.read %x[%i, %j] : !tgl.tensor<[10007, 128], f32>
+      %d = arith.subf %v, %m : f32
+      tgl.yield %d : f32
+    }
+    tgl.write %s, %y[%j] : f32, !tgl.tensor<[128], f32>
+    tgl.write %c, %n[%j] : i64, !tgl.tensor<[128], i64>
+  }
+}
+
+// -----
+
+// Positions are not kept, sizes that are not known and short reductions stay.
+// CHECK-LABEL: tgl.kernel @stays
+// CHECK-NOT: tgl.temp
+tgl.kernel @stays(%x: !tgl.tensor<[N, 1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                  %y: !tgl.tensor<[], i64> {tgl.name = "y", tgl.role = "out"},
+                  %z: !tgl.tensor<[2], f32> {tgl.name = "z", tgl.role = "out"}) sizes [N = 0 : 0] {
+  tgl.parallel () {
+    %s = tgl.reduce argmax (%i = 0 to 1048576) -> i64 {
+      %v = tgl.read %x[0, %i] : !tgl.tensor<[N, 1048576], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %y[] : i64, !tgl.tensor<[], i64>
+  }
+  tgl.parallel (%j = 0 to 2) {
+    %a = tgl.reduce sum (%i = 0 to N) -> f32 {
+      %v = tgl.read %x[%i, %j] : !tgl.tensor<[N, 1048576], f32>
+      tgl.yield %v : f32
+    }
+    %b = tgl.reduce sum (%i = 0 to 1000) -> f32 {
+      %v = tgl.read %x[%j, %i] : !tgl.tensor<[N, 1048576], f32>
+      tgl.yield %v : f32
+    }
+    %c = arith.addf %a, %b : f32
+    tgl.write %c, %z[%j] : f32, !tgl.tensor<[2], f32>
+  }
+}
