@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
+
 #include "codegen/StorageTypes.h"
 
 using namespace llvm;
@@ -60,69 +61,6 @@ Emitter::Stride Emitter::strideAlong(const ValueExpr &offset, mlir::Value axis,
 }
 
 /// True where every subscript is inside its dim. A scalar or a vector of i1.
-Value *Emitter::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
-  Value *inside = nullptr;
-  for (auto [subscript, dim] : zip(subscripts, type.getDims())) { // of a row: all but the last
-    Value *operands[] = {emitIndex(subscript), emitSize(dim.getExpr())};
-    align(operands);
-    // Unsigned: a negative subscript is larger than any size.
-    Value *one = b.CreateICmpULT(operands[0], operands[1]);
-    inside = inside ? emitAnd(inside, one) : one;
-  }
-  return inside ? inside : b.getTrue();
-}
-
-Value *Emitter::emitAnd(Value *lhs, Value *rhs) {
-  if (!lhs || !rhs)
-    return lhs ? lhs : rhs;
-  Value *operands[] = {lhs, rhs};
-  align(operands);
-  return b.CreateAnd(operands[0], operands[1]);
-}
-
-/// Reports the first bad lane of an access: takes the record if nobody has, then leaves the site and
-/// the offending subscript.
-void Emitter::report(Value *bad, mlir::Operation *op, StringRef text,
-                     ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
-  if (!errorRecord) {
-    fail(op, "a checked access needs an error record");
-    return;
-  }
-  sites.push_back({text.str(), op->getLoc()});
-  unsigned site = sites.size() - 1;
-  if (lanes && lanes->mask)
-    bad = emitAnd(bad, lanes->mask);
-  Value *any = isVector(bad) ? b.CreateOrReduce(bad) : bad;
-  emitIf(any, [&] {
-    Value *lane = nullptr;
-    if (auto *vector = dyn_cast<FixedVectorType>(bad->getType())) {
-      Value *bits = b.CreateBitCast(bad, b.getIntNTy(vector->getNumElements()));
-      lane = b.CreateIntrinsic(bits->getType(), Intrinsic::cttz, {bits, b.getTrue()});
-      lane = b.CreateZExtOrTrunc(lane, b.getInt32Ty());
-    }
-    // The first subscript that is outside is the one to name.
-    Value *offender = i64(0);
-    for (auto [subscript, dim] :
-         reverse(zip_equal(subscripts, type.getDims().take_front(subscripts.size())))) {
-      Value *value = emitIndex(subscript);
-      if (isVector(value))
-        value = b.CreateExtractElement(value, lane);
-      Value *outside = b.CreateICmpUGE(value, emitSize(dim.getExpr()));
-      offender = b.CreateSelect(outside, value, offender);
-    }
-    leave(site, offender);
-  });
-}
-
-void Emitter::leave(unsigned site, Value *value) {
-  Value *taken = b.CreateAtomicCmpXchg(errorRecord, b.getInt32(0), b.getInt32(1), MaybeAlign(4),
-                                       AtomicOrdering::Monotonic, AtomicOrdering::Monotonic);
-  emitIf(b.CreateExtractValue(taken, 1), [&] {
-    b.CreateStore(b.getInt32(site), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 4));
-    b.CreateStore(value, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 8));
-  });
-}
-
 //===----------------------------------------------------------------------===//
 // Loads and stores of raw storage
 //===----------------------------------------------------------------------===//

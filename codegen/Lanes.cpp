@@ -147,7 +147,8 @@ private:
       return vectors;
     if (step && !isWrite && Emitter::isShortStep(*step))
       return 2 * vectors * std::abs(*step); // loads and shuffles
-    return 1.2 * lane.width;
+    // Every lane touches a line of its own; a scatter is a store for each lane and some.
+    return (isWrite ? 6 : 2) * lane.width;
   }
 
   static bool boundsVary(mlir::Operation *op, const Lane &lane) {
