@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import answers, conversation, display, endpoint, exported, pool, summary, times
+from . import answers, cluster, conversation, display, endpoint, exported, pool, summary, times
 from .store import Store, StoreError
 from .tasks import Task, TaskError, find_tasks
 
@@ -64,6 +64,7 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--out", type=Path, default=Path("tegula-eval"), help="folder of the run; resumed if there")
     bench.add_argument("--retry", type=lambda text: text.split(","), default=[],
                        help="outcomes to judge again, such as timeout,crashed")
+    bench.add_argument("--ray", metavar="ADDRESS", help="judge on the machines of a Ray cluster (auto: this machine's)")
     bench.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
     written = commands.add_parser("export", help="write programs as ModelNew files for KernelBench's own scripts",
                                   epilog="Exit codes: 0 all are written, 1 some are not, 2 wrong arguments.")
@@ -134,7 +135,11 @@ def find_program(folder: Path, task: Task, ending: str = ".tgl") -> Path | None:
 def kernelbench(options) -> int:
     tasks = find_tasks(options.root, options.level, options.tasks)
     store = Store(options.out)
-    judges = pool.Pool(options.jobs, options.deadline, options.memory)
+    if options.ray:
+        judges = cluster.Cluster(options.ray, options.jobs, options.threads, options.target, options.deadline,
+                                 options.memory)
+    else:
+        judges = pool.Pool(options.jobs, options.deadline, options.memory)
     try:
         run = Run(options, store, judges)
         records = run.conversations(tasks) if options.model or options.replay else run.programs(tasks)
@@ -267,7 +272,8 @@ class Run:
 
     def _record(self, task: Task, key: str, program: str, outcome: dict) -> dict:
         return {"key": key, "task": task.key, "level": task.level, "program": program,
-                "target": self.options.target, **outcome_record(outcome), "seconds": outcome["seconds"]}
+                "target": self.options.target, **outcome_record(outcome), "seconds": outcome["seconds"],
+                **({"machine": outcome["machine"]} if "machine" in outcome else {})}
 
 
 def _nothing(outcome: str, reason: str, message: str) -> dict:
