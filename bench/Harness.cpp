@@ -235,6 +235,7 @@ private:
     compileOptions.instance = instance.options;
     compileOptions.target = options.target;
     compileOptions.checked = options.checked;
+    compileOptions.dependentLaunches = options.dependentLaunches;
     Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions, diagnostics);
     if (!made) {
       Error error = made.takeError();

@@ -35,6 +35,7 @@ struct HarnessOptions {
   std::string target = "cpu";
   bool checkOnly = false;    // leave timed cases out
   bool checked = false;      // verify every access while running
+  bool dependentLaunches = false; // see CompileOptions
   unsigned threads = 0;      // 0: as many as the process may use
   uint64_t seed = 0;
   TimingLimits limits;

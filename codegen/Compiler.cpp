@@ -295,6 +295,8 @@ private:
     EmitterOptions emitter;
     emitter.checked = options.checked;
     emitter.tensorAlignment = kernel->alignment = options.alignment;
+    emitter.dependentLaunches =
+        options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
     std::optional<DeviceCode> lowered;
     std::string failure;
     time(Phase::Lower, [&] {
@@ -311,6 +313,7 @@ private:
       return defect("lowering made LLVM IR that does not verify: " + failure);
     addSites(lowered->sites);
     kernel->plan = std::move(lowered->plan);
+    kernel->plan.dependentLaunches = emitter.dependentLaunches;
     if (options.stopAfter < Phase::EmitPtx) {
       keepLlvm(code);
       return Error::success();

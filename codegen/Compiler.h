@@ -43,6 +43,9 @@ struct CompileOptions {
   unsigned alignment = 0;
   /// Passes: which are left out, printed, counted. `machine` and `sizes` follow from the above.
   PipelineOptions pipeline;
+  /// Launches of a call start early and wait for each other on the device (programmatic dependent launch), on sm_90
+  /// and newer.
+  bool dependentLaunches = false;
   /// Verify while running that every access stays inside, that what is read is defined, that no two
   /// points define an element and that outputs are complete. On one thread, element by element, with
   /// eight bytes more for each element written; on devices: that accesses stay inside.

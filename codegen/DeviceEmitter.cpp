@@ -169,7 +169,14 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   SmallVector<Buffer *> scoped;
   for (mlir::Value tensor : inputs.tensors) {
     Argument *argument = function->getArg(next);
-    function->addParamAttr(next, Attribute::NoAlias);
+    // What an earlier launch of the call may still be writing is read after the wait: without noalias, which
+    // would let loads pass it.
+    bool isInput = !tensor.getDefiningOp() &&
+                   op->getParentOfType<tgl::KernelOp>().getArgRole(
+                       cast<mlir::BlockArgument>(tensor).getArgNumber()) == "in";
+    bool isReady = !options.dependentLaunches || isInput;
+    if (isReady)
+      function->addParamAttr(next, Attribute::NoAlias);
     // The runtime allocates temporaries.
     unsigned alignment = tensor.getDefiningOp() ? temporaryAlignment : options.tensorAlignment;
     if (alignment)
@@ -177,7 +184,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
                              Attribute::getWithAlignment(module.getContext(), Align(alignment)));
     ++next;
     Buffer buffer{argument, cast<tgl::TglTensorType>(tensor.getType())};
-    buffer.isConstant = !accesses.writes.contains(tensor);
+    buffer.isConstant = isReady && !accesses.writes.contains(tensor);
     buffers[tensor] = buffer;
   }
   for (mlir::Value scalar : inputs.scalars) {
@@ -195,6 +202,10 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     scoped.push_back(&buffers[tensor]);
   addAliasScopes(scoped);
 
+  if (options.dependentLaunches) {
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_griddepcontrol_launch_dependents, {});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_griddepcontrol_wait, {});
+  }
   Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
   Value *block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
   Value *blocks = special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x, 0x7fffffff);

@@ -37,6 +37,8 @@ struct EmitterOptions {
   bool wholeVectors = false;
   /// What the addresses of a kernel's tensors are multiples of; 0: of their elements.
   unsigned tensorAlignment = 0;
+  /// A launch may start while the one before it in the same call still runs (sm_90): it waits for it itself.
+  bool dependentLaunches = false;
   /// Verify every access, not only those that data decides.
   bool checked = false;
 };

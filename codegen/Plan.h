@@ -87,6 +87,8 @@ struct PlanStep {
 struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanStep> steps;
+  /// Functions wait for the launch before them: one may start before that has finished.
+  bool dependentLaunches = false;
 };
 
 } // namespace tegula

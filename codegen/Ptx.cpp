@@ -59,8 +59,7 @@ void tegula::initializeDeviceTarget() {
   });
 }
 
-/// Compute capability times ten from `sm_90a`; 0 where it is not of that form.
-static unsigned capability(StringRef target) {
+unsigned tegula::deviceCapability(StringRef target) {
   if (!target.consume_front("sm_"))
     return 0;
   if (target.ends_with("a") || target.ends_with("f"))
@@ -69,7 +68,7 @@ static unsigned capability(StringRef target) {
   return target.getAsInteger(10, value) ? 0 : value;
 }
 
-bool tegula::isDeviceTarget(StringRef target) { return capability(target) >= 80; }
+bool tegula::isDeviceTarget(StringRef target) { return deviceCapability(target) >= 80; }
 
 std::string tegula::deviceTarget(int major, int minor) {
   std::string plain = "sm_" + std::to_string(major * 10 + minor);
@@ -98,7 +97,7 @@ Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef t
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Standard; // fma only where `contract` allows
   std::unique_ptr<TargetMachine> machine(
-      nvptx->createTargetMachine(triple, target, ptxFeature(capability(target)), options, std::nullopt,
+      nvptx->createTargetMachine(triple, target, ptxFeature(deviceCapability(target)), options, std::nullopt,
                                  std::nullopt, CodeGenOptLevel::Aggressive));
   if (!machine)
     return createStringError(inconvertibleErrorCode(), "no NVPTX target machine for " + target);

@@ -22,6 +22,8 @@ namespace tegula {
 
 /// `sm_80`, `sm_90a`, ...: a target that LLVM's NVPTX back end knows, of compute capability 8.0 or newer.
 bool isDeviceTarget(llvm::StringRef target);
+/// Compute capability times ten from `sm_90a`; 0 where it is not of that form.
+unsigned deviceCapability(llvm::StringRef target);
 /// The target for a device of this compute capability: `sm_90a` for 9.0, whose own instructions need it.
 std::string deviceTarget(int major, int minor);
 

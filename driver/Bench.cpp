@@ -40,6 +40,9 @@ static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
+static cl::opt<bool> dependentLaunches(
+    "dependent-launches", cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
+    cl::sub(sub));
 static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
                                  cl::sub(sub));
 static cl::opt<bool> summary("summary", cl::desc("One table of the timed cases of all files"),
@@ -252,6 +255,7 @@ ExitCode run() {
   options.target = target;
   options.checkOnly = checkOnly || target == "emulate"; // whose time says nothing
   options.checked = checkedMode;
+  options.dependentLaunches = dependentLaunches;
   options.threads = threads;
   options.seed = seed;
   options.limits.seconds = seconds;

@@ -36,6 +36,9 @@ static cl::opt<unsigned> alignment("align", cl::value_desc("BYTES"),
                                    cl::desc("Device code: what addresses of tensors are multiples of "
                                             "(default: of their elements)"),
                                    cl::init(0), cl::sub(sub));
+static cl::opt<bool> dependentLaunches(
+    "dependent-launches", cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
+    cl::sub(sub));
 static cl::opt<std::string> processor("processor", cl::value_desc("x86-64-v3"),
                                       cl::desc("The processor of --target=cpu, by LLVM's name "
                                                "(default: this machine's)"),
@@ -136,6 +139,7 @@ static ExitCode run() {
   CompileOptions options;
   options.target = target;
   options.processor = processor;
+  options.dependentLaunches = dependentLaunches;
   if (!processor.empty() && !HostTarget::named(processor)) {
     errs() << "tegula: LLVM knows no processor '" << processor << "'\n";
     return ExitWrongCall;

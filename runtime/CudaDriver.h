@@ -23,6 +23,20 @@ namespace tegula {
 /// An address in device memory. Plain numbers, as in the driver's interface.
 using DeviceAddress = uint64_t;
 
+/// CUlaunchAttribute and CUlaunchConfig, cuda.h.
+struct CudaLaunchAttribute {
+  static constexpr int programmaticStreamSerialization = 6;
+  int id;
+  int padding;
+  int value[16];
+};
+struct CudaLaunchConfig {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  void *stream;
+  const CudaLaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+
 /// The driver's C interface as far as it is used (cuda.h of CUDA 12 and 13). Every function returns
 /// a CUresult, 0 on success. Handles are opaque pointers, device addresses 64-bit numbers.
 struct CudaDriver {
@@ -62,6 +76,8 @@ struct CudaDriver {
   int (*launchKernel)(void *function, unsigned gridX, unsigned gridY, unsigned gridZ,
                       unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
                       void *stream, void **arguments, void **extra);
+  int (*launchKernelEx)(const CudaLaunchConfig *, void *function, void **arguments,
+                        void **extra); // CUDA 11.8; may be null
   int (*occupancyMaxActiveBlocks)(int *, void *function, int threads, size_t dynamicShared);
 
   std::string missing; // why the driver cannot be used; empty: it can

@@ -401,6 +401,16 @@ Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, const Binding &bindi
   return run(LaunchData(ArgumentData(kernel, arguments)), binding, stream, workspace);
 }
 
+static Error misaligned(const CompiledKernel &kernel, LaunchData data) {
+  auto [argument, address] = *find_if(zip_equal(kernel.arguments, data), [&](const auto &one) {
+    const auto &[argument, address] = one;
+    return argument.role != KernelArgument::Scalar &&
+           reinterpret_cast<DeviceAddress>(address) % kernel.alignment;
+  });
+  return refuse("'" + argument.name + "' is not aligned to the " + Twine(kernel.alignment) +
+                " bytes for which the code was made");
+}
+
 Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
                         DeviceAddress workspace, StreamMemory *kept) {
   SplitData<DeviceAddress> split(kernel, data);
@@ -408,11 +418,9 @@ Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
     return none_of(split.tensors, [&](DeviceAddress address) { return address % alignment; });
   };
   if (binding.special && isAligned(specialAlignment))
-    return binding.special->loaded->run(data, binding.special->binding, stream, workspace);
+    return binding.special->loaded->run(data, binding.special->binding, stream, workspace, kept);
   if (kernel.alignment && !isAligned(kernel.alignment))
-    return make_error<LaunchError>(LaunchError::WrongCall,
-                                   "a tensor is not aligned to the " + std::to_string(kernel.alignment) +
-                                       " bytes for which the code was made");
+    return misaligned(kernel, data);
   PlanInputs inputs;
   inputs.arguments = split.tensors;
   inputs.scalars = split.scalars;

@@ -274,7 +274,7 @@ void PreparedPlan::fillSlots(const PlanInputs &inputs, SmallVectorImpl<DeviceAdd
 }
 
 Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<DeviceAddress> slots,
-                          const PlanInputs &inputs) const {
+                          const PlanInputs &inputs, bool isDependent) const {
   const CudaDriver &driver = CudaDriver::get();
   if (!what.function)
     return *varying ? checkCuda(driver.memsetD8Async(slots[what.step], 0, *varying, inputs.stream),
@@ -299,6 +299,12 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
       break;
     }
   }
+  if (isDependent && driver.launchKernelEx) {
+    CudaLaunchAttribute attribute = {CudaLaunchAttribute::programmaticStreamSerialization, 0, {1}};
+    CudaLaunchConfig config = {what.blocks, 1, 1, what.threads, 1, 1, 0, inputs.stream, &attribute, 1};
+    return checkCuda(driver.launchKernelEx(&config, what.function, pointers.data(), nullptr),
+                     "cuLaunchKernelEx");
+  }
   return checkCuda(driver.launchKernel(what.function, what.blocks, 1, 1, what.threads, 1, 1, 0,
                                        inputs.stream, pointers.data(), nullptr),
                    "cuLaunchKernel");
@@ -307,12 +313,19 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
 Error PreparedPlan::run(const PlanInputs &inputs) const {
   SmallVector<DeviceAddress, 32> slots;
   fillSlots(inputs, slots);
+  // The first waits, as every launch on a stream does, for all before the call; so what others wrote is there.
+  bool isDependent = false;
+  auto startNext = [&](const Start &what, const uint64_t *varying) {
+    Error error = start(what, varying, slots, inputs, isDependent);
+    isDependent = plan.dependentLaunches && what.function;
+    return error;
+  };
   if (isWalked)
     return PlanWalk(*this).walk([&](const Start &what, ArrayRef<uint64_t> varying) {
-      return start(what, varying.data(), slots, inputs);
+      return startNext(what, varying.data());
     });
   for (const Start &what : starts)
-    if (Error error = start(what, values.data() + what.varying, slots, inputs))
+    if (Error error = startNext(what, values.data() + what.varying))
       return error;
   return Error::success();
 }

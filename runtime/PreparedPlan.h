@@ -72,8 +72,9 @@ private:
   PreparedPlan(CudaModule &module, const Plan &plan, llvm::StringMap<int64_t> sizes)
       : module(module), plan(plan), sizes(std::move(sizes)) {}
   void fillSlots(const PlanInputs &inputs, llvm::SmallVectorImpl<DeviceAddress> &slots) const;
+  /// `isDependent`: may start before the launch in front of it has finished.
   llvm::Error start(const Start &what, const uint64_t *varying, llvm::ArrayRef<DeviceAddress> slots,
-                    const PlanInputs &inputs) const;
+                    const PlanInputs &inputs, bool isDependent) const;
 
   CudaModule &module;
   const Plan &plan;

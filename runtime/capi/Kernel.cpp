@@ -29,6 +29,7 @@ public:
   bool read(CompileOptions &options) {
     options.instance.kernel = kernel.name.name;
     options.checked = given.checked;
+    options.dependentLaunches = given.dependent_launches;
     return readSettings(options) && readOptionals(options) && readStages(options);
   }
   std::string error;

@@ -56,13 +56,14 @@ protected:
   }
   std::string text() { return tegula_message_text(message); }
 
-  tegula_status compile(const std::string &text) {
+  tegula_status compile(const std::string &text, bool dependentLaunches = false) {
     tegula_program *parsed = nullptr;
     EXPECT_EQ(tegula_parse(text.data(), text.size(), nullptr, &parsed, out()), TEGULA_OK) << this->text();
     Program program(parsed);
     tegula_compile_options options{};
     options.struct_bytes = sizeof(options);
     options.target = "cuda";
+    options.dependent_launches = dependentLaunches;
     options.any_sizes = anySizes;
     tegula_kernel *made = nullptr;
     tegula_status status = tegula_compile(context.get(), program.get(), &options, &made, out());
@@ -213,6 +214,32 @@ TEST_F(DeviceTest, TemporariesAreOneAllocationInTheOrderOfTheStream) {
   EXPECT_EQ(fakecuda::record().count("cuMemFreeAsync"), 1u);
   EXPECT_EQ(fakecuda::record().count("cuStreamSynchronize"), 0u);
   EXPECT_EQ(fakecuda::record().bytesHeld, 0u);
+}
+
+TEST_F(DeviceTest, DependentLaunchesWaitOnTheDevice) {
+  std::vector<tegula_value> arguments = {tensor(0x100000, {1000}), tensor(0x200000)};
+  for (bool dependent : {false, true}) {
+    ASSERT_EQ(compile(chainText, dependent), TEGULA_OK) << text();
+    // Every function waits, before it touches memory; or none.
+    std::string ptx = tegula_stage(kernel.get(), "ptx");
+    size_t entries = 0;
+    for (size_t at = ptx.find(".entry"); at != std::string::npos; at = ptx.find(".entry", at + 1)) {
+      std::string body = ptx.substr(ptx.find('{', at));
+      body = body.substr(0, body.find(".entry"));
+      size_t wait = body.find("griddepcontrol.wait");
+      EXPECT_EQ(wait != std::string::npos, dependent);
+      if (dependent)
+        EXPECT_LT(wait, body.find(".global")) << body;
+      ++entries;
+    }
+    EXPECT_GE(entries, 2u);
+    ASSERT_EQ(launch(arguments), TEGULA_OK) << text();
+    ASSERT_EQ(launch(arguments), TEGULA_OK) << text();
+    std::vector<bool> early;
+    for (const fakecuda::Launch &one : fakecuda::record().launches)
+      early.push_back(one.isDependent);
+    EXPECT_EQ(early, (std::vector<bool>{false, dependent, false, dependent}));
+  }
 }
 
 TEST_F(DeviceTest, NothingIsAllocatedInAWorkspaceThatIsGiven) {

@@ -493,4 +493,20 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned, unsigned, unsigned
   ENTER();
   return launch(function, blocks, threads, stream, parameters, false);
 }
+struct LaunchAttribute {
+  int id, padding, value[16];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  void *stream;
+  const LaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+int cuLaunchKernelEx(const LaunchConfig *config, void *function, void **parameters, void **) {
+  ENTER();
+  bool isDependent = false;
+  for (unsigned index = 0; index < config->numAttributes; ++index)
+    isDependent |= config->attributes[index].id == 6 && config->attributes[index].value[0];
+  return launch(function, config->grid[0], config->block[0], config->stream, parameters, isDependent);
+}
 } // extern "C"

@@ -179,6 +179,39 @@ TEST_F(PreparedPlanTest, TemporariesAndAreasShareTheWorkspace) {
   }
 }
 
+TEST_F(PreparedPlanTest, OnlyALaunchBehindALaunchOfTheCallStartsEarly) {
+  plan.buffers.resize(1);
+  plan.buffers[0].bytes = 100;
+  PlanStep zero;
+  zero.kind = PlanStep::Zero;
+  auto launch = [&] {
+    return launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
+  };
+  plan.steps = {launch(), launch(), zero, launch(), launch()};
+  auto memory = device->allocate(512);
+  ASSERT_TRUE(bool(memory));
+  PlanInputs inputs;
+  inputs.workspace = *memory;
+  inputs.stream = reinterpret_cast<void *>(0x77);
+  auto started = [&] {
+    fakecuda::reset();
+    auto prepared = prepare({});
+    run(*prepared, inputs);
+    run(*prepared, inputs);
+    std::string text;
+    for (const fakecuda::Launch &launch : fakecuda::record().launches) {
+      EXPECT_EQ(launch.parameters, (std::vector<uint64_t>{1, 2}));
+      EXPECT_EQ(launch.stream, inputs.stream);
+      text += launch.isDependent ? 'd' : '-';
+    }
+    return text;
+  };
+  EXPECT_EQ(started(), "--------");
+  plan.dependentLaunches = true;
+  EXPECT_EQ(started(), "-d-d-d-d");
+  device->free(*memory);
+}
+
 TEST_F(PreparedPlanTest, ZeroesWhatThePlanZeroes) {
   plan.buffers.resize(1);
   plan.buffers[0].bytes = parse("N");

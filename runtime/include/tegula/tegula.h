@@ -187,6 +187,9 @@ typedef struct tegula_compile_options {
    * (or tegula_infer, or tegula_prepare) compiles code for these alone, for up to 16 sets of sizes, which
    * takes some tens of milliseconds and is not possible while a stream is captured. */
   int any_sizes;
+  /* Target "cuda", capability 9.0 and newer: a launch may start while the one before it in the same call
+   * still runs, and waits for it on the device (programmatic dependent launch). */
+  int dependent_launches;
 } tegula_compile_options;
 
 /* Compiles one kernel; `options` may be NULL. On TEGULA_OK `*kernel` is set, to be freed by
