@@ -171,7 +171,11 @@ class Run:
             if path is None:
                 self.missing += 1
                 continue
-            request = self._request(task, path.read_text(encoding="utf-8", errors="replace"), path.name)
+            try:
+                request = self._request(task, path.read_text(encoding="utf-8", errors="replace"), path.name)
+            except TaskError as error:
+                jobs.append((task.key, self._unreadable(task, error)))
+                continue
             known = self._known(request["key"])
             if known:
                 kept.append(known)
@@ -185,6 +189,13 @@ class Run:
         def job(begin, told):
             outcome = self.judges.judge(request, begin)
             told(self._record(task, request["key"], str(path), outcome))
+        return job
+
+    def _unreadable(self, task: Task, error: TaskError, more: dict = {}):
+        def job(begin, told):
+            begin()
+            told({**more, "key": f"{task.key}:unreadable", "task": task.key, "level": task.level, "program": "",
+                  "target": self.options.target, **_nothing("task", "unreadable", str(error)), "seconds": 0.0})
         return job
 
     def conversations(self, tasks: list[Task]) -> list[dict]:
@@ -201,6 +212,12 @@ class Run:
 
     def _conversation_job(self, task: Task, sample: int, source):
         def job(begin, told):
+            try:
+                task.source()
+            except TaskError as error:
+                place = {"task": task.key, "sample": sample, "turn": 0}
+                self._unreadable(task, error, {"asked": place})(begin, told)
+                return
             begin()
             messages = [{"role": "user", "content": conversation.first_message(task.source(),
                                                                                self.options.examples)}]
