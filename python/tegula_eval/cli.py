@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import answers, cluster, conversation, display, endpoint, exported, pool, summary, times
+from . import answers, audit, cluster, conversation, display, endpoint, exported, pool, summary, times
 from .store import Store, StoreError
 from .tasks import Task, TaskError, find_tasks
 
@@ -65,6 +65,7 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--retry", type=lambda text: text.split(","), default=[],
                        help="outcomes to judge again, such as timeout,crashed")
     bench.add_argument("--ray", metavar="ADDRESS", help="judge on the machines of a Ray cluster (auto: this machine's)")
+    bench.add_argument("--audit", type=Path, help="folder of an audit: its flags count in the summary")
     bench.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
     written = commands.add_parser("export", help="write programs as ModelNew files for KernelBench's own scripts",
                                   epilog="Exit codes: 0 all are written, 1 some are not, 2 wrong arguments.")
@@ -78,6 +79,25 @@ def _parse(arguments) -> argparse.Namespace:
     written.add_argument("--out", type=Path, required=True, help="folder of the files, such as KernelBench/runs/NAME")
     _add_judging(written)
     times.add_command(commands, _count, _levels)
+    audited = commands.add_parser("audit", help="tasks on which an answer without the work passes",
+                                  epilog="Exit codes: 0 all tasks ran, 1 some did not, 2 wrong arguments, 3 stopped.")
+    audited.set_defaults(function=_audit, target="cpu", own=False, seeds=1, time=False, torch_compile=False)
+    audited.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
+    audited.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
+    audited.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
+    audited.add_argument("--out", type=Path, default=Path("tegula-audit"), help="folder of the run; resumed if there")
+    audited.add_argument("--retry", type=lambda text: text.split(","), default=[], help="outcomes to take again")
+    audited.add_argument("--plain", action="store_true", help="one line a task, also in a terminal")
+    _add_judging(audited)
+    again = commands.add_parser("replay", help="do what a record holds again, and say what differs",
+                                epilog="Exit codes: 0 verdict, code and results are the same, 1 something differs, "
+                                       "2 wrong arguments.")
+    again.set_defaults(function=_replay)
+    again.add_argument("record", type=Path, help="results.jsonl of a run of kernelbench or time, or one record (.json)")
+    again.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
+    again.add_argument("--deadline", type=float, default=180, help="seconds for each")
+    again.add_argument("--memory", type=_bytes, default=8 << 30, help="limit of each child (8G)")
+    again.add_argument("--out", type=Path, help="file that the new records are added to")
     serve = commands.add_parser("serve", help="judge over HTTP", epilog="The token is TEGULA_EVAL_TOKEN, or printed.")
     serve.set_defaults(function=_serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen at (127.0.0.1: this machine alone)")
@@ -106,6 +126,15 @@ def _serve(options) -> int:
 
 def _export(options) -> int:
     return exported.write_all(options)
+
+
+def _replay(options) -> int:
+    from . import replay
+    return replay.run(options)
+
+
+def _audit(options) -> int:
+    return audit.run(options)
 
 
 def _count(text: str) -> int:
@@ -146,6 +175,7 @@ def kernelbench(options) -> int:
     finally:
         judges.stop()
         store.close()
+    records = audit.add_flags(records, audit.read_flags(options.audit))
     told = summary.summarize(records, options.samples if options.model or options.replay else None)
     told["without_program"] = run.missing
     (options.out / "summary.json").write_text(json.dumps(told, indent=1) + "\n")
@@ -185,10 +215,18 @@ class Run:
             raise TaskError(f"{folder} holds no program for any of {len(tasks)} tasks")
         return kept + self._run(jobs, self.options.jobs, len(kept))
 
-    def _program_job(self, task: Task, path: Path, request: dict):
+    def audits(self, tasks: list[Task]) -> list[dict]:
+        """Of the tasks alone: requests without a program."""
+        requests = [(task, {**self._request(task, "", ""), "do": "audit"}) for task in tasks]
+        kept = [known for _, request in requests if (known := self._known(request["key"]))]
+        jobs = [(task.key, self._program_job(task, "", request)) for task, request in requests
+                if not self._known(request["key"])]
+        return kept + self._run(jobs, self.options.jobs, len(kept))
+
+    def _program_job(self, task: Task, path: Path | str, request: dict):
         def job(begin, told):
             outcome = self.judges.judge(request, begin)
-            told(self._record(task, request["key"], str(path), outcome))
+            told(self._record(task, request, str(path), outcome))
         return job
 
     def _unreadable(self, task: Task, error: TaskError, more: dict = {}):
@@ -246,8 +284,9 @@ class Run:
             asked.update(answer=answer.text, finish=answer.finish, tokens=answer.tokens, seconds=answer.seconds,
                          attempts=answer.attempts)
             program = answers.find_program(answer.text)
-            outcome = self.judges.judge(self._request(task, program, f"{task.name}.tgl"))
-            return {**self._record(task, key, "", outcome), "text": program, "asked": asked}
+            request = self._request(task, program, f"{task.name}.tgl")
+            outcome = self.judges.judge(request)
+            return {**self._record(task, {**request, "key": key}, "", outcome), "text": program, "asked": asked}
         except endpoint.Unanswered as error:
             told = ("unanswered", error.reason, str(error))
         except answers.NoProgram as error:
@@ -287,10 +326,12 @@ class Run:
         return {**request, "key": f"{task.key}:{key}", "secret": self.store.secret,
                 "cache": str((self.store.folder / "variants").resolve())}
 
-    def _record(self, task: Task, key: str, program: str, outcome: dict) -> dict:
-        return {"key": key, "task": task.key, "level": task.level, "program": program,
+    def _record(self, task: Task, request: dict, program: str, outcome: dict) -> dict:
+        """With all that it takes to do it again, but for the folder of this run."""
+        asked = {name: value for name, value in request.items() if name not in ("key", "cache")}
+        return {"key": request["key"], "task": task.key, "level": task.level, "program": program,
                 "target": self.options.target, **outcome_record(outcome), "seconds": outcome["seconds"],
-                **({"machine": outcome["machine"]} if "machine" in outcome else {})}
+                "request": asked, **({"machine": outcome["machine"]} if "machine" in outcome else {})}
 
 
 def _nothing(outcome: str, reason: str, message: str) -> dict:

@@ -29,7 +29,7 @@ def main() -> None:
             lines.write(json.dumps(message) + "\n")
             lines.flush()
 
-    from . import isolation
+    from . import isolation, provenance
     isolation.die_with_parent()
     import torch
     message = json.loads(sys.stdin.readline())
@@ -37,7 +37,7 @@ def main() -> None:
     end = time.monotonic() + options["seconds"]
     torch.set_num_threads(options["threads"])
     _warm(options["device"])
-    tell(ready=True, versions=_versions(options["device"]))
+    tell(ready=True, versions=provenance.versions(torch.device(options["device"]).type))
     ready = _compile_ahead(message["jobs"], options, tell)
     gc.freeze()  # what is there now stays: not looked through again after each program
     for job in message["jobs"]:
@@ -61,18 +61,6 @@ def _warm(device: str) -> None:
     functional.conv2d(torch.ones(1, 8, 16, 16, device=device), torch.ones(8, 8, 3, 3, device=device))
     torch.ones(64, 64, device=device, dtype=torch.float64) @ torch.ones(64, 64, device=device, dtype=torch.float64)
     roofline.rates(kind)
-
-
-def _versions(device: str) -> dict:
-    import torch
-
-    from . import runner
-    told = {"tegula": runner.version(), "torch": torch.__version__, "python": sys.version.split()[0],
-            "commit": os.environ.get("TEGULA_COMMIT", "")}
-    if torch.device(device).type == "cuda":
-        told.update(device=torch.cuda.get_device_name(), cuda=torch.version.cuda,
-                    cudnn=torch.backends.cudnn.version())
-    return told
 
 
 def _compile_ahead(jobs: list[dict], options: dict, tell) -> dict[str, dict]:

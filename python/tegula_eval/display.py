@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-COLOURS = {"right": "green", "wrong": "red", "unjudged": "yellow", "task": "yellow"}
+COLOURS = {"right": "green", "audited": "green", "wrong": "red", "unjudged": "yellow", "task": "yellow"}
 
 
 class Plain:
@@ -64,7 +64,7 @@ class Live:
     def end(self, record: dict) -> None:
         from rich.text import Text
         self.counts[record["outcome"]] += 1
-        if record["outcome"] != "right":
+        if record["outcome"] not in ("right", "audited"):
             self.live.console.print(Text(line(record), style=COLOURS.get(record["outcome"], "magenta")))
         self.live.update(self._render())
 
@@ -74,8 +74,8 @@ def line(record: dict) -> str:
     asked = record.get("asked")
     name = record["task"] + (f"#{asked['sample']}.{asked['turn']}" if asked else "")
     flags = f" [{', '.join(record['flags'])}]" if record.get("flags") else ""
-    if record["outcome"] == "right":
-        return f"{name}: right{flags} ({record['seconds']:.1f} s)"
+    if record["outcome"] in ("right", "audited"):
+        return f"{name}: {record['outcome']}{flags} ({record['seconds']:.1f} s)"
     return f"{name}: {record['outcome']} ({record['reason']}){flags}: {record['message']}"
 
 

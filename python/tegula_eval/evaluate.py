@@ -21,13 +21,14 @@ import hashlib
 import json
 import math
 import os
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Callable
 
 import torch
 
-from . import runner
+from . import provenance, runner
 from .binding import Binding, BindingError, bind
 from .reference import Case, evaluate_reference, make_case, sensitivities
 from .tasks import TaskError
@@ -48,9 +49,15 @@ def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) ->
     """`request`: task and program as text, secret, seeds (cases of each kind), target, bytes and flops of the
     budget, own (also at the task's own sizes), time (None or the options of timing)."""
     torch.set_num_threads(request.get("threads", 1))
-    record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [], "timing": None}
+    record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [], "timing": None,
+                    "kernels": []}
     with caught(record):
         _evaluate(request, stage, record)
+    target = request.get("target", "cpu")
+    if record["outcome"] != "missing":
+        record["versions"] = provenance.versions(target)
+        if record["timing"]:
+            record["clocks"] = provenance.clocks(target)
     return record
 
 
@@ -95,10 +102,11 @@ def _evaluate(request: dict, stage, record: dict) -> None:
             record["cases"].append(told)
             stage(f"compile {variant.name}")
             binding = bind(program.parameters, case)
-            kernel = _kernel(program, binding, kernels, request)
+            kernel = _kernel(program, binding, kernels, request, record)
             stage(f"run {variant.name}")
-            results = _launch(kernel, binding)
+            results, told["run_s"] = _launch(kernel, binding)
             stage(f"compare {variant.name}")
+            told["result_sha256"] = provenance.of_results(results)
             takes = {**binding.settings, **binding.scalars}
             draws = "dropout-off" in case.flags and not any(name in takes for name in case.instead)
             judged += judge_case(results, case, variant.cost.depth, told, draws)
@@ -154,23 +162,30 @@ def _case(variant: Variant, seed: int, distribution: str, target: str, number: i
     return case
 
 
-def _kernel(program: runner.Program, binding: Binding, kernels: dict, request: dict) -> runner.Kernel:
+def _kernel(program: runner.Program, binding: Binding, kernels: dict, request: dict,
+            record: dict) -> runner.Kernel:
     key = repr((sorted(binding.settings.items()), binding.optionals, binding.ellipsis_rank))
     if key not in kernels:
         kernels[key] = program.compile(binding.settings, binding.optionals, binding.ellipsis_rank,
-                                       request.get("target", "cpu"), request.get("threads", 1))
+                                       request.get("target", "cpu"), request.get("threads", 1), stages=provenance.STAGES)
+        record["kernels"].append(provenance.of_kernel(kernels[key], binding.settings, binding.optionals,
+                                                      binding.ellipsis_rank))
     return kernels[key]
 
 
-def _launch(kernel: runner.Kernel, binding: Binding) -> list[torch.Tensor]:
+def _launch(kernel: runner.Kernel, binding: Binding) -> tuple[list[torch.Tensor], float]:
+    """The results, and the seconds that the program ran."""
     # Copies: what the program may write to is not what the module was given.
     tensors = {name: tensor.clone() for name, tensor in binding.tensors.items()}
     launch = kernel.prepare(tensors, binding.scalars)
+    started = time.perf_counter()
     launch()
     launch.wait()
+    seconds = time.perf_counter() - started
     if binding.outputs:
-        return [launch.outputs[name] for name in binding.outputs]
-    return [tensors[one.name.decode()] for one in kernel.arguments if runner.ROLES[one.role] == "inout"]
+        return [launch.outputs[name] for name in binding.outputs], seconds
+    return [tensors[one.name.decode()] for one in kernel.arguments
+            if runner.ROLES[one.role] == "inout"], seconds
 
 
 def _told(error: ErrorMeasure | None) -> dict | None:
@@ -185,8 +200,9 @@ def judge_case(results: list[torch.Tensor], case: Case, depth: float, told: dict
     by how much `case.exact` is off itself."""
     def verdicts_at(sensitivity: list[Sensitivity]):
         off = doubts or [ErrorMeasure(0.0, 0.0, -1)] * len(results)
+        errors = case.errors or [None] * len(results)
         return [judge(ours, expected, exact, depth, *rest)
-                for ours, expected, exact, *rest in zip(results, case.expected, case.exact, sensitivity, off)]
+                for ours, expected, exact, *rest in zip(results, case.expected, case.exact, sensitivity, off, errors)]
 
     verdicts = verdicts_at([Sensitivity()] * len(results))
     if any(one.reason == "value" for one in verdicts) and "random" not in case.flags:

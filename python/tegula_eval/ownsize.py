@@ -17,7 +17,7 @@ from typing import Callable
 
 import torch
 
-from . import runner
+from . import provenance, runner
 from .binding import Binding, bind
 from .clock import Clock
 from .evaluate import caught, derived_seed, judge_case
@@ -61,7 +61,8 @@ def kernel_key(binding: Binding) -> str:
 
 
 def compile_for(program: runner.Program, binding: Binding, target: str, threads: int) -> runner.Kernel:
-    return program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, target, threads)
+    return program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, target, threads,
+                           stages=provenance.STAGES)
 
 
 def free() -> None:
@@ -87,7 +88,7 @@ class OwnSize:
         self.seed = derived_seed(job["secret"], "own", 0)
         self.seconds: dict[str, float] = {}
         self.record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [],
-                             "timing": None}
+                             "timing": None, "kernels": []}
 
     def judge_and_time(self) -> dict:
         try:
@@ -133,6 +134,7 @@ class OwnSize:
         if plain is not case.expected:
             told["pytorch_tf32"] = max(measure_error(one, exact).norm for one, exact in zip(plain, case.exact))
         draws = "dropout-off" in case.flags and not any(name in takes for name in case.instead)
+        told["result_sha256"] = provenance.of_results(ours)
         judged = judge_case(ours, case, seen.depth, told, draws, self._sensitive, doubts)
         if told["outcome"] == "wrong":
             self.record.update(outcome="wrong", reason=told["reason"], message=told["message"])
@@ -149,6 +151,7 @@ class OwnSize:
         self._begin("time")
         self.record["timing"] = time_turns(case, program, kernel, seen, gaps, {
             **self.options, **self.job, "seed": self.seed, "first_s": self.first_s, "writes": self.writes}, self.stage)
+        self.record["clocks"] = provenance.clocks(torch.device(self.device).type)
 
     def _program(self) -> runner.Program:
         if "error" in self.ready:
@@ -168,6 +171,8 @@ class OwnSize:
         if kernel is None or self.ready["kernel_key"] != kernel_key(binding):
             self._begin("compile")
             kernel = compile_for(program, binding, torch.device(self.device).type, self.options["threads"])
+        self.record["kernels"].append(provenance.of_kernel(kernel, binding.settings, binding.optionals,
+                                                           binding.ellipsis_rank))
         self._begin("run")
         written = {one.name.decode() for one in kernel.arguments if runner.ROLES[one.role] == "inout"}
         tensors = {name: one.clone() if name in written else one for name, one in binding.tensors.items()}

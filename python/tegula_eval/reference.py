@@ -39,6 +39,7 @@ class Case:
     expected: list[torch.Tensor] = field(default_factory=list)  # in the module's precision
     exact: list[torch.Tensor] = field(default_factory=list)     # in float64
     flags: list[str] = field(default_factory=list)
+    errors: list[ErrorMeasure | None] = field(default_factory=list)  # of what is expected, once they are known
     seed: int = 0                      # of what forward draws
     instead: dict[str, object] = field(default_factory=dict)    # values of constants that are not the task's own
 
@@ -168,13 +169,16 @@ def evaluate_reference(case: Case, seed: int, audit: bool = True, known_same: bo
 
 
 def flag_accuracy(case: Case) -> None:
-    """`inaccurate` and `unstable`, from what is expected and what is exact."""
+    """`inaccurate` and `unstable`, from what is expected and what is exact. Fills `case.errors`."""
+    case.errors = []
     for ours, exact in zip(case.expected, case.exact):
         if not ours.is_floating_point():
+            case.errors.append(None)
             continue
         if not kernelbench_rule(ours, exact.to(ours.dtype)):
             _flag(case, "inaccurate")
         error = measure_error(ours, exact)
+        case.errors.append(error)
         if error.norm > 1e-2 or error.worst > 0.1:
             _flag(case, "unstable")
 
@@ -289,11 +293,17 @@ def _audit(case: Case, seed: int) -> None:
 
     if "random" not in case.flags and any(isinstance(one, torch.Tensor) and one.is_floating_point()
                                           for one in case.inputs):
-        try:
-            moved = _run(case.built.model, case.state, tree_map(other, case.inputs), seed)
-        except Exception:  # other numbers may be outside what the module takes: then nothing is learnt
-            return
-        if len(moved) == len(case.expected) and all(
-                a.shape == b.shape and (kernelbench_rule(a, b) if b.is_floating_point() else torch.equal(a, b))
-                for a, b in zip(moved, case.expected)):
+        if passes(case, lambda one: one, other):
             _flag(case, "constant")
+
+
+def passes(case: Case, on_state, on_inputs) -> bool:
+    """Whether KernelBench's rule takes what the module gives for other parameters and inputs."""
+    state = {name: on_state(value) for name, value in case.state.items()}
+    try:
+        moved = _run(case.built.model, state, tree_map(on_inputs, case.inputs), case.seed)
+    except Exception:  # other numbers may be outside what the module takes: then nothing is learnt
+        return False
+    return len(moved) == len(case.expected) and all(
+        a.shape == b.shape and (kernelbench_rule(a, b) if b.is_floating_point() else torch.equal(a, b))
+        for a, b in zip(moved, case.expected))

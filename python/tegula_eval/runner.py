@@ -110,7 +110,8 @@ def _library() -> c.CDLL:
             ("parameter", _Info, [pointer, c.c_size_t, c.c_size_t]),
             ("parameter_dim", c.c_char_p, [pointer, c.c_size_t, c.c_size_t, c.c_size_t]),
             ("num_arguments", c.c_size_t, [pointer]), ("argument", _Argument, [pointer, c.c_size_t]),
-            ("describe", c.c_char_p, [pointer]), ("program_free", None, [pointer]), ("free", None, [pointer])):
+            ("describe", c.c_char_p, [pointer]), ("llvm_version", c.c_char_p, []),
+            ("stage", c.c_char_p, [pointer, c.c_char_p]), ("program_free", None, [pointer]), ("free", None, [pointer])):
         function = getattr(library, f"tegula_{name}")
         function.restype, function.argtypes = result, arguments
     return library
@@ -118,6 +119,10 @@ def _library() -> c.CDLL:
 
 def version() -> str:
     return _library().tegula_version().decode()
+
+
+def llvm_version() -> str:
+    return _library().tegula_llvm_version().decode()
 
 
 def _call(function, *arguments) -> list[dict]:
@@ -171,15 +176,17 @@ class Program:
         _call(_library().tegula_check, self._handle, None)
 
     def compile(self, settings: dict[str, str], optionals: list[str] = (), ellipsis_rank: int = 0,
-                target: str = "cpu", threads: int = 0, checked: bool = False) -> "Kernel":
-        """The last kernel. Raises Refused."""
+                target: str = "cpu", threads: int = 0, checked: bool = False,
+                stages: tuple[str, ...] = ()) -> "Kernel":
+        """The last kernel; `stages`: whose text Kernel.stage shall give. Raises Refused."""
         pairs = (_Setting * max(len(settings), 1))(
             *[_Setting(name.encode(), value.encode()) for name, value in settings.items()])
         names = (c.c_char_p * max(len(optionals), 1))(*[name.encode() for name in optionals])
         options = _CompileOptions(
             struct_bytes=c.sizeof(_CompileOptions), target=target.encode(), settings=pairs,
             num_settings=len(settings), ellipsis_rank=ellipsis_rank, optionals=names,
-            num_optionals=len(optionals), checked=int(checked))
+            num_optionals=len(optionals), checked=int(checked), num_stages=len(stages),
+            stages=c.cast((c.c_char_p * max(len(stages), 1))(*[name.encode() for name in stages]), c.c_void_p))
         handle = c.c_void_p()
         device = torch.cuda.current_device() if target == "cuda" else 0
         _call(_library().tegula_compile, _context(threads, device), self._handle, c.byref(options),
@@ -220,6 +227,11 @@ class Kernel:
 
     def __del__(self):
         _library().tegula_free(self.handle)
+
+    def stage(self, name: str) -> str | None:
+        """The text of a stage of the compilation that was asked for; `ptx` is kept for every device."""
+        text = _library().tegula_stage(self.handle, name.encode())
+        return None if text is None else text.decode()
 
     def describe(self) -> dict:
         return json.loads(_library().tegula_describe(self.handle))

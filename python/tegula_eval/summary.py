@@ -59,7 +59,11 @@ def _summarize(records: list[dict]) -> dict:
     levels: dict[str, list[dict]] = {}
     for record in records:
         levels.setdefault(f"level{record['level']}" if record["level"] else "tasks", []).append(record)
+    flags = sorted({flag for one in records for flag in one.get("flags", [])})
     return {"levels": {name: _count(ones) for name, ones in sorted(levels.items())}, "all": _count(records),
+            # A right program says less where another answer would pass too, or nobody knows the right one.
+            "unflagged": _count([one for one in records if not one.get("flags")]),
+            "flagged": {flag: _count([one for one in records if flag in one.get("flags", [])]) for flag in flags},
             "reasons": dict(Counter(f"{one['outcome']}: {one['reason']}" for one in records
                                     if one["outcome"] != GOOD).most_common()),
             "flags": dict(Counter(flag for one in records for flag in one.get("flags", [])).most_common())}
@@ -86,6 +90,15 @@ def speedup(record: dict, against: str) -> float | None:
     return timing[f"{against}_ratio"]
 
 
+def flag_lines(summary: dict) -> list[str]:
+    if not summary.get("flags"):
+        return []
+    rest = summary["unflagged"]
+    apart = ", ".join(f"{flag} {summary['flagged'][flag]['right']} of {number}"
+                      for flag, number in summary["flags"].items())
+    return [f"apart: {rest['right']} of {rest['total']} right on tasks without a flag; right with one: {apart}"]
+
+
 def as_text(summary: dict) -> str:
     lines = []
     for name, count in [*summary["levels"].items(), ("all", summary["all"])]:
@@ -108,6 +121,5 @@ def as_text(summary: dict) -> str:
     if summary["reasons"]:
         lines.append("not right, by reason:")
         lines += [f"  {number:4}  {reason}" for reason, number in summary["reasons"].items()]
-    if summary["flags"]:
-        lines.append("flags: " + ", ".join(f"{flag} {number}" for flag, number in summary["flags"].items()))
+    lines += flag_lines(summary)
     return "\n".join(lines)

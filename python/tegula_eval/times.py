@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from . import baseline, device, display, summary, times_table
+from . import audit, baseline, device, display, summary, times_table
 from .store import Store
 from .tasks import Task, TaskError, find_tasks
 
@@ -35,6 +35,7 @@ def add_command(commands, count, levels) -> None:
     time.add_argument("--baseline", type=Path,
                       help="recorded times, for columns of their own: a table (level, task, eager_ms, compiled_ms), "
                            "or another run's results.jsonl")
+    time.add_argument("--audit", type=Path, help="folder of an audit: its flags count in the summary")
     time.add_argument("--deadline", type=float, default=30, help="seconds for each stage of a program")
     time.add_argument("--seconds", type=float, default=1e9, help="after which no further program is begun")
     time.add_argument("--out", type=Path, default=Path("tegula-time"), help="folder of the run; resumed if there")
@@ -44,21 +45,22 @@ def add_command(commands, count, levels) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    recorded = baseline.read(options.baseline)
+    recorded, flags = baseline.read(options.baseline), audit.read_flags(options.audit)
     tasks = find_tasks(options.root, options.level, options.tasks)
     store = Store(options.out)
     try:
         records, left, missing = _run(options, tasks, store)
     finally:
         store.close()
+    records = audit.add_flags(records, flags)
     order = {task.key: place for place, task in enumerate(tasks)}
     records.sort(key=lambda one: order[one["task"]])
     told = summary.summarize(records) if records else {}
     told.update(left=left, without_program=missing)
     (options.out / "summary.json").write_text(json.dumps(told, indent=1) + "\n")
-    page = times_table.as_markdown(records, recorded)
+    page = times_table.as_markdown(records, told, recorded)
     (options.out / "times.md").write_text(page)
-    print(times_table.as_text(records, recorded))
+    print(times_table.as_text(records, told, recorded))
     if left:
         print(f"{left} programs are left: the same command goes on")
     return RIGHT if not left and all(one["outcome"] == summary.GOOD for one in records) else NOT_RIGHT
@@ -104,7 +106,7 @@ def _run(options, tasks: list[Task], store: Store) -> tuple[list[dict], int, int
         def told(job: dict, record: dict) -> None:
             task, path = places[job["key"]]
             record = {"key": job["key"], "task": task.key, "level": task.level, "program": path,
-                      "target": options.target, **record}
+                      "target": options.target, **record, "request": {**settings, **job}}
             store.add(record)
             records.append(record)
             shown.begin(task.key)

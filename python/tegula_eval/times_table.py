@@ -94,7 +94,7 @@ def speeds(records: list[dict], recorded: Baseline) -> list[str]:
     return lines
 
 
-def as_text(records: list[dict], recorded: Baseline) -> str:
+def as_text(records: list[dict], told: dict, recorded: Baseline) -> str:
     """A short one: numbers for names, ratios alone where the page has times too."""
     table = rows(records, recorded)
     kept = [place for place, name in enumerate(table[0])
@@ -107,7 +107,8 @@ def as_text(records: list[dict], recorded: Baseline) -> str:
     widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
     lines = ["  ".join(cell.ljust(width) if place < 2 else cell.rjust(width)
                        for place, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in table]
-    return "\n".join([*lines, "", *_notes(records, recorded), *speeds(records, recorded)])
+    return "\n".join([*lines, "", *_notes(records, recorded), *speeds(records, recorded),
+                      *summary.flag_lines(told)])
 
 
 def _notes(records: list[dict], recorded: Baseline) -> list[str]:
@@ -130,15 +131,10 @@ def _notes(records: list[dict], recorded: Baseline) -> list[str]:
         if why:
             reasons[why] = reasons.get(why, 0) + 1
     lines += [f"torch.compile failed for {count}: {why}" for why, count in reasons.items()]
-    flags: dict[str, list[str]] = {}
-    for record in records:
-        for flag in record.get("flags", []):
-            flags.setdefault(flag, []).append(record["task"])
-    lines += [f"{flag}: {', '.join(tasks)}" for flag, tasks in flags.items()]
     return lines
 
 
-def as_markdown(records: list[dict], recorded: Baseline) -> str:
+def as_markdown(records: list[dict], told: dict, recorded: Baseline) -> str:
     versions = next((one["versions"] for one in records if one.get("versions")), {})
     rate = next((one["timing"] for one in records if (one.get("timing") or {}).get("bytes_per_s")), {})
     machine = ", ".join(f"{name} {value}" for name, value in versions.items() if value)
@@ -154,7 +150,7 @@ def as_markdown(records: list[dict], recorded: Baseline) -> str:
               "of that and of the float32 products"]
     if recorded.source:
         lines.append(f"- recorded: {recorded.source}, measured earlier")
-    lines += ["", "```", *speeds(records, recorded), "```", ""]
+    lines += ["", "```", *speeds(records, recorded), *summary.flag_lines(told), "```", ""]
     notes = _notes(records, recorded)
     lines += [f"- {line}" for line in notes]
     lines += [""] if notes else []

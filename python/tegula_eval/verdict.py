@@ -65,9 +65,12 @@ def _sizes(exact: torch.Tensor) -> tuple[float, float]:
     squares, count = 0.0, 0
     for _, (part,) in _chunks(exact):
         part = part.double()
-        finite = torch.isfinite(part)
-        squares += float((part[finite] ** 2).sum())
-        count += int(finite.sum())
+        added = float(part.dot(part))
+        if not math.isfinite(added):
+            part = part[torch.isfinite(part)]
+            added = float(part.dot(part))
+        squares += added
+        count += part.numel()
     return squares, math.sqrt(squares / count) if count else 0.0
 
 
@@ -78,13 +81,17 @@ def measure_error(result: torch.Tensor, exact: torch.Tensor) -> ErrorMeasure:
     for start, (truth, value) in _chunks(exact, result):
         truth, value = truth.double(), value.double()
         error = (value - truth).abs_()
-        error.masked_fill_(~torch.isfinite(error), 0.0)
-        relative = error / truth.abs().masked_fill_(~torch.isfinite(truth), 0.0).clamp_(min=rms)
-        relative.masked_fill_(error == 0, 0.0)
+        scale = truth.abs()
+        if not math.isfinite(float(error.sum())):
+            error.masked_fill_(~torch.isfinite(error), 0.0)
+            scale.masked_fill_(~torch.isfinite(scale), 0.0)
+        relative = error / scale.clamp_(min=rms)
+        if not rms:
+            relative.masked_fill_(error == 0, 0.0)
         place = int(relative.argmax())
         if float(relative[place]) > worst:
             worst, at = float(relative[place]), start + place
-        total += float((error ** 2).sum())
+        total += float(error.dot(error))
     if at < 0:
         return ErrorMeasure(0.0, 0.0, -1)
     return ErrorMeasure(math.sqrt(total / squares) if squares else math.inf, worst, at)
@@ -94,8 +101,16 @@ def kernelbench_rule(result: torch.Tensor, expected: torch.Tensor) -> bool:
     if result.shape != expected.shape:
         return False
     tolerance = 1e-4 if expected.dtype in (torch.float32, torch.float64) else 1e-2
-    return all(torch.allclose(ours.double(), theirs.double(), rtol=tolerance, atol=tolerance)
+    return all(_is_close(ours.double(), theirs.double(), tolerance)
                for _, (theirs, ours) in _chunks(expected, result))
+
+
+def _is_close(ours: torch.Tensor, theirs: torch.Tensor, tolerance: float) -> bool:
+    """torch.allclose, in a third of its time where all is finite."""
+    error = (ours - theirs).abs_()
+    if not math.isfinite(float(error.sum())):
+        return torch.allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+    return bool((error <= theirs.abs().mul_(tolerance).add_(tolerance)).all())
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:
@@ -115,9 +130,10 @@ def bounds(dtype: torch.dtype, depth: float, reference: ErrorMeasure,
 
 
 def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, depth: float,
-          sensitivity: Sensitivity = Sensitivity(), doubt: ErrorMeasure = ErrorMeasure(0.0, 0.0, -1)) -> Verdict:
+          sensitivity: Sensitivity = Sensitivity(), doubt: ErrorMeasure = ErrorMeasure(0.0, 0.0, -1),
+          theirs: ErrorMeasure | None = None) -> Verdict:
     """`result` of the program, `expected` of the module, `exact` of the module in float64, or what stands for
-    that and is itself off by `doubt`."""
+    that and is itself off by `doubt`. `theirs`: the error of `expected`, where it is known."""
     if result.shape != expected.shape:
         return Verdict(False, "shape", f"the program's result has shape {list(result.shape)}, the module's "
                        f"{list(expected.shape)}")
@@ -131,13 +147,15 @@ def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, dep
 
     def other_kind(value, theirs, truth):
         nearest = truth.to(value.dtype).double()
+        if math.isfinite(float(value.double().sum())) and math.isfinite(float(nearest.sum())):
+            return torch.zeros_like(value, dtype=torch.bool)  # no element is another kind of number
         return ~(_same_kind(value.double(), nearest) | _same_kind(value.double(), theirs.double()))
 
     bad = _mask(other_kind, result, expected, exact)
     if bad is not None:
         return _wrong("not-finite", "not finite where it should be, or finite where it should not", bad, result,
                       expected, exact, agrees)
-    ours, theirs = measure_error(result, exact), measure_error(expected, exact)
+    ours, theirs = measure_error(result, exact), theirs or measure_error(expected, exact)
     norm_bound, worst_bound = bounds(result.dtype, depth, theirs, sensitivity)
     norm_bound, worst_bound = norm_bound + 2 * doubt.norm, worst_bound + 2 * doubt.worst
     if ours.worst <= worst_bound and ours.norm <= norm_bound:

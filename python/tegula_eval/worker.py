@@ -15,10 +15,12 @@ def main() -> None:
     os.dup2(2, 1)  # what anything prints must not mix with the answers
     from . import isolation
     isolation.die_with_parent()
-    from . import candidates, export, variants
+    from . import candidates, export, provenance, variants
+    from .audit import audit
     from .evaluate import evaluate
-    functions = {"evaluate": evaluate, "export": export.export, "candidate": candidates.evaluate}
+    functions = {"evaluate": evaluate, "export": export.export, "candidate": candidates.evaluate, "audit": audit}
     variants.warm()
+    provenance.versions("cpu")  # the library is loaded and hashed once for all children
     answers.write('{"ready": true}\n')
     answers.flush()
     for line in sys.stdin:
