@@ -80,8 +80,9 @@ def speeds(records: list[dict], recorded: Baseline) -> list[str]:
                 if not any(name in one for one in ratios):
                     continue
             # What has no time here and there (a task that torch.compile does not take) is not counted.
-            counted = [ratio for ratio, one in zip(told, ones) if ratio is not None or one["outcome"] != summary.GOOD
-                       or not (one.get("timing") or {}).get("program_s")]
+            # Nor is what nobody can judge; what is not right is a failure.
+            counted = [ratio for ratio, one in zip(told, ones) if one["outcome"] != "unjudged" and (
+                       ratio is not None or not (one.get("timing") or {}).get("program_s"))]
             known = [ratio for ratio in counted if ratio is not None]
             if not known:
                 continue
