@@ -81,7 +81,7 @@ def _parse(arguments) -> argparse.Namespace:
     times.add_command(commands, _count, _levels)
     audited = commands.add_parser("audit", help="tasks on which an answer without the work passes",
                                   epilog="Exit codes: 0 all tasks ran, 1 some did not, 2 wrong arguments, 3 stopped.")
-    audited.set_defaults(function=_audit, target="cpu", own=False, seeds=1, time=False, torch_compile=False)
+    audited.set_defaults(function=_audit, target="cpu", candidates=None, own=False, seeds=1, time=False, torch_compile=False)
     audited.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
     audited.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
     audited.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
