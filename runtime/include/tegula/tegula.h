@@ -309,7 +309,7 @@ TEGULA_API size_t tegula_prepared_workspace_bytes(const tegula_prepared *prepare
 
 /* Runs the kernel as tegula_launch does, for shapes that were decided before. `data`: for each argument
  * in order the address of a tensor's first element, in memory of the target, or of a scalar in the
- * argument's own dtype, in the host's. Memory, alignment and overlap are checked. CUDA: where no workspace
+ * dtype that tegula_argument tells, in the host's. Memory, alignment and overlap are checked. CUDA: where no workspace
  * is given, one for each stream (the first 8) is allocated by its first launch and kept until the call is
  * freed, when launches must have finished; under stream capture each launch allocates its own. */
 TEGULA_API tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *const *data,
