@@ -11,22 +11,15 @@
 // bytes, so that they get past the parser.
 //
 //===----------------------------------------------------------------------===//
+#include "Require.h"
 #include "frontend/Check.h"
 #include "frontend/EmitIR.h"
 #include "frontend/Module.h"
 #include "mlir/IR/Verifier.h"
-#include <cstdlib>
 #include <random>
 
 using namespace llvm;
 using namespace tegula;
-
-static void require(bool holds, const char *what) {
-  if (holds)
-    return;
-  errs() << "violated: " << what << '\n';
-  abort();
-}
 
 /// One for many runs: making one takes longer than checking a file. It keeps every type and attribute
 /// that it has seen, so it is replaced now and then.

@@ -10,21 +10,14 @@
 // with the same tree, and printing that changes nothing.
 //
 //===----------------------------------------------------------------------===//
+#include "Require.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Module.h"
 #include "frontend/Parser.h"
 #include "frontend/Printer.h"
-#include <cstdlib>
 
 using namespace llvm;
 using namespace tegula;
-
-static void require(bool holds, const char *what) {
-  if (holds)
-    return;
-  errs() << "violated: " << what << '\n';
-  abort();
-}
 
 static std::string dumped(const ast::File &file) {
   std::string text;
