@@ -278,3 +278,36 @@ def test_the_command(root, tmp_path, capsys):
     assert cli.main(command) == 0
     lines = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
     assert [one["outcome"] for one in lines] == ["right", "wrong", "right"]
+
+
+SIDE_STREAM = '''
+stream = torch.cuda.Stream()
+y = torch.empty(len(x), 2*x.shape[1], device=x.device)
+with torch.cuda.stream(stream):
+    torch.cuda._sleep(1 << 28)
+    y.copy_(self.right(x))
+return y
+'''
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="there is no CUDA device")  # without touching it
+@pytest.mark.parametrize("text, outcome, reason", [
+    (forward("return self.right(x)"), "right", ""),
+    (forward(SIDE_STREAM), "wrong", "value"),
+    (forward(WRONG["result kept by pointer"]), "wrong", "value"),
+    (forward(WRONG["half precision inside"]), "wrong", "value"),
+    (forward("y = self.right(x)\nx[0, 0] += 1\nreturn y"), "tampered", "inputs"),
+    (forward("return torch.empty(len(x), 2*x.shape[1], device=x.device)"), "wrong", None),
+])
+def test_on_a_gpu(text, outcome, reason):
+    record = judged(text, target="cuda", turns=5)
+    assert record["outcome"] == outcome and reason in (None, record["reason"]), record
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="there is no CUDA device")
+def test_patched_clocks_on_a_gpu():
+    record = judged(forward("torch.cuda._sleep(1 << 27)\nreturn self.right(x)", CLOCKS), target="cuda", turns=5)
+    assert record["outcome"] == "right" and record["timing"]["program_s"] > 0.03, record
+    print(record["timing"])
