@@ -9,7 +9,7 @@
 // Knows tegula.h and links the shared library, nothing else of Tegula.
 //
 //===----------------------------------------------------------------------===//
-#include <tegula/tegula.h>
+#include "CApiTesting.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -26,82 +26,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
-
-struct Message {
-  ~Message() { tegula_message_free(raw); }
-  tegula_message **out() {
-    tegula_message_free(raw);
-    return &raw;
-  }
-  std::string text() const { return tegula_message_json(raw); }
-  tegula_message *raw = nullptr;
-};
-
-template <auto release> struct Release {
-  template <typename T> void operator()(T *handle) const { release(handle); }
-};
-using Context = std::unique_ptr<tegula_context, Release<tegula_context_free>>;
-using Program = std::unique_ptr<tegula_program, Release<tegula_program_free>>;
-using Kernel = std::unique_ptr<tegula_kernel, Release<tegula_free>>;
-
-Context makeContext(unsigned threads = 0) {
-  tegula_context_options options{};
-  options.struct_bytes = sizeof(options);
-  options.num_threads = threads;
-  tegula_context *context = nullptr;
-  EXPECT_EQ(tegula_context_create(&options, &context, nullptr), TEGULA_OK);
-  return Context(context);
-}
-
-Program parse(const std::string &text) {
-  tegula_program *program = nullptr;
-  Message message;
-  EXPECT_EQ(tegula_parse(text.data(), text.size(), "test.tgl", &program, message.out()), TEGULA_OK)
-      << message.text();
-  return Program(program);
-}
-
-tegula_compile_options compileOptions() {
-  tegula_compile_options options{};
-  options.struct_bytes = sizeof(options);
-  return options;
-}
-
-Kernel compile(const Context &context, const Program &program,
-               tegula_compile_options options = compileOptions()) {
-  tegula_kernel *kernel = nullptr;
-  Message message;
-  EXPECT_EQ(tegula_compile(context.get(), program.get(), &options, &kernel, message.out()), TEGULA_OK)
-      << message.text();
-  return Kernel(kernel);
-}
-
-tegula_value tensor(void *data, const std::vector<int64_t> &shape, tegula_dtype dtype = TEGULA_F32) {
-  tegula_value value{};
-  value.data = data;
-  value.shape = shape.data();
-  value.rank = shape.size();
-  value.dtype = dtype;
-  return value;
-}
-
-/// An output whose shape the kernel decides.
-tegula_value output(void *data, tegula_dtype dtype = TEGULA_F32) {
-  tegula_value value{};
-  value.data = data;
-  value.dtype = dtype;
-  return value;
-}
-
-tegula_status launch(const Kernel &kernel, const std::vector<tegula_value> &arguments,
-                     Message *message = nullptr) {
-  return tegula_launch(kernel.get(), arguments.data(), arguments.size(), nullptr,
-                       message ? message->out() : nullptr);
-}
-
-const char *const addText = "kernel add(x: f32[N], y: f32[N]) -> (z: f32[N]) {\n"
-                            "  z[i] = x[i] + y[i]\n"
-                            "}\n";
 
 //===----------------------------------------------------------------------===//
 // Programs
@@ -417,60 +341,6 @@ TEST(CApi, UsesTheWorkspaceGiven) {
   EXPECT_TRUE(std::all_of(memory.get(), memory.get() + bytes, [](char c) { return c == char(0xAA); }));
   options.workspace = memory.get() + 64;
   EXPECT_EQ(tegula_launch(kernel.get(), arguments.data(), 2, &options, nullptr), TEGULA_WRONG_CALL);
-}
-
-TEST(CApi, PreparedCallsOnTheCpu) {
-  Kernel kernel = compile(makeContext(), parse("kernel k(x: f32[M, N], s: f32, n: i16) -> (y: f32[N, M]) {\n"
-                                               "  h[i, j] = s * x[i, j] + n\n"
-                                               "  y[j, i] = cumsum(h[i, j], over=i)\n"
-                                               "}"));
-  std::vector<int64_t> shape = {2, 3}, wrong = {3, 3};
-  std::vector<float> x = {1, 2, 3, 4, 5, 6}, y(6);
-  tegula_value number{};
-  auto prepare = [&](const std::vector<tegula_value> &arguments, std::string *words = nullptr) {
-    tegula_prepared *made = nullptr;
-    Message message;
-    tegula_status status =
-        tegula_prepare(kernel.get(), arguments.data(), arguments.size(), &made, message.out());
-    EXPECT_EQ(status == TEGULA_OK, made != nullptr);
-    if (words)
-      *words = message.text();
-    return std::unique_ptr<tegula_prepared, Release<tegula_prepared_free>>(made);
-  };
-  auto call = prepare({tensor(nullptr, shape), output(nullptr), number, number});
-  ASSERT_TRUE(call);
-  EXPECT_EQ(tegula_argument(kernel.get(), 3).dtype, TEGULA_I32);
-  float s = 10;
-  int32_t n = -3; // as tegula_argument tells: small integers are i32
-  void *data[] = {x.data(), y.data(), &s, &n};
-  Message message;
-  ASSERT_EQ(tegula_launch_prepared(call.get(), data, 4, nullptr, message.out()), TEGULA_OK) << message.text();
-  EXPECT_THAT(y, ElementsAre(7, 44, 17, 64, 27, 84));
-  s = 1, n = 0; // scalars are those of the launch
-  ASSERT_EQ(tegula_launch_prepared(call.get(), data, 4, nullptr, nullptr), TEGULA_OK);
-  EXPECT_THAT(y, ElementsAre(1, 5, 2, 7, 3, 9));
-
-  auto refused = [&](std::initializer_list<void *> given) {
-    std::vector<float> before = y;
-    EXPECT_EQ(tegula_launch_prepared(call.get(), given.begin(), given.size(), nullptr, message.out()),
-              TEGULA_WRONG_CALL);
-    EXPECT_EQ(y, before);
-    return message.text();
-  };
-  EXPECT_THAT(refused({x.data(), y.data(), &s}), HasSubstr("takes 4 arguments, 3 given"));
-  EXPECT_THAT(refused({x.data(), y.data(), &s, nullptr}), HasSubstr("the scalar 'n' is not given"));
-  EXPECT_THAT(refused({nullptr, y.data(), &s, &n}), HasSubstr("'x' has no memory"));
-  EXPECT_THAT(refused({reinterpret_cast<char *>(x.data()) + 1, y.data(), &s, &n}), HasSubstr("'x' is not aligned"));
-  EXPECT_THAT(refused({y.data() + 1, y.data(), &s, &n}), HasSubstr("'x' and 'y' overlap"));
-  std::string words;
-  EXPECT_FALSE(prepare({tensor(nullptr, shape), tensor(nullptr, wrong), number, number}, &words));
-  EXPECT_THAT(words, HasSubstr("'y' has dims [N, M] = [3, 2], the argument has shape [3, 3]"));
-  EXPECT_FALSE(prepare({tensor(nullptr, shape), output(nullptr)}, &words));
-  int64_t huge = int64_t(1) << 40;
-  std::vector<int64_t> large = {huge, huge};
-  EXPECT_FALSE(prepare({tensor(nullptr, large), output(nullptr), number, number}, &words));
-  EXPECT_THAT(words, HasSubstr("more bytes than 64 bits count"));
-  EXPECT_EQ(tegula_prepare(kernel.get(), nullptr, 0, nullptr, nullptr), TEGULA_WRONG_CALL);
 }
 
 TEST(CApi, ReportsSubscriptsThatDataMadeWrong) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FakeCuda.h"
+#include "FakeModule.h"
 
 #include <atomic>
 #include <chrono>
@@ -14,7 +15,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -34,13 +34,6 @@ enum : int {
   NotFound = 500
 };
 
-struct Function {
-  std::string name;
-  std::vector<size_t> parameterBytes;
-};
-struct Module {
-  std::map<std::string, std::unique_ptr<Function>> functions;
-};
 struct Event {
   std::chrono::steady_clock::time_point recorded;
 };
@@ -173,19 +166,6 @@ void waitForWork() {
   }
   while (hangs)
     std::this_thread::sleep_for(std::chrono::seconds(1));
-}
-
-/// `.entry name( .param .u64 .ptr .global .align 1 name_0, .param .u32 name_1 )`
-void readEntries(const std::string &ptx, Module &module) {
-  static const std::regex entry("\\.entry\\s+([\\w$]+)\\s*\\(([^)]*)\\)"), parameter("\\.param\\s+\\.[a-z]+(\\d+)");
-  for (std::sregex_iterator it(ptx.begin(), ptx.end(), entry), end; it != end; ++it) {
-    auto function = std::make_unique<Function>();
-    function->name = (*it)[1];
-    std::string list = (*it)[2];
-    for (std::sregex_iterator one(list.begin(), list.end(), parameter); one != end; ++one)
-      function->parameterBytes.push_back(std::stoul((*one)[1]) / 8);
-    module.functions[function->name] = std::move(function);
-  }
 }
 
 int launch(void *handle, unsigned blocks, unsigned threads, void *stream, void **parameters,
