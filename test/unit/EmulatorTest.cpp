@@ -10,7 +10,6 @@
 // which it says nothing.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Compiler.h"
 #include "codegen/Ptx.h"
 #include "runtime/emulator/Emulator.h"
 #include "llvm/AsmParser/Parser.h"
@@ -589,30 +588,6 @@ TEST_F(Emulator, RefusesAShuffleFromALaneThatIsNotThere) {
 TEST_F(Emulator, NamesAnAtomThatItDoesNotHave) {
   run("call void asm sideeffect \"brkpt;\", \"\"()");
   EXPECT_THAT(failure, HasSubstr("no host function for the PTX 'brkpt;'"));
-}
-
-TEST(EmulatedKernel, KnowsTheLinesOfItsProgram) {
-  SourceManager sources;
-  Diagnostics diagnostics(sources);
-  unsigned file = sources.add("rows.tgl", "kernel rows(x: f32[M, N]) -> (y: f32[M, N]) {\n"
-                                          "  s[i] = sum(x[i, j] for j)\n"
-                                          "  y[i, j] = x[i, j] / s[i]\n"
-                                          "}\n");
-  tegula::Module module(sources, file, diagnostics);
-  CompileOptions options;
-  options.target = "emulate";
-  auto kernel = compileKernel(module, options, diagnostics);
-  ASSERT_TRUE(bool(kernel)) << toString(kernel.takeError());
-  ASSERT_FALSE(diagnostics.hasErrors());
-  bool hasSum = false, hasQuotient = false;
-  for (const EmulatedAccess &access : (*kernel)->emulated->accesses) {
-    StringRef place = (*kernel)->emulated->places[access.place].text;
-    EXPECT_TRUE(place.starts_with("rows.tgl:")) << place.str();
-    hasSum |= access.reads && place.starts_with("rows.tgl:2:");
-    hasQuotient |= access.writes && place.starts_with("rows.tgl:3:");
-  }
-  EXPECT_TRUE(hasSum);
-  EXPECT_TRUE(hasQuotient);
 }
 
 } // namespace
