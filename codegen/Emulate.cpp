@@ -48,6 +48,11 @@ static constexpr StringLiteral hooksName = "tegula.hooks", constantsName = "tegu
                                entrySuffix = ".entry";
 /// Bytes between objects of shared memory, so that leaving one is noticed.
 static constexpr uint64_t sharedGap = 64;
+/// What ptxas gives a function without asking for dynamic memory (CUDA C++ Programming Guide, "Compute
+/// Capabilities").
+static constexpr uint64_t mostSharedBytes = 48 << 10;
+/// Of a thread's own objects; the emulator's stacks have twice that.
+static constexpr uint64_t mostLocalBytes = 128 << 10;
 
 namespace {
 
@@ -321,7 +326,7 @@ void Emulation::placeShared() {
   SmallVector<GlobalVariable *> several, single, dynamic;
   for (GlobalVariable *object : objects)
     (isDynamic(object) ? dynamic : usersOf(object).size() == 1 ? single : several).push_back(object);
-  DenseMap<Function *, uint64_t> ends;
+  DenseMap<Function *, uint64_t> ends, used;
   uint64_t commonEnd = 0;
   DenseMap<Function *, Value *> bases;
   for (GlobalVariable *object : llvm::concat<GlobalVariable *>(several, single, dynamic)) {
@@ -343,6 +348,10 @@ void Emulation::placeShared() {
       placed.function = users.front()->getName().str();
     result->shared.push_back(placed);
     for (Function *function : users) {
+      if ((used[function] += placed.bytes) > mostSharedBytes && failure.empty())
+        failure = (function->getName() + ": " + Twine(used[function]) +
+                   " bytes of shared memory, of which a function has at most " + Twine(mostSharedBytes))
+                      .str();
       Value *&base = bases[function];
       if (!base) {
         b.SetInsertPointPastAllocas(function);
@@ -403,9 +412,15 @@ Expected<std::unique_ptr<EmulatedCode>> Emulation::run() {
       functions.push_back(&function);
   for (Function *function : functions) {
     SmallVector<Instruction *> instructions;
+    uint64_t localBytes = 0;
     for (BasicBlock &block : *function)
-      for (Instruction &instruction : block)
+      for (Instruction &instruction : block) {
         instructions.push_back(&instruction);
+        if (auto *object = dyn_cast<AllocaInst>(&instruction))
+          localBytes += object->getAllocationSize(module.getDataLayout()).value_or(TypeSize::getFixed(0));
+      }
+    if (localBytes > mostLocalBytes)
+      fail(*instructions.front(), Twine(localBytes) + " bytes of a thread's own objects");
     for (Instruction *instruction : instructions)
       handle(*instruction);
     // Calls of the emulator are not what the optimiser has found of the function.
@@ -418,6 +433,8 @@ Expected<std::unique_ptr<EmulatedCode>> Emulation::run() {
   if (!failure.empty())
     return createStringError(failure);
   placeShared();
+  if (!failure.empty())
+    return createStringError(failure);
   for (Function *kernel : kernels)
     addEntry(*kernel);
   listConstants();

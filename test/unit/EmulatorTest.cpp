@@ -49,6 +49,7 @@ declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)
 declare i32 @llvm.nvvm.redux.sync.add(i32, i32)
 @s = internal addrspace(3) global [64 x i32] undef, align 16
 @t = internal addrspace(3) global [64 x i32] undef, align 16
+@large = internal addrspace(3) global [16384 x i32] undef, align 16
 define ptx_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y) {
   %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
@@ -583,6 +584,12 @@ TEST_F(Emulator, RefusesAShuffleFromALaneThatIsNotThere) {
   EXPECT_EQ(run("%v = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 16, i32 31)", 1, 24),
             EmulatorError::WrongOperand);
   EXPECT_THAT(failure, HasSubstr("takes the value of lane 24"));
+}
+
+TEST_F(Emulator, CountsSharedMemory) {
+  failure.clear();
+  run("%far = getelementptr i32, ptr addrspace(3) @large, i32 %i\n store i32 1, ptr addrspace(3) %far");
+  EXPECT_THAT(failure, HasSubstr("k: 65792 bytes of shared memory, of which a function has at most 49152"));
 }
 
 TEST_F(Emulator, NamesAnAtomThatItDoesNotHave) {
