@@ -1,0 +1,157 @@
+//===- EmulatorAtomsTest.cpp - What the emulator does for single atoms ------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "EmulatorFixture.h"
+
+using namespace llvm;
+using namespace tegula;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+TEST_F(Emulator, CopiesWhenTheGroupIsWaitedFor) {
+  auto text = [](StringRef wait) {
+    return (R"(
+    call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %own, ptr addrspace(1) %at)
+    call void @llvm.nvvm.cp.async.commit.group()
+    )" + wait + R"(
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    %v = load i32, ptr addrspace(3) %other
+    %to = getelementptr i32, ptr addrspace(1) %y, i32 %i
+    store i32 %v, ptr addrspace(1) %to)")
+        .str();
+  };
+  for (int i = 0; i < 64; ++i)
+    x[i] = 100 + i;
+  run(text("call void @llvm.nvvm.cp.async.wait.group(i32 0)"));
+  expectGood();
+  EXPECT_EQ(y[7], 106);
+  EXPECT_EQ(run(text("")), EmulatorError::Undefined);
+  EXPECT_EQ(run(text("call void @llvm.nvvm.cp.async.wait.group(i32 1)")), EmulatorError::Undefined);
+  // The wait is the copying thread's alone: without a barrier after it the others race with the copy.
+  EXPECT_EQ(run(R"(
+    call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %own, ptr addrspace(1) %at)
+    call void @llvm.nvvm.cp.async.commit.group()
+    call void @llvm.nvvm.cp.async.wait.group(i32 0)
+    %v = load i32, ptr addrspace(3) %other)"),
+            EmulatorError::Undefined);
+}
+
+TEST_F(Emulator, FillsWhatACopyLeavesOut) {
+  x = {1, 2, 3, 4};
+  run(R"(
+    call void @llvm.nvvm.cp.async.ca.shared.global.16.s(ptr addrspace(3) @s, ptr addrspace(1) %x, i32 8)
+    call void @llvm.nvvm.cp.async.commit.group()
+    call void @llvm.nvvm.cp.async.wait.group(i32 0)
+    %v = load <4 x i32>, ptr addrspace(3) @s
+    store <4 x i32> %v, ptr addrspace(1) %y)",
+      1, 1);
+  expectGood();
+  EXPECT_THAT(ArrayRef(y).take_front(4), ::testing::ElementsAre(1, 2, 0, 0));
+  EXPECT_EQ(run(R"(
+    %odd = getelementptr i32, ptr addrspace(1) %x, i32 1
+    call void @llvm.nvvm.cp.async.ca.shared.global.16.s(ptr addrspace(3) @s, ptr addrspace(1) %odd, i32 8))",
+                1, 1),
+            EmulatorError::Misaligned);
+}
+
+TEST_F(Emulator, TakesASubnormalNumberForZeroWhereTheInstructionDoes) {
+  run(R"(
+    %tiny = bitcast i32 1 to float
+    %v = call float @llvm.nvvm.ex2.approx.ftz.f32(float %tiny)
+    %w = call float @llvm.nvvm.ex2.approx.ftz.f32(float -140.0)
+    %a = bitcast float %v to i32
+    %b = bitcast float %w to i32
+    store i32 %a, ptr addrspace(1) %at
+    %second = getelementptr i32, ptr addrspace(1) %x, i32 1
+    store i32 %b, ptr addrspace(1) %second)",
+      1, 1);
+  expectGood();
+  EXPECT_EQ(x[0], 0x3f800000);
+  EXPECT_EQ(x[1], 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+TEST_F(Emulator, ShufflesAsThePtxManualSays) {
+  auto shuffled = [&](StringRef call) {
+    run(("%v = " + call + "\n store i32 %v, ptr addrspace(1) %at").str());
+    expectGood();
+    return x;
+  };
+  std::vector<int32_t> down =
+      shuffled("call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 2, i32 31)");
+  EXPECT_EQ(down[5], 7);
+  EXPECT_EQ(down[31], 31); // out of range: its own
+  EXPECT_EQ(down[33], 35);
+  std::vector<int32_t> up =
+      shuffled("call i32 @llvm.nvvm.shfl.sync.up.i32(i32 -1, i32 %i, i32 1, i32 0)");
+  EXPECT_EQ(up[0], 0);
+  EXPECT_EQ(up[17], 16);
+  std::vector<int32_t> butterfly =
+      shuffled("call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %i, i32 16, i32 31)");
+  EXPECT_EQ(butterfly[3], 19);
+  EXPECT_EQ(butterfly[50], 34);
+  // Segments of 8 lanes: the upper bits of a lane's number stay (0x18 << 8 | 0x1f).
+  std::vector<int32_t> segments =
+      shuffled("call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 1, i32 6175)");
+  EXPECT_EQ(segments[6], 7);
+  EXPECT_EQ(segments[7], 7);
+  EXPECT_EQ(segments[8], 9);
+  run(R"(
+    %pair = call {i32, i1} @llvm.nvvm.shfl.sync.idx.i32p(i32 -1, i32 %i, i32 9, i32 31)
+    %v = extractvalue {i32, i1} %pair, 0
+    %p = extractvalue {i32, i1} %pair, 1
+    %q = select i1 %p, i32 100, i32 0
+    %sum = add i32 %v, %q
+    store i32 %sum, ptr addrspace(1) %at)");
+  expectGood();
+  EXPECT_EQ(x[40], 32 + 9 + 100);
+}
+
+TEST_F(Emulator, VotesAndReducesOverTheMask) {
+  run(R"(
+    %odd = trunc i32 %i to i1
+    br i1 %odd, label %a, label %end
+  a:
+    %big = icmp ugt i32 %i, 20
+    %votes = call i32 @llvm.nvvm.vote.ballot.sync(i32 2863311530, i1 %big)
+    %sum = call i32 @llvm.nvvm.redux.sync.add(i32 %votes, i32 2863311530)
+    store i32 %votes, ptr addrspace(1) %at
+    %beside = getelementptr i32, ptr addrspace(1) %y, i32 %i
+    store i32 %sum, ptr addrspace(1) %beside
+    br label %end
+  end:)",
+      1, 32);
+  expectGood();
+  EXPECT_EQ(uint32_t(x[1]), 0xaaa00000u);
+  EXPECT_EQ(uint32_t(y[1]), 16 * 0xaaa00000u);
+}
+
+TEST_F(Emulator, RefusesAShuffleFromALaneThatIsNotThere) {
+  EXPECT_EQ(run("%v = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %i, i32 16, i32 31)", 1, 24),
+            EmulatorError::WrongOperand);
+  EXPECT_THAT(failure, HasSubstr("takes the value of lane 24"));
+}
+
+TEST_F(Emulator, CountsSharedMemory) {
+  failure.clear();
+  run("%far = getelementptr i32, ptr addrspace(3) @large, i32 %i\n store i32 1, ptr addrspace(3) %far");
+  EXPECT_THAT(failure, HasSubstr("k: 65792 bytes of shared memory, of which a function has at most 49152"));
+}
+
+TEST_F(Emulator, NamesAnAtomThatItDoesNotHave) {
+  run("call void asm sideeffect \"brkpt;\", \"\"()");
+  EXPECT_THAT(failure, HasSubstr("no host function for the PTX 'brkpt;'"));
+}
+
+} // namespace
