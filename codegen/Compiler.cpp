@@ -26,6 +26,8 @@
 using namespace llvm;
 using namespace tegula;
 
+char UnknownSizeError::ID = 0;
+
 /// Threads that make machine code of one kernel. More would mostly make the same elementary functions.
 static constexpr unsigned mostParts = 8;
 /// The device that the emulator is.
@@ -62,6 +64,8 @@ public:
     });
     if (mlir::failed(mlir::verify(*ir)))
       return defect("emission made IR that does not verify");
+    if (Error error = checkSizeNames())
+      return std::move(error);
     keep("tgl");
     kernel->work = KernelWork::count(*ir);
     if (options.stopAfter <= Phase::Emit)
@@ -136,6 +140,15 @@ private:
     code.print(stream, nullptr);
   }
 
+  Error checkSizeNames() {
+    for (const auto &[name, value] : options.sizes)
+      if (none_of(entry().getSizeAttrs(), [&](mlir::Attribute attr) {
+            return cast<tgl::SizeAttr>(attr).getName() == name;
+          }))
+        return make_error<UnknownSizeError>(kernel->name, name);
+    return Error::success();
+  }
+
   Error runPasses() {
     PipelineOptions pipeline = options.pipeline;
     pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
@@ -197,8 +210,6 @@ private:
     std::vector<GuardSpec> guards;
     launchSpecs(op, sizes, guards);
     for (const auto &[name, value] : options.sizes) {
-      if (none_of(sizes, [&](const SizeSpec &size) { return size.name == name; }))
-        return createStringError("kernel '" + kernel->name + "' has no size '" + name + "'");
       GuardSpec guard;
       guard.kind = GuardSpec::Zero;
       guard.lhs = IndexExpr::symbol(name) - value;

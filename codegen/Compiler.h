@@ -119,6 +119,19 @@ public:
   bool isDevice() const { return target != "cpu"; }
 };
 
+/// CompileOptions::sizes names a size that the kernel does not have.
+class UnknownSizeError : public llvm::ErrorInfo<UnknownSizeError> {
+public:
+  static char ID;
+  UnknownSizeError(llvm::StringRef kernel, llvm::StringRef size)
+      : message("kernel '" + kernel.str() + "' has no size '" + size.str() + "'") {}
+  void log(llvm::raw_ostream &os) const override { os << message; }
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+
+private:
+  std::string message;
+};
+
 /// Compiles one kernel of a module. Mistakes of the program are in `diagnostics` and give null without
 /// an error; an error is a missing tool (MissingToolError) or a defect of the compiler.
 llvm::Expected<std::unique_ptr<CompiledKernel>>

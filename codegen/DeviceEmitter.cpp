@@ -19,6 +19,9 @@ static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 static constexpr int64_t localBytes = 1024;
 /// Rounds of a team that are written out; longer ones are loops.
 static constexpr int64_t mostRounds = 8;
+/// Points of straight code that a thread does at a time, where enough threads are left.
+static constexpr unsigned mostStraightRounds = 2;
+static constexpr int64_t manyThreads = 1 << 18;
 
 static EmitterOptions withVectors(EmitterOptions options) {
   options.vectorBytes = options.checked ? 0 : DeviceEmitter::accessBytes; // checks are of single elements
@@ -140,6 +143,25 @@ SmallVector<Value *> DeviceEmitter::deal(Value *count, ArrayRef<Value *> inits, 
 // The function
 //===----------------------------------------------------------------------===//
 
+/// How many (vectors of) points of straight code a thread does at a time: so many loads are under way at once.
+unsigned DeviceEmitter::roundsFor(Value *count) {
+  auto *constant = dyn_cast<ConstantInt>(count);
+  if (!shape.byThread() || !constant)
+    return 1;
+  bool isLong = false;
+  for (mlir::Operation &op : statement.getBody().front()) {
+    if (op.getNumRegions())
+      return 1;
+    isLong |= isa<mlir::math::MathDialect>(op.getDialect());
+  }
+  // Short code leaves room for more blocks instead.
+  unsigned rounds = isLong ? mostStraightRounds : 1;
+  while (rounds > 1 && (constant->getSExtValue() % (int64_t(rounds) * shape.threads) != 0 ||
+                        constant->getSExtValue() < int64_t(rounds) * manyThreads))
+    rounds /= 2;
+  return rounds;
+}
+
 IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
                                       ArrayRef<unsigned> outer, DeviceShape &wanted) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
@@ -234,14 +256,24 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     b.CreateRetVoid();
     return workspaceBytes;
   }
-  emitLoop(unit, countOf(axes, outer, lane), units, {}, [&](Value *number, ArrayRef<Value *>) {
-    setAxes(axes, outer, number, lane, [&] {
-      emitNest(axes, inner, [&] {
-        emitBlock(op.getBody().front());
-        if (!alone)
-          meet(); // what is shared is used again for the next point
+  Value *count = countOf(axes, outer, lane);
+  wanted.rounds = roundsFor(count);
+  // A thread's points are a block of threads apart, so that threads side by side touch memory side by side.
+  int64_t apart = shape.threads;
+  Value *first = unit, *step = units;
+  if (wanted.rounds > 1) {
+    first = b.CreateNSWAdd(b.CreateNSWMul(block, i64(apart * wanted.rounds)), inBlock);
+    step = b.CreateNSWMul(units, i64(wanted.rounds));
+  }
+  emitLoop(first, count, step, {}, [&](Value *number, ArrayRef<Value *>) {
+    for (unsigned round = 0; round < wanted.rounds; ++round)
+      setAxes(axes, outer, b.CreateNSWAdd(number, i64(round * apart)), lane, [&] {
+        emitNest(axes, inner, [&] {
+          emitBlock(op.getBody().front());
+          if (!alone)
+            meet(); // what is shared is used again for the next point
+        });
       });
-    });
     return SmallVector<Value *>();
   });
   b.CreateRetVoid();

@@ -33,6 +33,7 @@ struct DeviceShape {
   unsigned team = 1;     ///< threads for a point: 1, a warp, or a whole block
   unsigned threads = 256; ///< of a block
   unsigned lanes = 1;    ///< points of a thread side by side (teams of one alone)
+  unsigned rounds = 1;   ///< and such vectors at a time
   bool byThread() const { return team == 1; }
   /// Points (vectors of points) that a block does at a time.
   unsigned unitsPerBlock() const { return threads / team; }
@@ -55,7 +56,7 @@ public:
     llvm::SmallVector<mlir::Operation *> prologue; // scalar ops to repeat, in order
   };
 
-  /// `outer` axes are numbered, the rest is inside. Sets `shape.lanes` to what was possible. Returns the
+  /// `outer` axes are numbered, the rest is inside. Sets `shape.lanes` and `rounds` to what was possible. Returns the
   /// function's workspace in bytes a block.
   IndexExpr emitFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
                          llvm::ArrayRef<unsigned> outer, DeviceShape &shape);
@@ -86,6 +87,7 @@ private:
   llvm::SmallVector<tgl::TempOp> inWorkspace;
   std::optional<PlaceEmitter> lines;
 
+  unsigned roundsFor(llvm::Value *count);
   void emitPlaced(mlir::Operation *op);
 
   llvm::Value *special(llvm::Intrinsic::ID id, unsigned limit);

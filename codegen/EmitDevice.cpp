@@ -294,7 +294,7 @@ private:
     result.workspaceBytes = emitter.emitFunction(op, name, inputs, outer, shape);
     result.threads = shape.threads;
     result.unitsPerBlock = shape.unitsPerBlock();
-    result.pointsPerUnit = shape.lanes;
+    result.pointsPerUnit = shape.lanes * shape.rounds;
     if (failure.empty())
       failure = emitter.error();
   }

@@ -147,6 +147,9 @@ private:
       return vectors;
     if (step && !isWrite && Emitter::isShortStep(*step))
       return 2 * vectors * std::abs(*step); // loads and shuffles
+    // A device's threads side by side have lanes side by side: elements apart waste what memory delivers.
+    if (whole)
+      return never;
     // Every lane touches a line of its own; a scatter is a store for each lane and some.
     return (isWrite ? 6 : 2) * lane.width;
   }

@@ -155,7 +155,7 @@ static ExitCode run() {
   instance.kernel = kernelName;
   instance.ellipsisRank = rank;
   instance.givenOptionals.assign(givenOptionals.begin(), givenOptionals.end());
-  if (!stage || !parseSizes(sizeTexts, instance.sizes) ||
+  if (!stage || !parseSizes(sizeTexts, options.sizes) ||
       !parseConstants(constantTexts, instance.constants) || !parseTypes(typeTexts, instance.types))
     return ExitWrongCall;
   if (tile.getNumOccurrences() && tile < 1) {
@@ -198,9 +198,11 @@ static ExitCode run() {
       compileKernel(*loaded->module, options, loaded->diagnostics);
   loaded->print(/*json=*/false);
   if (!compiled) {
-    bool missing = compiled.errorIsA<MissingToolError>();
+    ExitCode exit = compiled.errorIsA<MissingToolError>()   ? ExitMissingResource
+                    : compiled.errorIsA<UnknownSizeError>() ? ExitWrongCall
+                                                            : ExitInternalError;
     errs() << "tegula: " << toString(compiled.takeError()) << '\n';
-    return missing ? ExitMissingResource : ExitInternalError;
+    return exit;
   }
   if (!*compiled)
     return ExitWrongProgram;

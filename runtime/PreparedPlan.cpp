@@ -183,7 +183,7 @@ private:
     Expected<unsigned> resident = prepared.module.residentBlocks(*function, chosen.threads);
     if (!resident)
       return resident.takeError();
-    start.blocks = std::min(chosen.blocksFor(*points), uint64_t(*resident) * wavesPerLaunch);
+    start.blocks = std::min(chosen.blocksFor(*points), chosen.mostBlocks(*resident));
 
     SmallVector<uint64_t, 4> varying;
     for (const PlanArgument &argument : step.arguments) {

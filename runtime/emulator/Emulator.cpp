@@ -141,7 +141,7 @@ Error PlanEmulation::launch(const PlanStep &step) {
   const PlanFunction &chosen = step.functionFor(*points, resident);
   const std::string &name = chosen.name;
   uint64_t blocks = std::min(chosen.blocksFor(*points),
-                             std::max<uint64_t>(resident / chosen.threads, 1) * wavesPerLaunch);
+                             chosen.mostBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
   EmulatedFunction function = code.find(name);
   if (!function)
     return createStringError("the emulated code has no function '" + name + "'");
