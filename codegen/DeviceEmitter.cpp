@@ -197,7 +197,10 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
                    op->getParentOfType<tgl::KernelOp>().getArgRole(
                        cast<mlir::BlockArgument>(tensor).getArgNumber()) == "in";
     bool isReady = !options.dependentLaunches || isInput;
-    if (isReady)
+    // Nor may loads pass the barriers behind which a team's threads see each other's values: LLVM takes a
+    // `noalias` tensor for one that barriers do not touch.
+    bool isShared = !shape.byThread() && exchanged.contains(tensor);
+    if (isReady && !isShared)
       function->addParamAttr(next, Attribute::NoAlias);
     // The runtime allocates temporaries.
     unsigned alignment = tensor.getDefiningOp() ? temporaryAlignment : options.tensorAlignment;
