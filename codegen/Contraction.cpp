@@ -23,7 +23,7 @@ static constexpr int64_t mostRowPanels = 48, mostColumnPanels = 11;
 
 ContractionEmitter::ContractionEmitter(Emitter &emitter, const ContractionPlan &plan)
     : e(emitter), b(emitter.b), plan(plan), axes(axesOfOp(tgl::ParallelOp(plan.op))),
-      element(plan.element), elementBytes(element->isDoubleTy() ? 8 : 4),
+      element(emitter.typeOf(plan.element)), elementBytes(element->isDoubleTy() ? 8 : 4),
       lanes(std::max(2u, emitter.options.vectorBytes / elementBytes)) {
   // 24 accumulators where there are 32 registers, 12 of 16 otherwise; the rest hold a row of
   // columns and a broadcast element.

@@ -26,40 +26,9 @@
 #define TEGULA_CODEGEN_CONTRACTION_H
 
 #include "codegen/Emitter.h"
+#include "passes/ContractionPlan.h"
 
 namespace tegula {
-
-/// One side of a product.
-struct ContractionSide {
-  llvm::SmallVector<mlir::Value> factors;
-  /// What computes them, in order: operations of the statement and of the sum.
-  llvm::SmallVector<mlir::Operation *> slice;
-  /// The summed axes (the side's own) can be counted through as if they were the last of them
-  /// alone.
-  bool collapsesSum = false, collapsesAxes = false;
-  /// Neighbours in memory are neighbours along the summed axes, not along rows or columns.
-  bool lanesAlongSum = false;
-};
-
-struct ContractionProduct {
-  tgl::ReduceOp reduce;
-  ContractionSide row, column;
-};
-
-struct ContractionPlan {
-  tgl::ParallelOp op;
-  /// Axes of `op`. The last of the columns becomes vector lanes in the rest of the statement.
-  llvm::SmallVector<unsigned> batch, rows, columns;
-  std::vector<ContractionProduct> products;
-  /// The statement without its sums.
-  llvm::SmallVector<mlir::Operation *> rest;
-  /// The rest can be counted through as if rows (columns) were the last axis alone.
-  bool restCollapsesRows = false, restCollapsesColumns = false;
-  llvm::Type *element = nullptr; ///< float or double
-};
-
-/// How to compute the statement as matrix products; nothing where it is none.
-std::optional<ContractionPlan> planContraction(tgl::ParallelOp op, llvm::LLVMContext &context);
 
 /// Numbers of the blocks, found when running.
 struct ContractionShape {

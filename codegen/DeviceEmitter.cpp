@@ -162,11 +162,10 @@ unsigned DeviceEmitter::roundsFor(Value *count) {
   return rounds;
 }
 
-IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
-                                      ArrayRef<unsigned> outer, DeviceShape &wanted) {
-  auto axes = cast<tgl::AxesOp>(op.getOperation());
+/// The function and what its arguments are.
+void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
+                          unsigned threads) {
   statement = op;
-  shape = wanted;
   Type *global = PointerType::get(module.getContext(), globalSpace);
   SmallVector<Type *> types;
   types.append(inputs.tensors.size(), global);
@@ -178,7 +177,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
                               Function::ExternalLinkage, name, module);
   function->setCallingConv(CallingConv::PTX_Kernel);
   function->addFnAttr(Attribute::NoUnwind);
-  function->addFnAttr("nvvm.maxntid", std::to_string(shape.threads));
+  function->addFnAttr("nvvm.maxntid", std::to_string(threads));
   b.SetInsertPoint(BasicBlock::Create(module.getContext(), "entry", function));
   lines.emplace(*function);
   b.SetCurrentDebugLocation(lines->locationOf(op.getLoc()));
@@ -226,11 +225,27 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   for (mlir::Value tensor : inputs.tensors)
     scoped.push_back(&buffers[tensor]);
   addAliasScopes(scoped);
-
   if (options.dependentLaunches) {
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_griddepcontrol_launch_dependents, {});
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_griddepcontrol_wait, {});
   }
+}
+
+void DeviceEmitter::emitTileFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
+                                     unsigned threads, function_ref<void(Value *workspace)> body) {
+  begin(op, name, inputs, threads);
+  alone = true; // as far as operations of the statement go
+  for (mlir::Operation *scalar : inputs.prologue)
+    emitOp(scalar);
+  body(workspace);
+  b.CreateRetVoid();
+}
+
+IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
+                                      ArrayRef<unsigned> outer, DeviceShape &wanted) {
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  shape = wanted;
+  begin(op, name, inputs, shape.threads);
   Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
   Value *block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
   Value *blocks = special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x, 0x7fffffff);

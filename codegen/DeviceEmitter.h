@@ -61,6 +61,10 @@ public:
   IndexExpr emitFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
                          llvm::ArrayRef<unsigned> outer, DeviceShape &shape);
 
+  /// A function of so many threads a block, for the statement, that `body` fills, given its workspace.
+  void emitTileFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
+                        unsigned threads, llvm::function_ref<void(llvm::Value *workspace)> body);
+
   /// Whether neighbouring points touch neighbouring memory, more so than neighbours in the nests inside.
   static bool runsAlongPoints(tgl::ParallelOp op);
 
@@ -89,6 +93,7 @@ private:
 
   unsigned roundsFor(llvm::Value *count);
   void emitPlaced(mlir::Operation *op);
+  void begin(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs, unsigned threads);
 
   llvm::Value *special(llvm::Intrinsic::ID id, unsigned limit);
   /// All threads of the team, and what they wrote.

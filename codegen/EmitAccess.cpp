@@ -8,6 +8,7 @@
 #include "codegen/Emitter.h"
 
 #include "codegen/StorageTypes.h"
+#include "ir/TglUtils.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -26,10 +27,7 @@ static unsigned storageBytes(mlir::Type element) {
 }
 
 ValueExpr Emitter::elementOffset(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts) {
-  ValueExpr offset(int64_t(0));
-  for (auto [subscript, dim] : zip_equal(subscripts, type.getDims()))
-    offset = offset * ValueExpr(dim.getExpr()) + subscript;
-  return offset;
+  return tgl::elementOffset(type, subscripts);
 }
 
 IndexExpr Emitter::bytesOf(tgl::TglTensorType type, int64_t alignment) {
@@ -48,10 +46,7 @@ std::optional<int64_t> Emitter::stepAlong(const ValueExpr &offset, mlir::Value a
   for (mlir::Value operand : offset.operands())
     if (operand != axis && variesOtherwise(operand))
       return std::nullopt;
-  if (!offset.uses(axis))
-    return 0;
-  ValueExpr next = offset.substitute(axis, ValueExpr(axis) + ValueExpr(int64_t(1)));
-  return (next - offset).asConstant();
+  return tgl::stepAlong(offset, axis);
 }
 
 Emitter::Stride Emitter::strideAlong(const ValueExpr &offset, mlir::Value axis,

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/EmitDevice.h"
 
+#include "codegen/DeviceContraction.h"
 #include "codegen/DeviceEmitter.h"
 #include "ir/TglUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -284,7 +285,46 @@ private:
       emit(op, name + "_thread", inputs, outer, DeviceShape(), step.byThread);
     if (canBeTeam)
       emit(op, name + "_block", inputs, outer, teamFor(work.inside), step.byTeam);
+    emitTiles(op, step, name, inputs);
     return step;
+  }
+
+  /// Where the schedule says so, functions that compute the statement in tiles.
+  void emitTiles(tgl::ParallelOp op, PlanStep &step, const std::string &name,
+                 const DeviceEmitter::Inputs &inputs) {
+    std::optional<TensorTile> tile = TensorTile::of(op);
+    if (!tile || options.checked)
+      return;
+    std::optional<ContractionPlan> plan = planContraction(op, /*byVectors=*/false);
+    std::optional<SmallVector<ProductOperands>> operands;
+    if (!plan || !(operands = describeOperands(*plan)))
+      return fail(op, "a tile of a statement that is no matrix product");
+    auto emitOne = [&](const std::string &function, auto body) {
+      DeviceEmitter emitter(module, options, code.sites);
+      DeviceContraction contraction(emitter, *plan, *tile, *operands);
+      emitter.emitTileFunction(op, function, inputs, contraction.threads(),
+                               [&](Value *workspace) { body(contraction, workspace); });
+      if (failure.empty())
+        failure = emitter.error();
+    };
+    PlanTiles &tiles = step.tiles;
+    emitOne(tiles.function = name + "_tile", [&](DeviceContraction &contraction, Value *workspace) {
+      tiles.count = contraction.numTiles();
+      tiles.threads = contraction.threads();
+      tiles.splits = tile->splits;
+      tiles.sharedBytes = contraction.sharedBytes();
+      tiles.workspaceBytes = contraction.blockWorkspaceBytes();
+      for (mlir::Value tensor : contraction.alignedTensors())
+        tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
+      contraction.emitTile(workspace);
+    });
+    if (tile->splits > 1)
+      emitOne(tiles.combineFunction = name + "_combine",
+              [](DeviceContraction &contraction, Value *workspace) {
+                contraction.emitCombine(workspace);
+              });
+    if (!tiles.count.isSize()) // it changes in a loop on the host
+      tiles = {};
   }
 
   void emit(tgl::ParallelOp op, const std::string &name, const DeviceEmitter::Inputs &inputs,

@@ -52,7 +52,7 @@ Value *HostEmitter::extent(tgl::AxesOp op, unsigned axis) {
 void HostEmitter::emitOutlined(tgl::ParallelOp op) {
   std::optional<ContractionPlan> plan;
   if (options.vectorBytes)
-    plan = planContraction(op, module.getContext());
+    plan = planContraction(op);
   if (!plan)
     return emitPoints(op);
   ContractionEmitter contraction(*this, *plan);
@@ -81,7 +81,7 @@ void HostEmitter::emitOutlined(tgl::ParallelOp op) {
 bool HostEmitter::emitInnerProduct(tgl::ParallelOp op) {
   std::optional<ContractionPlan> plan;
   if (options.vectorBytes)
-    plan = planContraction(op, module.getContext());
+    plan = planContraction(op);
   if (!plan)
     return false;
   ContractionEmitter contraction(*this, *plan);

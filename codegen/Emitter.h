@@ -274,6 +274,7 @@ protected:
 
 private:
   friend class ContractionEmitter;
+  friend class DeviceContraction;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
   llvm::Value *isByAnotherPoint(llvm::Value *when);
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,

@@ -65,12 +65,25 @@ struct PlanFunction {
   }
 };
 
+/// Device functions in which a block computes a tile of the result.
+struct PlanTiles {
+  std::string function; // empty: there is none
+  IndexExpr count;
+  unsigned threads = 0;          // of a block
+  unsigned splits = 1;           // blocks for a tile, which share its sums
+  std::string combineFunction;   // with splits: run then, with a block for each tile
+  unsigned sharedBytes = 0;      // dynamic, of a block
+  int64_t workspaceBytes = 0;    // of a block of the first function; the second reads it
+  std::vector<unsigned> aligned; // positions among the arguments: addresses must be multiples of 16
+};
 
 struct PlanStep {
   enum Kind { Launch, Loop, Zero } kind = Launch;
   // Launch: one of two functions with the same arguments, of which one may be missing. With many
   // points a thread takes a point at a time, with few a team of threads does.
   PlanFunction byThread, byTeam;
+  /// Where there are tiles, and what they need of addresses holds, they run instead.
+  PlanTiles tiles;
   IndexExpr points;
   /// The function for so many points on a device that runs so many threads at once: a thread for a point
   /// pays where that fills a good part of the device.

@@ -327,6 +327,23 @@ Accesses tgl::accessesOf(Operation *root) {
 }
 
 //===----------------------------------------------------------------------===//
+// Places in memory
+//===----------------------------------------------------------------------===//
+
+ValueExpr tgl::elementOffset(TglTensorType type, llvm::ArrayRef<ValueExpr> subscripts) {
+  ValueExpr offset(int64_t(0));
+  for (auto [subscript, dim] : llvm::zip_equal(subscripts, type.getDims()))
+    offset = offset * ValueExpr(dim.getExpr()) + subscript;
+  return offset;
+}
+
+std::optional<int64_t> tgl::stepAlong(const ValueExpr &expr, Value axis) {
+  if (!expr.uses(axis))
+    return 0;
+  return (expr.substitute(axis, ValueExpr(axis) + ValueExpr(int64_t(1))) - expr).asConstant();
+}
+
+//===----------------------------------------------------------------------===//
 // Contractions
 //===----------------------------------------------------------------------===//
 

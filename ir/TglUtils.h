@@ -33,6 +33,11 @@ void replaceIndex(IndexedOp op, mlir::Value from, const ValueExpr &to);
 /// before the user.
 void replaceAllUsesWithExpr(mlir::OpBuilder &builder, mlir::Value from, const ValueExpr &to);
 
+/// Row-major offset of an access, in elements.
+ValueExpr elementOffset(TglTensorType type, llvm::ArrayRef<ValueExpr> subscripts);
+/// By how much an expression moves along an axis, where that is the same at every point of it.
+std::optional<int64_t> stepAlong(const ValueExpr &expr, mlir::Value axis);
+
 struct AxisRange {
   ValueExpr lo, hi; // lo <= axis < hi
 };

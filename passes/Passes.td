@@ -273,11 +273,17 @@ def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
     a GPU), `vector` (the one axis of a nest whose accesses are contiguous: vector lanes, or
     neighbouring threads) or `loop` (in order).
 
+    Strategy `contraction` is for launches on a GPU with statements that are matrix products of f16, bf16
+    or f32 elements. In `tile` it says which rectangle of the result a block of threads computes on tensor
+    cores, with how many warps, and how many blocks share a long sum.
+
     *Why here*: code generation follows attributes and decides nothing.
-    *Rounding*: `vector` on a reduction splits it into lanes.
+    *Rounding*: `vector` on a reduction splits it into lanes; `contraction` adds up in another order, and
+    keeps the accuracy of f32 (docs/rationale.md).
     *Stops*: at nothing.
   }];
-  let options = [Option<"gpu", "gpu", "bool", /*default=*/"false", "schedule for a GPU">];
+  let options = [Option<"gpu", "gpu", "bool", /*default=*/"false", "schedule for a GPU">,
+                 ListOption<"without", "without", "std::string", "strategies left out, by name">];
 }
 
 //===----------------------------------------------------------------------===//

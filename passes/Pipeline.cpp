@@ -121,6 +121,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
   scheduleOptions.gpu = options.machine == Machine::GPU;
+  scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
   pipeline.add(createSchedulePass(scheduleOptions));
   pipeline.endPhase(Phase::Schedule);
 }

@@ -26,12 +26,13 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
     getOperation().walk([&](LaunchOp launch) {
       ScheduleCounts counts;
       for (const Strategy *strategy : strategies())
-        if (strategy->applies(launch, machine)) {
+        if (!llvm::is_contained(without, strategy->name()) && strategy->applies(launch, machine)) {
           strategy->schedule(launch, machine, counts);
           launch.setStrategy(strategy->name());
           break;
         }
       count("parallels reordered", counts.axesReordered);
+      count("statements tiled for tensor cores", counts.tiled);
     });
   }
 };

@@ -8,6 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Nest.h"
 #include "passes/Passes.h"
+#include "passes/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -91,6 +92,8 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
         statements.push_back(op);
     });
     for (ParallelOp statement : statements) {
+      if (chooseTile(statement)) // splits its sums itself
+        continue;
       SmallVector<ReduceOp> reductions(statement.getBody().getOps<ReduceOp>());
       std::optional<Pieces> pieces; // of the reductions before, for others that read the same
       for (ReduceOp reduce : reductions)

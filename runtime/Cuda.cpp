@@ -198,6 +198,12 @@ Expected<void *> CudaModule::find(const std::string &function) {
   return result;
 }
 
+Error CudaModule::allowSharedBytes(void *function, unsigned bytes) {
+  constexpr int maxDynamicSharedBytes = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+  return checkCuda(CudaDriver::get().funcSetAttribute(function, maxDynamicSharedBytes, bytes),
+                   "cuFuncSetAttribute");
+}
+
 Expected<unsigned> CudaModule::residentBlocks(void *function, unsigned threads) {
   std::lock_guard<std::mutex> lock(mutex);
   auto found = resident.find({function, threads});

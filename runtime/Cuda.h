@@ -108,6 +108,8 @@ public:
   llvm::Expected<void *> find(const std::string &function);
   /// Blocks of `threads` threads that are resident on the whole device at once.
   llvm::Expected<unsigned> residentBlocks(void *function, unsigned threads);
+  /// Lets launches of the function have so many bytes of dynamic shared memory a block.
+  llvm::Error allowSharedBytes(void *function, unsigned bytes);
 
 private:
   friend class CudaDevice;

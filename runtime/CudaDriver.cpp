@@ -66,6 +66,7 @@ CudaDriver::CudaDriver() {
   bind(moduleUnload, "cuModuleUnload");
   bind(moduleGetFunction, "cuModuleGetFunction");
   bind(launchKernel, "cuLaunchKernel");
+  bind(funcSetAttribute, "cuFuncSetAttribute");
   launchKernelEx = reinterpret_cast<decltype(launchKernelEx)>(dlsym(library, "cuLaunchKernelEx"));
   bind(occupancyMaxActiveBlocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   if (!missing.empty())

@@ -79,6 +79,7 @@ struct CudaDriver {
   int (*launchKernelEx)(const CudaLaunchConfig *, void *function, void **arguments,
                         void **extra); // CUDA 11.8; may be null
   int (*occupancyMaxActiveBlocks)(int *, void *function, int threads, size_t dynamicShared);
+  int (*funcSetAttribute)(void *function, int attribute, int value);
 
   std::string missing; // why the driver cannot be used; empty: it can
 

@@ -19,6 +19,7 @@ using namespace tegula;
 /// Launches that a plan may keep, 24 bytes each and 8 for each value that varies. A launch costs the driver two
 /// microseconds: where there are more, evaluating a few expressions for each is not what takes the time.
 static constexpr size_t mostStarts = 1 << 16;
+static constexpr uint64_t mostBlocks = 0x7fffffff; // of a grid along its first dimension
 
 static Error overflow(const Twine &what) { return createStringError(inconvertibleErrorCode(), what); }
 
@@ -86,6 +87,7 @@ private:
     if (step.kind != PlanStep::Launch)
       return Error::success();
     PreparedPlan::Step &made = into.steps.emplace_back();
+    made.tiles = &step.tiles;
     unsigned numBuffers = into.plan.buffers.size(), numVarying = 0;
     for (const PlanArgument &argument : step.arguments) {
       switch (argument.kind) {
@@ -185,16 +187,21 @@ private:
       return resident.takeError();
     start.blocks = std::min(chosen.blocksFor(*points), chosen.mostBlocks(*resident));
 
+    if (Error error = addTiles(step.tiles, start))
+      return error;
+
     SmallVector<uint64_t, 4> varying;
     for (const PlanArgument &argument : step.arguments) {
       if (argument.kind == PlanArgument::Workspace) {
         Expected<int64_t> bytes = evaluate(chosen.workspaceBytes, "the workspace's bytes");
         if (!bytes)
           return bytes.takeError();
-        int64_t total;
-        if (MulOverflow<int64_t>(*bytes, start.blocks, total))
+        int64_t total, ofTiles;
+        if (MulOverflow<int64_t>(*bytes, start.blocks, total) ||
+            MulOverflow<int64_t>(step.tiles.workspaceBytes, int64_t(start.tiles) * step.tiles.splits,
+                                 ofTiles))
           return overflow("the workspace overflows 64 bits");
-        areaBytes[position] = std::max(areaBytes[position], total);
+        areaBytes[position] = std::max({areaBytes[position], total, ofTiles});
       } else if (argument.kind == PlanArgument::Size && !argument.size.isSize()) {
         std::optional<int64_t> value = tryEvaluate(argument.size);
         if (!value)
@@ -203,6 +210,28 @@ private:
       }
     }
     return visit(start, varying);
+  }
+
+  /// Tiles, where the grid is not too large for them.
+  Error addTiles(const PlanTiles &tiles, Start &start) {
+    if (tiles.function.empty())
+      return Error::success();
+    Expected<int64_t> count = evaluate(tiles.count, "the tiles of a launch");
+    if (!count)
+      return count.takeError();
+    if (*count > int64_t(mostBlocks / tiles.splits))
+      return Error::success();
+    auto find = [&](const std::string &name, void *&function) -> Error {
+      Expected<void *> found = prepared.module.find(name);
+      if (!found)
+        return found.takeError();
+      function = *found;
+      return prepared.module.allowSharedBytes(function, tiles.sharedBytes);
+    };
+    start.tiles = *count;
+    if (Error error = find(tiles.function, start.tileFunction))
+      return error;
+    return tiles.splits > 1 ? find(tiles.combineFunction, start.combineFunction) : Error::success();
   }
 
   const PreparedPlan &prepared;
@@ -299,15 +328,32 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
       break;
     }
   }
-  if (isDependent && driver.launchKernelEx) {
-    CudaLaunchAttribute attribute = {CudaLaunchAttribute::programmaticStreamSerialization, 0, {1}};
-    CudaLaunchConfig config = {what.blocks, 1, 1, what.threads, 1, 1, 0, inputs.stream, &attribute, 1};
-    return checkCuda(driver.launchKernelEx(&config, what.function, pointers.data(), nullptr),
-                     "cuLaunchKernelEx");
-  }
-  return checkCuda(driver.launchKernel(what.function, what.blocks, 1, 1, what.threads, 1, 1, 0,
-                                       inputs.stream, pointers.data(), nullptr),
-                   "cuLaunchKernel");
+  auto launch = [&](void *function, uint32_t blocks, unsigned threads, unsigned sharedBytes) {
+    if (isDependent && driver.launchKernelEx) {
+      CudaLaunchAttribute attribute = {CudaLaunchAttribute::programmaticStreamSerialization, 0, {1}};
+      CudaLaunchConfig config = {blocks, 1, 1, threads, 1, 1, sharedBytes, inputs.stream, &attribute, 1};
+      return checkCuda(driver.launchKernelEx(&config, function, pointers.data(), nullptr),
+                       "cuLaunchKernelEx");
+    }
+    return checkCuda(driver.launchKernel(function, blocks, 1, 1, threads, 1, 1, sharedBytes,
+                                         inputs.stream, pointers.data(), nullptr),
+                     "cuLaunchKernel");
+  };
+  if (!what.tileFunction || !isAligned(step, slots))
+    return launch(what.function, what.blocks, what.threads, 0);
+  const PlanTiles &tiles = *step.tiles;
+  if (Error error =
+          launch(what.tileFunction, what.tiles * tiles.splits, tiles.threads, tiles.sharedBytes))
+    return error;
+  return what.combineFunction
+             ? launch(what.combineFunction, what.tiles, tiles.threads, tiles.sharedBytes)
+             : Error::success();
+}
+
+bool PreparedPlan::isAligned(const Step &step, ArrayRef<DeviceAddress> slots) const {
+  return llvm::all_of(step.tiles->aligned, [&](unsigned position) {
+    return slots[step.parameters[position].index] % 16 == 0;
+  });
 }
 
 Error PreparedPlan::run(const PlanInputs &inputs) const {

@@ -60,6 +60,7 @@ private:
   };
   /// What all launches of one step of the plan have in common.
   struct Step {
+    const PlanTiles *tiles = nullptr;
     llvm::SmallVector<Parameter, 16> parameters;
   };
   /// One launch, or (function null) one buffer to be zeroed: slot `step`, values[varying] bytes.
@@ -67,10 +68,14 @@ private:
     void *function = nullptr;
     uint32_t blocks = 0, threads = 0, step = 0;
     size_t varying = 0;
+    // Blocks of tiles, which run instead where addresses are aligned; null: there are none.
+    void *tileFunction = nullptr, *combineFunction = nullptr;
+    uint32_t tiles = 0;
   };
 
   PreparedPlan(CudaModule &module, const Plan &plan, llvm::StringMap<int64_t> sizes)
       : module(module), plan(plan), sizes(std::move(sizes)) {}
+  bool isAligned(const Step &step, llvm::ArrayRef<DeviceAddress> slots) const;
   void fillSlots(const PlanInputs &inputs, llvm::SmallVectorImpl<DeviceAddress> &slots) const;
   /// `isDependent`: may start before the launch in front of it has finished.
   llvm::Error start(const Start &what, const uint64_t *varying, llvm::ArrayRef<DeviceAddress> slots,

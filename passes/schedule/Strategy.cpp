@@ -10,6 +10,6 @@
 using namespace tegula;
 
 llvm::ArrayRef<const Strategy *> tegula::strategies() {
-  static const Strategy *const list[] = {&generalStrategy()};
+  static const Strategy *const list[] = {&contractionStrategy(), &generalStrategy()};
   return list;
 }

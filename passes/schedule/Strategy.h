@@ -20,6 +20,7 @@ namespace tegula {
 
 struct ScheduleCounts {
   unsigned axesReordered = 0;
+  unsigned tiled = 0; // statements that tensor cores compute
 };
 
 class Strategy {
@@ -34,6 +35,8 @@ public:
 /// All strategies in order of preference.
 llvm::ArrayRef<const Strategy *> strategies();
 
+/// Matrix products on tensor cores.
+const Strategy &contractionStrategy();
 /// The strategy of last resort.
 const Strategy &generalStrategy();
 

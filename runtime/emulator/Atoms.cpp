@@ -55,6 +55,19 @@ void barrierOfSome(AtomCall &call) { blockBarrier<false, true>(call); }
 void alignedArrival(AtomCall &call) { blockBarrier<true, false>(call); }
 void arrival(AtomCall &call) { blockBarrier<false, false>(call); }
 
+/// The threads' bits come together by the number of their barrier: a thread may be at the next one before
+/// another has its result of this.
+void alignedBarrierOr(AtomCall &call) {
+  Thread &thread = call.thread;
+  std::vector<bool> &bits = thread.block.anyAtBarrier;
+  unsigned number = thread.reducingBarriers++;
+  if (bits.size() <= number)
+    bits.resize(number + 1);
+  bits[number] = bits[number] || call.operand<uint8_t>(1);
+  thread.barrier(call.operand<uint32_t>(0), 0, /*isAligned=*/true, /*waits=*/true, call.site.place);
+  call.result<uint8_t>(0, bits[number]);
+}
+
 void warpBarrier(AtomCall &call) {
   call.thread.meet(call.operand<uint32_t>(0), call, [](LaneCalls &calls) {
     Clocks all;
@@ -205,6 +218,7 @@ template <Redux kind> void reduceLanes(AtomCall &own) {
 // The rest
 //===----------------------------------------------------------------------===//
 
+void sameValue(AtomCall &call) { call.result<uint32_t>(0, call.operand<uint32_t>(0)); }
 void fenceOfBlock(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Block); }
 void fenceOfDevice(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Device); }
 void nanosleep(AtomCall &call) { call.thread.yield(); }

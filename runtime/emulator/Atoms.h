@@ -64,6 +64,12 @@ template <uint32_t bytes> void copyAsync(AtomCall &call) { copyAsync(call, bytes
 void commitCopies(AtomCall &call);
 void waitForCopies(AtomCall &call);
 void waitForAllCopies(AtomCall &call);
+// AtomsMatrix.cpp
+template <bool isTransposed> void loadMatrices(AtomCall &call);
+void multiplyF16(AtomCall &call);
+void multiplyBF16(AtomCall &call);
+void multiplyTF32(AtomCall &call);
+void roundToTF32(AtomCall &call);
 } // namespace atoms
 
 using AtomFunction = void (*)(AtomCall &call);

@@ -139,12 +139,19 @@ Error PlanEmulation::launch(const PlanStep &step) {
     return Error::success();
   uint64_t resident = uint64_t(options.multiprocessors) * options.threadsPerMultiprocessor;
   const PlanFunction &chosen = step.functionFor(*points, resident);
-  const std::string &name = chosen.name;
   uint64_t blocks = std::min(chosen.blocksFor(*points),
                              chosen.mostBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
-  EmulatedFunction function = code.find(name);
-  if (!function)
-    return createStringError("the emulated code has no function '" + name + "'");
+  // All addresses are aligned here.
+  const PlanTiles &byTile = step.tiles;
+  bool inTiles = !byTile.function.empty();
+  uint64_t tiles = 0;
+  if (inTiles) {
+    std::optional<int64_t> count = evaluate(byTile.count);
+    if (!count || *count > int64_t(UINT32_MAX / byTile.splits))
+      return overflow(byTile.count);
+    tiles = *count;
+    blocks = tiles * byTile.splits;
+  }
 
   SmallVector<uint64_t, 16> values(step.arguments.size());
   SmallVector<const void *, 16> pointers;
@@ -169,7 +176,9 @@ Error PlanEmulation::launch(const PlanStep &step) {
       value = reinterpret_cast<uintptr_t>(inputs.errors);
       break;
     case PlanArgument::Workspace: {
-      Expected<void *> address = allocate("the blocks' workspace", chosen.workspaceBytes, blocks);
+      Expected<void *> address = allocate(
+          "the blocks' workspace",
+          inTiles ? IndexExpr(byTile.workspaceBytes) : chosen.workspaceBytes, blocks);
       if (!address)
         return address.takeError();
       workspace = *address;
@@ -178,12 +187,20 @@ Error PlanEmulation::launch(const PlanStep &step) {
     }
     }
   }
-  memory.startLaunch(name, /*dynamicSharedBytes=*/0);
-  GridOptions grid;
-  grid.seed = options.seed ? options.seed + launches : 0;
-  ++launches;
-  Error error =
-      Grid(code, function, pointers.data(), blocks, chosen.threads, memory, stacks, grid).run();
+  auto start = [&](const std::string &name, uint64_t count, unsigned threads) -> Error {
+    EmulatedFunction function = code.find(name);
+    if (!function)
+      return createStringError("the emulated code has no function '" + name + "'");
+    memory.startLaunch(name, inTiles ? byTile.sharedBytes : 0);
+    GridOptions grid;
+    grid.seed = options.seed ? options.seed + launches : 0;
+    ++launches;
+    return Grid(code, function, pointers.data(), count, threads, memory, stacks, grid).run();
+  };
+  Error error = inTiles ? start(byTile.function, blocks, byTile.threads)
+                        : start(chosen.name, blocks, chosen.threads);
+  if (!error && inTiles && byTile.splits > 1)
+    error = start(byTile.combineFunction, tiles, byTile.threads);
   if (workspace) {
     memory.removeGlobal(workspace);
     std::free(workspace);

@@ -84,6 +84,7 @@ public:
   /// Everything that happened before now.
   Clocks knowledge() const;
   AsyncCopies copies;
+  unsigned reducingBarriers = 0; // that it has come to
   unsigned looks = 0; // at values that others write, since the last yield
   struct {            // what it waits for; call: a meeting of lanes; else a barrier
     bool waits = false;
@@ -120,6 +121,7 @@ public:
   const uint32_t index;
   std::deque<Thread> threads;
   std::array<Barrier, 16> barriers;
+  std::vector<bool> anyAtBarrier; // by number of the reducing barrier
   uint32_t live = 0;
   char *shared = nullptr;
 };

@@ -60,8 +60,7 @@ public:
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     tgl::KernelOp kernel = *module->getOps<tgl::KernelOp>().begin();
     kernel.walk([&](tgl::ParallelOp op) {
-      LLVMContext scratchContext;
-      isContraction |= planContraction(op, scratchContext).has_value();
+      isContraction |= planContraction(op).has_value();
     });
     LLVMContext llvmContext;
     Module code("test", llvmContext);

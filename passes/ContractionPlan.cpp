@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/Contraction.h"
+#include "passes/ContractionPlan.h"
 #include "ir/TglUtils.h"
 
 using namespace llvm;
@@ -16,13 +16,15 @@ namespace tegula {
 
 namespace {
 
+/// Elements that neighbours along a column may be apart: what vectors are still loaded whole for.
+constexpr int64_t longestStep = 4;
+
 /// What a plan is made from; every method gives false where the statement is no matrix product.
 class Planner {
 public:
-  Planner(tgl::ParallelOp op, LLVMContext &context)
-      : op(op), axes(cast<tgl::AxesOp>(op.getOperation())) {
+  Planner(tgl::ParallelOp op, bool byVectors)
+      : op(op), axes(cast<tgl::AxesOp>(op.getOperation())), byVectors(byVectors) {
     plan.op = op;
-    this->context = &context;
   }
 
   bool run() { return findSums() && findLaneAxis() && splitFactors() && slice(); }
@@ -32,7 +34,7 @@ public:
 private:
   tgl::ParallelOp op;
   tgl::AxesOp axes;
-  LLVMContext *context;
+  bool byVectors;
   mlir::BlockArgument laneAxis;
   SmallVector<tgl::Contraction> contractions;
 
@@ -71,7 +73,7 @@ private:
     mlir::Type type = contractions.front().reduce.getType();
     if (llvm::any_of(contractions, [&](tgl::Contraction &c) { return c.reduce.getType() != type; }))
       return false;
-    plan.element = type.isF32() ? Type::getFloatTy(*context) : Type::getDoubleTy(*context);
+    plan.element = type;
     return true;
   }
 
@@ -86,18 +88,18 @@ private:
   /// axis too short for a vector: it must be a column.
   bool findLaneAxis() {
     constexpr int64_t shortest = 8; // points of an axis that vectors along it are worth
-    int64_t nearest = Emitter::longestStep + 1;
+    int64_t nearest = byVectors ? longestStep + 1 : std::numeric_limits<int64_t>::max();
     for (mlir::Operation &inner : op.getBody().front()) {
       auto write = dyn_cast<tgl::WriteOp>(inner);
       if (!write || write.getAdd())
         continue;
-      ValueExpr offset = Emitter::elementOffset(write.getTensorType(), write.getSubscriptExprs());
+      ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs());
       for (auto [number, axis] : enumerate(axes.getAxes())) {
         tgl::AxisRange range = tgl::getAxisRange(axes, number);
         std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
         std::optional<int64_t> step =
-            Emitter::stepAlong(offset, axis, [](mlir::Value) { return false; });
-        if (!step || *step < 1 || (extent && *extent < shortest && *step == 1 && hasStep(offset, *extent)))
+            tgl::stepAlong(offset, axis);
+        if (!step || *step < 1 || (byVectors && extent && *extent < shortest && *step == 1 && hasStep(offset, *extent)))
           continue;
         if (*step < nearest) {
           nearest = *step;
@@ -105,13 +107,13 @@ private:
         }
       }
     }
-    return nearest <= Emitter::longestStep;
+    return bool(laneAxis);
   }
 
   /// Whether an axis of the statement moves the offset by that much.
   bool hasStep(const ValueExpr &offset, int64_t wanted) {
     return llvm::any_of(axes.getAxes(), [&](mlir::Value axis) {
-      return Emitter::stepAlong(offset, axis, [](mlir::Value) { return false; }) == wanted;
+      return tgl::stepAlong(offset, axis) == wanted;
     });
   }
 
@@ -205,7 +207,7 @@ private:
         continue;
       ValueExpr offset;
       auto place = [&](auto access) {
-        offset = Emitter::elementOffset(access.getTensorType(), access.getSubscriptExprs());
+        offset = tgl::elementOffset(access.getTensorType(), access.getSubscriptExprs());
         return !access.getChecked() && !access.getTensorType().getElementType().isInteger(4);
       };
       if (auto read = dyn_cast<tgl::ReadOp>(inner)) {
@@ -232,17 +234,12 @@ private:
     int score = 0;
     for (mlir::Operation *inner : ops)
       if (auto read = dyn_cast<tgl::ReadOp>(inner)) {
-        ValueExpr offset = Emitter::elementOffset(read.getTensorType(), read.getSubscriptExprs());
-        switch (Emitter::strideAlong(offset, axis, [](mlir::Value) { return false; })) {
-        case Emitter::Stride::Unit:
+        ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+        std::optional<int64_t> step = tgl::stepAlong(offset, axis);
+        if (step == 1)
           ++score;
-          break;
-        case Emitter::Stride::Other:
+        else if (step != 0)
           --score;
-          break;
-        case Emitter::Stride::Uniform:
-          break;
-        }
       }
     return score;
   }
@@ -283,8 +280,8 @@ private:
 
 } // namespace
 
-std::optional<ContractionPlan> planContraction(tgl::ParallelOp op, LLVMContext &context) {
-  Planner planner(op, context);
+std::optional<ContractionPlan> planContraction(tgl::ParallelOp op, bool byVectors) {
+  Planner planner(op, byVectors);
   if (!planner.run())
     return std::nullopt;
   return std::move(planner.plan);

@@ -1,0 +1,509 @@
+//===- DeviceContraction.cpp - Matrix products on tensor cores ------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+static constexpr unsigned sharedSpace = 3;
+/// Tiles of rows that are neighbours in the order of blocks: their columns are then in the second-level
+/// cache when the next of them are read.
+static constexpr int64_t rasterRows = 8;
+
+static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
+
+DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &plan,
+                                     const TensorTile &tile, ArrayRef<ProductOperands> products)
+    : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
+      axes(axesOfOp(tgl::ParallelOp(plan.op))), rowBlocks(tile.rows / tile.warpRows / 16),
+      columnBlocks(tile.columns / tile.warpColumns / 16) {}
+
+//===----------------------------------------------------------------------===//
+// Numbers known to the host
+//===----------------------------------------------------------------------===//
+
+IndexExpr DeviceContraction::numTiles() const {
+  auto points = [&](ArrayRef<unsigned> group) {
+    IndexExpr result = 1;
+    for (unsigned axis : group) {
+      tgl::AxisRange range = tgl::getAxisRange(axes, axis);
+      result = result * IndexExpr::max((range.hi - range.lo).expr(), 0);
+    }
+    return result;
+  };
+  auto blocks = [&](ArrayRef<unsigned> group, int64_t extent) {
+    return IndexExpr::floorDiv(points(group) + (extent - 1), extent);
+  };
+  return points(plan.batch) * blocks(plan.rows, tile.rows) * blocks(plan.columns, tile.columns);
+}
+
+/// Stages of a ring: as many as hide the latency of memory and leave room for other blocks.
+static unsigned stagesFor(unsigned bytes, unsigned threads) {
+  unsigned room = threads > 128 ? 192 * 1024 : 64 * 1024;
+  return std::clamp(room / bytes, 2u, 4u);
+}
+
+unsigned DeviceContraction::sumsBase(unsigned product) const {
+  // The last product's sums lie where the operands were.
+  return product + 1 == products.size() ? 0 : sharedBytes() - (product + 1) * sumsBytes();
+}
+
+unsigned DeviceContraction::sharedBytes() const {
+  unsigned stageBytes = (tile.rows + tile.columns) * SharedTile::depthBytes;
+  unsigned ring = stageBytes * stagesFor(stageBytes, threads());
+  return std::max(ring, sumsBytes()) + (products.size() - 1) * sumsBytes();
+}
+
+unsigned DeviceContraction::blockWorkspaceBytes() const {
+  return tile.splits > 1 ? tile.rows * tile.columns * 4 * products.size() : 0;
+}
+
+SmallVector<mlir::Value> DeviceContraction::alignedTensors() const {
+  SmallVector<mlir::Value> tensors;
+  for (const ProductOperands &product : products)
+    for (const ContractionOperand *operand : {&product.row, &product.column})
+      if (operand->staging == Staging::Vectors)
+        tensors.push_back(tgl::ReadOp(operand->read).getTensor());
+  return tensors;
+}
+
+//===----------------------------------------------------------------------===//
+// Building blocks
+//===----------------------------------------------------------------------===//
+
+Value *DeviceContraction::special(Intrinsic::ID id) {
+  return b.CreateIntrinsic(b.getInt32Ty(), id, {});
+}
+
+void DeviceContraction::barrier() {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
+}
+
+Value *DeviceContraction::sharedAt(Value *bytes) {
+  return b.CreateInBoundsGEP(b.getInt8Ty(), shared, bytes);
+}
+
+Value *DeviceContraction::extentOf(tgl::AxesOp op, unsigned axis) {
+  tgl::AxisRange range = tgl::getAxisRange(op, axis);
+  return b.CreateBinaryIntrinsic(Intrinsic::smax, e.emitIndex(range.hi - range.lo), i64(0));
+}
+
+Value *DeviceContraction::pointsOf(tgl::AxesOp op, ArrayRef<unsigned> group) {
+  Value *result = i64(1);
+  for (unsigned axis : group)
+    result = b.CreateMul(result, extentOf(op, axis));
+  return result;
+}
+
+Value *DeviceContraction::ceilDiv(Value *x, Value *y) {
+  return b.CreateUDiv(b.CreateAdd(x, b.CreateSub(y, i64(1))), y);
+}
+
+/// Sets axes to their `number`-th point, the last axis fastest.
+void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
+                                  Value *number) {
+  for (unsigned axis : reverse(group)) {
+    Value *digit = number;
+    if (collapses && axis != group.back()) {
+      digit = i64(0);
+    } else if (!collapses && axis != group.front()) {
+      Value *extent = b.CreateBinaryIntrinsic(Intrinsic::umax, extentOf(op, axis), i64(1));
+      digit = b.CreateURem(number, extent);
+      number = b.CreateUDiv(number, extent);
+    }
+    e.values[op.getAxes()[axis]] = b.CreateAdd(digit, e.emitIndex(e.lowOf(op, axis)));
+  }
+}
+
+void DeviceContraction::begin() {
+  shared = b.GetInsertBlock()->getModule()->getNamedGlobal("tegula_shared_memory");
+  if (!shared) {
+    shared = new GlobalVariable(*b.GetInsertBlock()->getModule(), ArrayType::get(b.getInt8Ty(), 0),
+                                false, GlobalValue::ExternalLinkage, nullptr, "tegula_shared_memory", nullptr,
+                                GlobalValue::NotThreadLocal, sharedSpace);
+    shared->setAlignment(Align(128));
+  }
+  thread = special(Intrinsic::nvvm_read_ptx_sreg_tid_x);
+  block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+  lane = b.CreateAnd(thread, i32(31));
+  Value *warp = b.CreateLShr(thread, i32(5));
+  firstRow = b.CreateMul(b.CreateUDiv(warp, i32(tile.warpColumns)), i32(16 * rowBlocks));
+  firstColumn = b.CreateMul(b.CreateURem(warp, i32(tile.warpColumns)), i32(16 * columnBlocks));
+  auto group = [&](ArrayRef<unsigned> its, int64_t extent) {
+    Group result;
+    result.axes = its;
+    result.extent = extent;
+    result.total = pointsOf(axes, its);
+    std::optional<int64_t> known = knownExtent(axes, its);
+    result.fits = known && *known % extent == 0;
+    return result;
+  };
+  rows = group(plan.rows, tile.rows);
+  columns = group(plan.columns, tile.columns);
+}
+
+/// Where the tile lies: stretches of rows, in them columns, rows fastest.
+void DeviceContraction::setTile(Value *number) {
+  Value *rowTiles = ceilDiv(rows.total, i64(tile.rows)),
+        *columnTiles = ceilDiv(columns.total, i64(tile.columns));
+  Value *plane = b.CreateMul(rowTiles, columnTiles);
+  setNumber(axes, plan.batch, false, b.CreateUDiv(number, plane));
+  number = b.CreateURem(number, plane);
+  Value *stretch = b.CreateMul(columnTiles, i64(rasterRows));
+  Value *firstTile = b.CreateMul(b.CreateUDiv(number, stretch), i64(rasterRows));
+  Value *height = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateSub(rowTiles, firstTile),
+                                          i64(rasterRows));
+  Value *within = b.CreateURem(number, stretch);
+  Value *row = b.CreateAdd(firstTile, b.CreateURem(within, height));
+  rows.first = b.CreateMul(row, i64(tile.rows));
+  columns.first = b.CreateMul(b.CreateUDiv(within, height), i64(tile.columns));
+}
+
+bool DeviceContraction::Product::copies() const {
+  return row.how->staging != Staging::Values || column.how->staging != Staging::Values;
+}
+
+DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
+  const ContractionProduct &planned = plan.products[number];
+  Product product;
+  product.reduce = planned.reduce;
+  tgl::AxesOp summed = axesOfOp(product.reduce);
+  Multiplicand type = products[number].type;
+  unsigned elementBytes = type == Multiplicand::TF32 ? 4 : 2;
+  auto operand = [&](const ContractionSide &side, const ContractionOperand &how, const Group &group,
+                     unsigned offset) {
+    Operand result{&side, &how, &group, type, {how.alongSum, elementBytes, group.extent}, offset, 1, 0};
+    if (how.staging == Staging::Vectors)
+      result.vector = 16 / elementBytes;
+    result.count = result.shared.bytes() / elementBytes / result.vector / threads();
+    return result;
+  };
+  product.row = operand(planned.row, products[number].row, rows, 0);
+  product.column =
+      operand(planned.column, products[number].column, columns, product.row.shared.bytes());
+  product.stages = product.copies() ? stagesFor(product.stageBytes(), threads()) : 2;
+
+  Sum &sum = product.sum;
+  sum.axes = to_vector(seq<unsigned>(0, summed.getAxes().size()));
+  sum.total = pointsOf(summed, sum.axes);
+  int64_t depth = product.row.shared.depth();
+  std::optional<int64_t> known = knownExtent(summed, sum.axes);
+  sum.fits = known && *known % depth == 0;
+  sum.firstStep = i64(0);
+  sum.steps = ceilDiv(sum.total, i64(depth));
+  if (tile.splits > 1) { // of about the same length
+    Value *all = sum.steps;
+    auto part = [&](Value *number) {
+      return b.CreateUDiv(b.CreateMul(all, number), i64(tile.splits));
+    };
+    sum.firstStep = part(split);
+    sum.steps = b.CreateSub(part(b.CreateAdd(split, i64(1))), sum.firstStep);
+  }
+  return product;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// One step's products added to `sums`, which belong to the warp's fragments: [row block][column block of
+/// 8][4].
+DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value *stage,
+                                                        ArrayRef<Value *> sums, bool anyValue) {
+  TensorCore core(b, product.row.type);
+  bool isSingle = product.row.type == Multiplicand::TF32;
+  unsigned rowParts = product.row.how->parts, columnParts = product.column.how->parts;
+  bool keepsPartial = rowParts + columnParts > 2;
+  unsigned columnsOf8 = 2 * columnBlocks;
+  std::vector<std::array<Value *, 4>> partial(rowBlocks * columnsOf8);
+  for (auto [number, sum] : enumerate(sums))
+    partial[number / 4][number % 4] = keepsPartial ? ConstantFP::get(b.getFloatTy(), 0) : sum;
+  auto tileAt = [&](const Operand &operand) {
+    return b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
+  };
+  Value *rowTile = tileAt(product.row), *columnTile = tileAt(product.column);
+
+  using Words = SmallVector<std::array<Value *, 4>>;
+  struct Fragments {
+    Words large, small;
+  };
+  auto load = [&](const Operand &operand, Value *base, Value *first, unsigned blocks, unsigned step) {
+    Fragments fragments;
+    for (unsigned number = 0; number < blocks; ++number) {
+      std::array<Value *, 4> words = core.loadBlock(operand.shared, base, lane, first, number, step), small;
+      if (isSingle && !operand.how->isExact)
+        for (unsigned n = 0; n < 4; ++n) {
+          if (operand.how->parts == 1) {
+            words[n] = core.round(words[n]);
+            continue;
+          }
+          TensorCore::Parts parts = anyValue ? core.splitAny(words[n]) : core.split(words[n]);
+          words[n] = parts.large;
+          small[n] = parts.small;
+        }
+      fragments.large.push_back(words);
+      fragments.small.push_back(small);
+    }
+    return fragments;
+  };
+  auto multiply = [&](const Words &rowWords, const Words &columnWords) {
+    for (unsigned r = 0; r < rowBlocks; ++r)
+      for (unsigned c = 0; c < columnsOf8; ++c) {
+        const std::array<Value *, 4> &words = columnWords[c / 2];
+        std::array<Value *, 4> &sum = partial[r * columnsOf8 + c];
+        sum = core.multiply(rowWords[r], {words[c % 2], words[c % 2 + 2]}, sum);
+      }
+  };
+  for (unsigned step = 0; step < TensorCore::steps; ++step) {
+    Fragments row = load(product.row, rowTile, firstRow, rowBlocks, step);
+    Fragments column = load(product.column, columnTile, firstColumn, columnBlocks, step);
+    // Small products first: they are lost next to large sums.
+    if (columnParts > 1)
+      multiply(row.large, column.small);
+    if (rowParts > 1)
+      multiply(row.small, column.large);
+    multiply(row.large, column.large);
+  }
+  Sums result;
+  for (auto [number, sum] : enumerate(sums)) {
+    Value *added = partial[number / 4][number % 4];
+    result.push_back(keepsPartial ? b.CreateFAdd(sum, added) : added);
+  }
+  return result;
+}
+
+DeviceContraction::Sums DeviceContraction::sumUp(Product &product, bool anyValue) {
+  unsigned stages = product.stages, ahead = stages - 1;
+  bool copies = product.copies(), evaluated = evaluates(product);
+  const Sum &sum = product.sum;
+  auto stageAt = [&](Value *number) { return sharedAt(b.CreateMul(number, i32(product.stageBytes()))); };
+  auto following = [&](Value *number, unsigned by) { // of the ring
+    Value *next = b.CreateAdd(number, i32(by));
+    return b.CreateSelect(b.CreateICmpUGE(next, i32(stages)), b.CreateSub(next, i32(stages)), next);
+  };
+  auto commit = [&] {
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
+  };
+  auto stepNumber = [&](Value *number) { return b.CreateAdd(sum.firstStep, number); };
+
+  if (copies)
+    for (unsigned number = 0; number < ahead; ++number) {
+      e.emitIf(b.CreateICmpSLT(i64(number), sum.steps), [&] {
+        copyStep(product, stepNumber(i64(number)), stageAt(i32(number)));
+      });
+      commit();
+    }
+  if (evaluated)
+    e.emitIf(b.CreateICmpSLT(i64(0), sum.steps), [&] {
+      storeStep(product, evaluateStep(product, sum.firstStep), stageAt(i32(0)));
+    });
+
+  SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, ConstantFP::get(b.getFloatTy(), 0));
+  carried.push_back(i32(0)); // the stage
+  Sums result = e.emitLoop(
+      i64(0), sum.steps, i64(1), carried,
+      [&](Value *number, ArrayRef<Value *> current) {
+        Value *stage = current.back();
+        if (copies)
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead - 1)});
+        barrier(); // this step's tiles are there, those of the step before have been used
+        if (copies) {
+          Value *later = b.CreateAdd(number, i64(ahead));
+          e.emitIf(b.CreateICmpSLT(later, sum.steps),
+                   [&] { copyStep(product, stepNumber(later), stageAt(following(stage, ahead))); });
+          commit();
+        }
+        Value *next = b.CreateAdd(number, i64(1));
+        Value *isMore = b.CreateICmpSLT(next, sum.steps);
+        SmallVector<Value *> values;
+        if (evaluated) {
+          BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
+          e.emitIf(isMore, [&] {
+            values = evaluateStep(product, stepNumber(next));
+            end = b.GetInsertBlock();
+          });
+          for (Value *&value : values) {
+            PHINode *either = b.CreatePHI(value->getType(), 2);
+            either->addIncoming(Constant::getNullValue(value->getType()), before);
+            either->addIncoming(value, end);
+            value = either;
+          }
+        }
+        Sums sums = multiplyStep(product, stageAt(stage), current.drop_back(), anyValue);
+        if (evaluated)
+          storeStep(product, values, stageAt(following(stage, 1)));
+        sums.push_back(following(stage, 1));
+        return sums;
+      },
+      "step");
+  result.pop_back();
+  if (copies)
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
+  return result;
+}
+
+/// A bit, the same for all threads of the block.
+Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums) {
+  Value *zero = ConstantFP::get(b.getFloatTy(), 0), *all = zero;
+  for (Value *sum : sums) // 0 unless there is an infinity or NaN
+    all = b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {sum, zero, all});
+  Value *own = b.CreateFCmpUNO(all, all);
+  return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_all, {i32(0), own});
+}
+
+DeviceContraction::Sums DeviceContraction::sumUpSafely(Product &product) {
+  Sums fast = sumUp(product, /*anyValue=*/false);
+  if (product.row.how->parts + product.column.how->parts == 2) {
+    barrier(); // shared memory is free
+    return fast;
+  }
+  Value *again = isAnyNotFinite(fast);
+  BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
+  Sums careful;
+  e.emitIf(again, [&] {
+    careful = sumUp(product, /*anyValue=*/true);
+    barrier();
+    end = b.GetInsertBlock();
+  });
+  Sums result;
+  for (auto [one, other] : zip_equal(fast, careful)) {
+    PHINode *either = b.CreatePHI(b.getFloatTy(), 2);
+    either->addIncoming(one, before);
+    either->addIncoming(other, end);
+    result.push_back(either);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// What becomes of sums
+//===----------------------------------------------------------------------===//
+
+/// To [row][column] in shared memory.
+void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
+  Value *row = b.CreateAdd(firstRow, b.CreateLShr(lane, i32(2)));
+  Value *column = b.CreateAdd(firstColumn, b.CreateShl(b.CreateAnd(lane, i32(3)), i32(1)));
+  Value *own = sharedAt(b.CreateAdd(
+      b.CreateShl(b.CreateAdd(b.CreateMul(row, i32(sumsPitch())), column), i32(2)), i32(base)));
+  auto *pair = FixedVectorType::get(b.getFloatTy(), 2);
+  for (unsigned number = 0; number < sums.size(); number += 2) {
+    unsigned fragment = number / 4;
+    unsigned down = fragment / (2 * columnBlocks) * 16 + number % 4 / 2 * 8;
+    unsigned right = fragment % (2 * columnBlocks) * 8;
+    Value *two = b.CreateInsertElement(PoisonValue::get(pair), sums[number], uint64_t(0));
+    two = b.CreateInsertElement(two, sums[number + 1], uint64_t(1));
+    b.CreateAlignedStore(
+        two, b.CreateInBoundsGEP(b.getInt8Ty(), own, i32(4 * (down * sumsPitch() + right))), Align(8));
+  }
+}
+
+/// The rest of the statement at every element, neighbouring threads along columns.
+void DeviceContraction::emitRest() {
+  bool reads = any_of(plan.rest, [](mlir::Operation *op) { return isa<tgl::ReadOp>(op); });
+  unsigned each = reads ? 4 : 2; // loads of several elements are under way at a time
+  bool rowsCollapse = plan.restCollapsesRows, columnsCollapse = plan.restCollapsesColumns;
+  e.nextLoopStays = true;
+  e.emitLoop(
+      i64(0), i64(tile.rows * tile.columns), i64(threads() * each), {},
+      [&](Value *start, ArrayRef<Value *>) {
+        Value *first = b.CreateAdd(b.CreateTrunc(start, b.getInt32Ty()), thread);
+        for (unsigned n = 0; n < each; ++n) {
+          Value *number = b.CreateAdd(first, i32(n * threads()));
+          Value *row = b.CreateUDiv(number, i32(tile.columns)),
+                *column = b.CreateURem(number, i32(tile.columns));
+          Value *rowNumber = b.CreateAdd(rows.first, wide(row)),
+                *columnNumber = b.CreateAdd(columns.first, wide(column));
+          auto element = [&] {
+            setNumber(axes, plan.rows, rowsCollapse, rowNumber);
+            setNumber(axes, plan.columns, columnsCollapse, columnNumber);
+            for (auto [which, product] : enumerate(plan.products)) {
+              Value *place = b.CreateShl(b.CreateAdd(b.CreateMul(row, i32(sumsPitch())), column), i32(2));
+              place = b.CreateAdd(place, i32(sumsBase(which)));
+              e.values[tgl::ReduceOp(product.reduce).getResult()] =
+                  b.CreateAlignedLoad(b.getFloatTy(), sharedAt(place), Align(4));
+            }
+            for (mlir::Operation *op : plan.rest)
+              e.emitOp(op);
+          };
+          Value *exists = nullptr;
+          if (!rows.fits)
+            exists = b.CreateICmpSLT(rowNumber, rows.total);
+          if (!columns.fits) {
+            Value *inside = b.CreateICmpSLT(columnNumber, columns.total);
+            exists = exists ? b.CreateAnd(exists, inside) : inside;
+          }
+          if (exists)
+            e.emitIf(exists, element);
+          else
+            element();
+        }
+        return SmallVector<Value *>();
+      },
+      "rest");
+}
+
+/// Sum `number` of this thread, of one product and one block of those that share the tile.
+Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsigned product,
+                                     unsigned number) {
+  Value *start = b.CreateMul(blockNumber, i64(blockWorkspaceBytes()));
+  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, start);
+  base = b.CreateInBoundsGEP(b.getFloatTy(), base, wide(thread));
+  return b.CreateInBoundsGEP(b.getFloatTy(), base,
+                             i64(product * tile.rows * tile.columns + number * threads()));
+}
+
+void DeviceContraction::emitTile(Value *workspace) {
+  begin();
+  Value *number = wide(block);
+  if (tile.splits > 1) {
+    split = b.CreateURem(number, i64(tile.splits));
+    number = b.CreateUDiv(number, i64(tile.splits));
+  }
+  setTile(number);
+  for (unsigned which = 0; which < products.size(); ++which) {
+    Product product = makeProduct(which);
+    Sums sums = sumUpSafely(product);
+    if (tile.splits == 1) {
+      storeSums(sums, sumsBase(which));
+      continue;
+    }
+    for (auto [n, sum] : enumerate(sums))
+      b.CreateAlignedStore(sum, partialSum(workspace, wide(block), which, n), Align(4));
+  }
+  if (tile.splits > 1)
+    return;
+  barrier();
+  emitRest();
+}
+
+void DeviceContraction::emitCombine(Value *workspace) {
+  begin();
+  setTile(wide(block));
+  unsigned count = 8 * rowBlocks * columnBlocks;
+  for (unsigned which = 0; which < products.size(); ++which) {
+    SmallVector<Value *> zeros(count, ConstantFP::get(b.getFloatTy(), 0));
+    Sums sums = e.emitLoop(
+        i64(0), i64(tile.splits), i64(1), zeros,
+        [&](Value *part, ArrayRef<Value *> current) {
+          Value *from = b.CreateAdd(b.CreateMul(wide(block), i64(tile.splits)), part);
+          Sums next;
+          for (auto [n, sum] : enumerate(current))
+            next.push_back(b.CreateFAdd(
+                sum, b.CreateAlignedLoad(b.getFloatTy(), partialSum(workspace, from, which, n), Align(4))));
+          return next;
+        },
+        "part");
+    storeSums(sums, sumsBase(which));
+  }
+  barrier();
+  emitRest();
+}

@@ -1,0 +1,159 @@
+//===- DeviceContraction.h - Matrix products on tensor cores ------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A statement with a tile (passes/TensorTile.h) as device code. A block of threads computes one tile
+// of the result for each point of the batch axes:
+//
+//   for each product of the statement
+//     for each 128 bytes of the sum
+//       wait for this step's tiles of both operands in shared memory; start copying those of a later
+//         step; evaluate elements of the next one that cannot be copied into registers
+//       products of fragments by mma.sync, sums in registers
+//       evaluated elements to shared memory
+//   the sums to shared memory; the rest of the statement at every element of the tile
+//
+// Operands are evaluated at any point, so that a convolution is a matrix product without a matrix being
+// made of its windows. What lies outside of the operands is 0 in shared memory.
+//
+// Values of f32 keep their accuracy: each is the sum of two numbers of TF32 of which all products but that
+// of the small ones are added up; tensor cores truncate what they add up, so sums are kept for one step
+// alone and added to f32 sums in registers. A tile with a result that is not finite is computed again with
+// care for infinities.
+//
+// Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
+// for each tile, adds them up in order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_DEVICECONTRACTION_H
+#define TEGULA_CODEGEN_DEVICECONTRACTION_H
+
+#include "codegen/Emitter.h"
+#include "codegen/TensorCore.h"
+#include "passes/TensorTile.h"
+
+namespace tegula {
+
+class DeviceContraction {
+public:
+  DeviceContraction(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile,
+                    llvm::ArrayRef<ProductOperands> products);
+
+  /// Tiles of the statement: blocks, for one part of the sums.
+  IndexExpr numTiles() const;
+  unsigned threads() const { return tile.threads(); }
+  unsigned sharedBytes() const;
+  /// What a block leaves in the workspace.
+  unsigned blockWorkspaceBytes() const;
+  /// Tensors whose address must be a multiple of 16 bytes.
+  llvm::SmallVector<mlir::Value> alignedTensors() const;
+
+  /// The whole of a block's work; with splits, up to its sums in `workspace`.
+  void emitTile(llvm::Value *workspace);
+  /// With splits: the rest of a tile from the sums of all its blocks.
+  void emitCombine(llvm::Value *workspace);
+
+private:
+  using Value = llvm::Value;
+  using Sums = llvm::SmallVector<Value *>;
+
+  /// Rows or columns of a block's tile.
+  struct Group {
+    llvm::ArrayRef<unsigned> axes; ///< of the statement
+    unsigned extent;               ///< of a tile
+    Value *total;                  ///< i64, of the statement
+    bool fits;                     ///< tiles have no elements beyond
+    Value *first = nullptr;        ///< i64, of the tile
+  };
+  /// The summed axes of one product.
+  struct Sum {
+    llvm::SmallVector<unsigned> axes;
+    Value *total;                                ///< points
+    bool fits;                                   ///< steps have none beyond
+    Value *firstStep = nullptr, *steps = nullptr; ///< of this block
+  };
+  /// One side of a product in shared memory.
+  struct Operand {
+    const ContractionSide *side;
+    const ContractionOperand *how;
+    const Group *group;
+    Multiplicand type;
+    SharedTile shared;
+    unsigned offset; ///< in a stage
+    unsigned vector; ///< elements that come at a time
+    unsigned count;  ///< vectors for a thread
+  };
+  struct Product {
+    tgl::ReduceOp reduce;
+    ProductOperands operands;
+    Sum sum;
+    Operand row, column;
+    unsigned stages = 2;
+    bool copies() const;
+    unsigned stageBytes() const { return row.shared.bytes() + column.shared.bytes(); }
+  };
+
+  // DeviceContraction.cpp
+  Value *i32(int64_t value) { return b.getInt32(value); }
+  Value *i64(int64_t value) { return b.getInt64(value); }
+  Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
+  Value *special(llvm::Intrinsic::ID id);
+  void barrier();
+  Value *sharedAt(Value *bytes);
+  Value *extentOf(tgl::AxesOp op, unsigned axis);
+  Value *pointsOf(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes);
+  Value *ceilDiv(Value *x, Value *y);
+  void begin();
+  Product makeProduct(unsigned number);
+  void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
+  void setTile(Value *number);
+  Sums sumUp(Product &product, bool anyValue);
+  Sums sumUpSafely(Product &product);
+  Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums);
+  unsigned sumsPitch() const { return tile.columns + 8; }
+  unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
+  void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);
+  void emitRest();
+  unsigned sumsBase(unsigned product) const;
+  Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, unsigned number);
+
+  // TileStaging.cpp
+  struct Place {
+    Value *line, *position; ///< i32, in the tile
+    Value *number, *k;      ///< i64: row or column of the statement, point of the sum
+    Value *exists;          ///< null: always
+  };
+  Value *opaqueThread();
+  Place placeOf(const Product &product, const Operand &operand, Value *step, unsigned index);
+  void copyStep(Product &product, Value *step, Value *stage);
+  void copyTile(Product &product, Operand &operand, Value *step, Value *stage);
+  llvm::SmallVector<Value *> evaluateStep(Product &product, Value *step);
+  llvm::SmallVector<Value *> evaluateTile(Product &product, Operand &operand, Value *step);
+  Value *evaluate(const Product &product, const Operand &operand, const Place &place);
+  void storeStep(Product &product, llvm::ArrayRef<Value *> values, Value *stage);
+  bool evaluates(const Product &product) const;
+
+  // Steps of the products.
+  Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, bool anyValue);
+
+  Emitter &e;
+  llvm::IRBuilder<> &b;
+  const ContractionPlan &plan;
+  TensorTile tile;
+  llvm::SmallVector<ProductOperands> products;
+  tgl::AxesOp axes;
+  llvm::GlobalVariable *shared = nullptr;
+  Value *thread = nullptr, *lane = nullptr, *block = nullptr; // i32
+  Value *firstRow = nullptr, *firstColumn = nullptr;          // i32: of the warp, in the tile
+  Value *split = nullptr;                                     // i64
+  Group rows, columns;
+  unsigned rowBlocks, columnBlocks; // of 16, of a warp
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_DEVICECONTRACTION_H

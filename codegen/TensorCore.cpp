@@ -1,0 +1,120 @@
+//===- TensorCore.cpp - Fragments of matrix products on tensor cores ------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/TensorCore.h"
+
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+/// What a line's bytes are exchanged by. Eight lines of 16-byte chunks, or four lines of 32 bytes, are
+/// loaded at a time and then lie in all 32 banks.
+Value *TensorCore::exchange(const SharedTile &tile, Value *line) {
+  unsigned chunks = std::min(tile.pitch() / 16, 8u);
+  bool byWords = !tile.alongSum && tile.elementBytes == 4;
+  unsigned numbers = byWords ? std::max(chunks / 2, 1u) : chunks;
+  return b.CreateShl(b.CreateAnd(line, i32(numbers - 1)), i32(byWords ? 5 : 4));
+}
+
+Value *TensorCore::offset(const SharedTile &tile, Value *line, Value *position) {
+  Value *within = b.CreateXor(b.CreateMul(position, i32(tile.elementBytes)), exchange(tile, line));
+  return b.CreateAdd(b.CreateMul(line, i32(tile.pitch())), within);
+}
+
+std::array<Value *, 4> TensorCore::loadBlock(const SharedTile &tile, Value *base, Value *lane,
+                                             Value *first, unsigned block, unsigned step) {
+  Type *byte = b.getInt8Ty();
+  Value *low = b.CreateAnd(lane, i32(7)), *middle = b.CreateAnd(b.CreateLShr(lane, i32(3)), i32(1)),
+        *high = b.CreateLShr(lane, i32(4));
+  auto matrices = [&](Intrinsic::ID id, Value *address) {
+    Value *all = b.CreateIntrinsic(id, {address->getType()}, {address});
+    std::array<Value *, 4> words;
+    for (unsigned n = 0; n < 4; ++n)
+      words[n] = b.CreateExtractValue(all, n);
+    return words;
+  };
+  // Lanes 8n to 8n + 7 give the lines of matrix n: n % 2 counts rows, n / 2 words, in eights and fours.
+  if (tile.alongSum) {
+    Value *line = b.CreateAdd(first, b.CreateAdd(low, b.CreateShl(middle, i32(3))));
+    Value *position = b.CreateAdd(b.CreateMul(high, i32(16 / tile.elementBytes)),
+                                  i32(step * stepWords * 4 / tile.elementBytes));
+    Value *address = b.CreateInBoundsGEP(byte, base, offset(tile, line, position));
+    return matrices(Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16,
+                    b.CreateInBoundsGEP(byte, address, i32(16 * block * tile.pitch())));
+  }
+  Value *row = b.CreateAdd(first, i32(16 * block));
+  // Lines are points of the sum: their number in the step stays in front, whole steps are constants.
+  unsigned stepBytes = step * stepWords * (4 / tile.elementBytes) * tile.pitch();
+  auto at = [&](Value *line, Value *position) {
+    Value *address = b.CreateInBoundsGEP(byte, base, offset(tile, line, position));
+    return b.CreateInBoundsGEP(byte, address, i32(stepBytes));
+  };
+  if (tile.elementBytes == 2) {
+    Value *line = b.CreateAdd(low, b.CreateShl(high, i32(3)));
+    Value *position = b.CreateAdd(row, b.CreateShl(middle, i32(3)));
+    return matrices(Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16, at(line, position));
+  }
+  // There is no transposing load of 32-bit elements.
+  Value *group = b.CreateLShr(lane, i32(2)), *word = b.CreateAnd(lane, i32(3));
+  std::array<Value *, 4> words;
+  for (unsigned n = 0; n < 4; ++n) {
+    Value *position = b.CreateAdd(row, b.CreateAdd(group, i32(8 * (n % 2))));
+    Value *address = at(word, position);
+    address = b.CreateInBoundsGEP(byte, address, i32(n / 2 * 4 * tile.pitch()));
+    words[n] = b.CreateAlignedLoad(b.getInt32Ty(), address, Align(4));
+  }
+  return words;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+std::array<Value *, 4> TensorCore::multiply(ArrayRef<Value *> a, ArrayRef<Value *> columns,
+                                            const std::array<Value *, 4> &sums) {
+  SmallVector<Value *> operands;
+  auto *pair = FixedVectorType::get(b.getHalfTy(), 2);
+  for (Value *word : llvm::concat<Value *const>(a, columns))
+    operands.push_back(type == Multiplicand::F16 ? b.CreateBitCast(word, pair) : word);
+  operands.append(sums.begin(), sums.end());
+  Intrinsic::ID id = type == Multiplicand::F16    ? Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
+                     : type == Multiplicand::BF16 ? Intrinsic::nvvm_mma_m16n8k16_row_col_bf16
+                                                  : Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
+  Value *all = b.CreateIntrinsic(id, {}, operands);
+  std::array<Value *, 4> result;
+  for (unsigned n = 0; n < 4; ++n)
+    result[n] = b.CreateExtractValue(all, n);
+  return result;
+}
+
+Value *TensorCore::round(Value *word) {
+  return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_f2tf32_rna, {asFloat(word)});
+}
+
+TensorCore::Parts TensorCore::split(Value *word) {
+  Value *large = round(word);
+  return {large, round(asWord(b.CreateFSub(asFloat(word), asFloat(large))))};
+}
+
+TensorCore::Parts TensorCore::splitAny(Value *word) {
+  constexpr uint32_t infinity = 0x7f800000, sign = 0x80000000;
+  auto isBelowInfinity = [&](Value *bits) {
+    return b.CreateICmpULT(b.CreateAnd(bits, i32(~sign)), i32(infinity));
+  };
+  Value *rounded = round(word);
+  Value *finite = isBelowInfinity(word);
+  // Numbers next to the largest one are cut off instead.
+  Value *large = b.CreateSelect(isBelowInfinity(rounded), rounded, b.CreateAnd(word, i32(0xffffe000)));
+  Value *one = b.CreateOr(b.CreateAnd(word, i32(sign)), i32(0x3f800000));
+  Value *rest = round(asWord(b.CreateFSub(asFloat(word), asFloat(large))));
+  return {b.CreateSelect(finite, large, one), b.CreateSelect(finite, rest, rounded)};
+}

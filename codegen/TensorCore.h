@@ -1,0 +1,85 @@
+//===- TensorCore.h - Fragments of matrix products on tensor cores ------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// mma.sync multiplies 16 rows by 8 columns over 8 words of the sum; a word is one number of TF32 or two
+// neighbours of 16 bits (PTX ISA, "Matrix Fragments for mma.m16n8k8" and "m16n8k16"). With g = lane / 4
+// and t = lane % 4 a lane holds
+//
+//   rows     a0 (g, t)  a1 (g + 8, t)  a2 (g, t + 4)  a3 (g + 8, t + 4)     (row, word)
+//   columns  b0 (g, t)  b1 (g, t + 4)                                      (column, word)
+//   sums     c0 (g, 2t)  c1 (g, 2t + 1)  c2 (g + 8, 2t)  c3 (g + 8, 2t + 1)
+//
+// Rows and columns are therefore loaded alike, as blocks of 16 x 8 words: a block of columns is two b's.
+//
+// An operand's tile in shared memory is a matrix of lines: [row][k] where neighbours are neighbours along
+// the sum, else [k][row]. Chunks of 16 bytes within a line are exchanged (XOR with some of the line's
+// number), so that a block is loaded without two lanes in the same bank.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_TENSORCORE_H
+#define TEGULA_CODEGEN_TENSORCORE_H
+
+#include "passes/TensorTile.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace tegula {
+
+/// An operand's tile in shared memory.
+struct SharedTile {
+  bool alongSum;
+  unsigned elementBytes; ///< 2 or 4
+  unsigned extent;       ///< rows (or columns), a multiple of 16
+  static constexpr unsigned depthBytes = 128;
+
+  unsigned depth() const { return depthBytes / elementBytes; } ///< points of the sum
+  unsigned lineLength() const { return alongSum ? depth() : extent; }
+  unsigned lines() const { return alongSum ? extent : depth(); }
+  unsigned pitch() const { return lineLength() * elementBytes; }
+  unsigned bytes() const { return extent * depthBytes; }
+};
+
+class TensorCore {
+public:
+  using Value = llvm::Value;
+  static constexpr unsigned stepWords = 8, steps = SharedTile::depthBytes / 4 / stepWords;
+
+  TensorCore(llvm::IRBuilder<> &builder, Multiplicand type) : b(builder), type(type) {}
+
+  /// Byte of an element of the tile; both numbers i32.
+  Value *offset(const SharedTile &tile, Value *line, Value *position);
+  /// The 16 x 8 words at rows `first` (i32, a multiple of 16) + `block` * 16 and the words of `step`: a0 to a3.
+  std::array<Value *, 4> loadBlock(const SharedTile &tile, Value *base, Value *lane, Value *first,
+                                   unsigned block, unsigned step);
+  /// sums + a b, for one fragment of 16 x 8.
+  std::array<Value *, 4> multiply(llvm::ArrayRef<Value *> a, llvm::ArrayRef<Value *> columns,
+                                  const std::array<Value *, 4> &sums);
+
+  /// The number of TF32 that is nearest to an f32, halves away from zero; words are i32.
+  Value *round(Value *word);
+  struct Parts {
+    Value *large, *small;
+  };
+  /// word = large + small to 22 bits, both of TF32. Infinities, and what rounds to one, give NaN.
+  Parts split(Value *word);
+  /// The same with products as IEEE 754 has them: an infinity is 1 + infinity, so that the product of
+  /// small parts that is left out and those with zero do not turn it into NaN.
+  Parts splitAny(Value *word);
+
+private:
+  llvm::IRBuilder<> &b;
+  Multiplicand type;
+
+  Value *i32(int64_t value) { return b.getInt32(value); }
+  Value *asFloat(Value *word) { return b.CreateBitCast(word, b.getFloatTy()); }
+  Value *asWord(Value *value) { return b.CreateBitCast(value, b.getInt32Ty()); }
+  Value *exchange(const SharedTile &tile, Value *line);
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_TENSORCORE_H

@@ -1,0 +1,178 @@
+//===- TileStaging.cpp - Operands of a tile to shared memory --------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A thread has one position along the lines of a tile and every so-manieth line. So neighbouring threads
+// have neighbours in memory, and what an element's place has in common with the thread's other elements
+// is computed once.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "codegen/StorageTypes.h"
+#include "ir/TglUtils.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Of this many elements a thread keeps the places in registers.
+static constexpr unsigned mostPlaces = 4;
+
+/// The element that vector `index` of this thread starts with; `step` counts the sum's steps.
+DeviceContraction::Place DeviceContraction::placeOf(const Product &product, const Operand &operand,
+                                                    Value *step, unsigned index) {
+  const SharedTile &shared = operand.shared;
+  unsigned perLine = shared.lineLength() / operand.vector;
+  Value *position = b.CreateMul(b.CreateURem(thread, i32(perLine)), i32(operand.vector));
+  Value *line = b.CreateUDiv(thread, i32(perLine));
+  line = b.CreateAdd(line, i32(index * (threads() / perLine)));
+  Place place{line, position, nullptr, nullptr, nullptr};
+  Value *k = b.CreateAdd(b.CreateMul(step, i64(shared.depth())), wide(shared.alongSum ? position : line));
+  Value *number = b.CreateAdd(operand.group->first, wide(shared.alongSum ? line : position));
+  place.k = k;
+  place.number = number;
+  auto require = [&](Value *condition) {
+    place.exists = place.exists ? b.CreateAnd(place.exists, condition) : condition;
+  };
+  if (!operand.group->fits)
+    require(b.CreateICmpSLT(number, operand.group->total));
+  if (!product.sum.fits)
+    require(b.CreateICmpSLT(k, product.sum.total));
+  return place;
+}
+
+/// The thread's number, of which the optimiser knows nothing: what is computed from it stays in the loop.
+/// The places of many elements would take the registers that sums need.
+Value *DeviceContraction::opaqueThread() {
+  auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
+  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true), {thread});
+}
+
+bool DeviceContraction::evaluates(const Product &product) const {
+  return product.row.how->staging == Staging::Values || product.column.how->staging == Staging::Values;
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void DeviceContraction::copyStep(Product &product, Value *step, Value *stage) {
+  copyTile(product, product.row, step, stage);
+  copyTile(product, product.column, step, stage);
+}
+
+void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step, Value *stage) {
+  if (operand.how->staging == Staging::Values)
+    return;
+  tgl::ReadOp read = operand.how->read;
+  unsigned bytes = operand.vector * operand.shared.elementBytes;
+  TensorCore core(b, operand.type);
+  const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
+  Type *element = e.storageType(buffer.type.getElementType());
+  SmallVector<unsigned> sums = product.sum.axes;
+  tgl::AxesOp summed = cast<tgl::AxesOp>(product.reduce.getOperation());
+  SaveAndRestore number(thread, operand.count > mostPlaces ? opaqueThread() : thread);
+  for (unsigned index = 0; index < operand.count; ++index) {
+    Place place = placeOf(product, operand, step, index);
+    setNumber(summed, sums, operand.side->collapsesSum, place.k);
+    setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
+    for (mlir::Operation *op : operand.side->slice)
+      if (op != read)
+        e.emitOp(op);
+    SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
+    Value *exists = place.exists;
+    if (read.getFill()) {
+      Value *inside = e.emitBoundsCheck(subscripts, buffer.type);
+      exists = exists ? b.CreateAnd(exists, inside) : inside;
+    }
+    Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));
+    // Nothing is read of what does not exist, but its address should be one.
+    if (exists)
+      offset = b.CreateSelect(exists, offset, i64(0));
+    Value *from = b.CreateInBoundsGEP(element, buffer.pointer, offset);
+    Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage,
+                                    b.CreateAdd(core.offset(operand.shared, place.line, place.position),
+                                                i32(operand.offset)));
+    SmallVector<Value *> operands{to, from};
+    if (exists)
+      operands.push_back(b.CreateSelect(exists, i32(bytes), i32(0)));
+    Intrinsic::ID id;
+    if (operand.how->staging == Staging::Vectors)
+      id = exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                  : Intrinsic::nvvm_cp_async_cg_shared_global_16;
+    else
+      id = exists ? Intrinsic::nvvm_cp_async_ca_shared_global_4_s
+                  : Intrinsic::nvvm_cp_async_ca_shared_global_4;
+    b.CreateIntrinsic(b.getVoidTy(), id, operands);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluated elements
+//===----------------------------------------------------------------------===//
+
+/// As bits of the tile's element type.
+Value *DeviceContraction::evaluate(const Product &product, const Operand &operand,
+                                   const Place &place) {
+  tgl::ReduceOp reduce = product.reduce;
+  SmallVector<unsigned> sums = product.sum.axes;
+  setNumber(cast<tgl::AxesOp>(reduce.getOperation()), sums, operand.side->collapsesSum, place.k);
+  setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
+  for (mlir::Operation *op : operand.side->slice)
+    e.emitOp(op);
+  Value *result = nullptr;
+  for (mlir::Value factor : operand.side->factors) {
+    Value *value = e.valueOf(factor);
+    result = result ? b.CreateFMul(result, value) : value;
+  }
+  if (operand.type == Multiplicand::TF32)
+    return b.CreateBitCast(result, b.getInt32Ty());
+  // The value comes from such an element, so nothing is lost.
+  if (operand.type == Multiplicand::F16)
+    return b.CreateBitCast(b.CreateFPTrunc(result, b.getHalfTy()), b.getInt16Ty());
+  return b.CreateTrunc(b.CreateLShr(b.CreateBitCast(result, b.getInt32Ty()), 16), b.getInt16Ty());
+}
+
+SmallVector<Value *> DeviceContraction::evaluateTile(Product &product, Operand &operand, Value *step) {
+  SmallVector<Value *> values;
+  SaveAndRestore number(thread, operand.count > mostPlaces ? opaqueThread() : thread);
+  for (unsigned index = 0; index < operand.count; ++index) {
+    Place place = placeOf(product, operand, step, index);
+    Type *type = b.getIntNTy(8 * operand.shared.elementBytes);
+    values.push_back(place.exists ? e.emitIfElse(place.exists,
+                                                 [&] { return evaluate(product, operand, place); },
+                                                 Constant::getNullValue(type))
+                                  : evaluate(product, operand, place));
+  }
+  return values;
+}
+
+SmallVector<Value *> DeviceContraction::evaluateStep(Product &product, Value *step) {
+  SmallVector<Value *> values;
+  for (Operand *operand : {&product.row, &product.column})
+    if (operand->how->staging == Staging::Values)
+      values.append(evaluateTile(product, *operand, step));
+  return values;
+}
+
+void DeviceContraction::storeStep(Product &product, ArrayRef<Value *> values, Value *stage) {
+  for (Operand *operand : {&product.row, &product.column}) {
+    if (operand->how->staging != Staging::Values)
+      continue;
+    TensorCore core(b, operand->type);
+    for (unsigned index = 0; index < operand->count; ++index) {
+      Place place = placeOf(product, *operand, i64(0), index);
+      Value *offset = core.offset(operand->shared, place.line, place.position);
+      Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, b.CreateAdd(offset, i32(operand->offset)));
+      b.CreateAlignedStore(values.front(), to, Align(operand->shared.elementBytes));
+      values = values.drop_front();
+    }
+  }
+}

@@ -1,0 +1,232 @@
+//===- TensorTile.cpp - A matrix product in tiles for tensor cores --------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/TensorTile.h"
+
+#include "ir/TglUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+static constexpr StringRef attributeName = "tile";
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
+
+std::optional<int64_t> tegula::knownExtent(tgl::AxesOp op, ArrayRef<unsigned> axes) {
+  int64_t total = 1;
+  for (unsigned axis : axes) {
+    tgl::AxisRange range = tgl::getAxisRange(op, axis);
+    std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
+    if (!extent || MulOverflow(total, std::max<int64_t>(*extent, 0), total))
+      return std::nullopt;
+  }
+  return total;
+}
+
+/// A read that gives 0 where its element does not exist, or has no such place.
+static bool fillsWithZero(tgl::ReadOp read) {
+  return !read.getFill() || matchPattern(read.getFill(), mlir::m_AnyZeroFloat());
+}
+
+/// Whether `count` elements from every multiple of `count` along the group's last axis are neighbours
+/// that start at a multiple of `count`.
+static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> group, bool collapsed,
+                        int64_t count) {
+  if (read.getFill())
+    return false;
+  mlir::Value axis = owner.getAxes()[group.back()];
+  ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  if (tgl::stepAlong(offset, axis) != 1)
+    return false;
+  std::optional<int64_t> low = tgl::getAxisRange(owner, group.back()).lo.asConstant();
+  std::optional<int64_t> extent =
+      knownExtent(owner, collapsed ? group : ArrayRef(group).take_back());
+  if (!low || *low % count || !extent || *extent % count)
+    return false;
+  ValueExpr start = offset.substitute(axis, ValueExpr(int64_t(0)));
+  return llvm::all_of(start.expr().terms(), [&](const IndexExpr::Term &term) {
+    return term.coefficient % count == 0;
+  });
+}
+
+static ContractionOperand describeSide(const ContractionSide &side) {
+  ContractionOperand operand;
+  operand.alongSum = side.lanesAlongSum;
+  operand.parts = 2;
+  if (side.factors.size() == 1)
+    operand.read = side.factors.front().getDefiningOp<tgl::ReadOp>();
+  if (operand.read) {
+    mlir::Type element = operand.read.getTensorType().getElementType();
+    operand.isExact = (element.isF16() || element.isBF16()) && fillsWithZero(operand.read);
+    if (operand.isExact)
+      operand.parts = 1;
+  }
+  return operand;
+}
+
+static void chooseStaging(ContractionOperand &operand, const ContractionSide &side, Multiplicand type,
+                          tgl::AxesOp summed, tgl::AxesOp axes, ArrayRef<unsigned> group) {
+  tgl::ReadOp read = operand.read;
+  if (!read || read.getGuard() || !read.getExactExprs().empty() || read.getChecked() ||
+      !fillsWithZero(read))
+    return;
+  mlir::Type element = read.getTensorType().getElementType();
+  bool isHalf = type != Multiplicand::TF32;
+  if (isHalf ? !element.isF16() && !element.isBF16() : !element.isF32())
+    return;
+  // What else the side computes are subscripts, which copies do not wait for.
+  if (llvm::any_of(side.slice, [&](mlir::Operation *op) { return op != read && isa<tgl::ReadOp>(op); }))
+    return;
+  SmallVector<unsigned> sums = llvm::to_vector(llvm::seq<unsigned>(0, summed.getAxes().size()));
+  int64_t count = isHalf ? 8 : 4;
+  bool vectors = operand.alongSum ? isInVectors(read, summed, sums, side.collapsesSum, count)
+                                  : isInVectors(read, axes, group, side.collapsesAxes, count);
+  if (vectors)
+    operand.staging = Staging::Vectors;
+  else if (!isHalf)
+    operand.staging = Staging::Elements;
+}
+
+std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const ContractionPlan &plan) {
+  if (!plan.element.isF32())
+    return std::nullopt;
+  SmallVector<ProductOperands> result;
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  for (const ContractionProduct &product : plan.products) {
+    tgl::ReduceOp reduce = product.reduce;
+    ProductOperands operands{Multiplicand::TF32, describeSide(product.row),
+                             describeSide(product.column)};
+    if (operands.row.parts == 1 && operands.column.parts == 1) {
+      mlir::Type row = operands.row.read.getTensorType().getElementType();
+      if (row == operands.column.read.getTensorType().getElementType())
+        operands.type = row.isF16() ? Multiplicand::F16 : Multiplicand::BF16;
+    }
+    if (reduce->getAttrOfType<mlir::StringAttr>("precision"))
+      operands.row.parts = operands.column.parts = 1;
+    tgl::AxesOp summed = axesOfOp(reduce);
+    chooseStaging(operands.row, product.row, operands.type, summed, axes, plan.rows);
+    chooseStaging(operands.column, product.column, operands.type, summed, axes, plan.columns);
+    result.push_back(operands);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The shape of a tile
+//===----------------------------------------------------------------------===//
+
+mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
+  mlir::Builder builder(context);
+  auto numbers = [&](ArrayRef<int64_t> values) { return builder.getDenseI64ArrayAttr(values); };
+  return builder.getDictionaryAttr({builder.getNamedAttr("shape", numbers({rows, columns})),
+                                    builder.getNamedAttr("splits", builder.getI64IntegerAttr(splits)),
+                                    builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))});
+}
+
+std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
+  auto tile = op->getAttrOfType<mlir::DictionaryAttr>(attributeName);
+  if (!tile)
+    return std::nullopt;
+  auto shape = tile.getAs<mlir::DenseI64ArrayAttr>("shape");
+  auto warps = tile.getAs<mlir::DenseI64ArrayAttr>("warps");
+  auto splits = tile.getAs<mlir::IntegerAttr>("splits");
+  if (!shape || shape.size() != 2 || !warps || warps.size() != 2 || !splits)
+    return std::nullopt;
+  return TensorTile{shape[0], shape[1], warps[0], warps[1], splits.getInt()};
+}
+
+namespace {
+/// A shape and the share of a multiprocessor's rate that it reaches.
+struct Candidate {
+  int64_t rows, columns, warpRows, warpColumns;
+  double half, single; // 0: not for such operands
+};
+} // namespace
+
+/// A warp's rectangle decides how often operands are read from shared memory: of 64 x 64 elements 16-bit
+/// products are about as fast to read as to multiply; three products of TF32 hide the reading of 64 x 32.
+static constexpr Candidate candidates[] = {
+    {128, 256, 2, 4, 1.0, 0},    {128, 128, 2, 4, 0.8, 1.0},   {128, 64, 4, 2, 0.6, 0.85},
+    {64, 128, 2, 4, 0.6, 0.85},  {64, 64, 2, 2, 0.5, 0.7},     {128, 32, 4, 1, 0.35, 0.55},
+    {32, 128, 1, 4, 0.35, 0.55}, {128, 16, 4, 1, 0.2, 0.35},   {16, 128, 1, 4, 0.2, 0.35},
+};
+
+/// Of an H200: others with tensor cores differ by less than a factor of two.
+static constexpr int64_t multiprocessors = 132;
+
+std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan,
+                                                  ArrayRef<ProductOperands> products) {
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  std::optional<int64_t> rows = knownExtent(axes, plan.rows), columns = knownExtent(axes, plan.columns),
+                         batch = knownExtent(axes, plan.batch);
+  int64_t summed = 0;
+  double clocks = 0; // of a multiprocessor, for an element
+  bool known = rows && columns && batch, allVectors = true, allHalf = true;
+  for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
+    tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
+    std::optional<int64_t> extent =
+        knownExtent(sums, llvm::to_vector(llvm::seq<unsigned>(0, sums.getAxes().size())));
+    known &= extent.has_value();
+    summed += extent.value_or(0);
+    bool isHalf = operands.type != Multiplicand::TF32;
+    allHalf &= isHalf;
+    allVectors &= operands.row.staging == Staging::Vectors && operands.column.staging == Staging::Vectors;
+    // Multiplications a clock through mma.sync.
+    clocks += extent.value_or(0) / (isHalf ? 2048.0 : 640.0) *
+              (isHalf ? 1 : operands.row.parts + operands.column.parts - 1);
+  }
+  if (!known) // of all sizes something for the middle
+    return TensorTile{64, 64, 2, 2, 1};
+
+  // A thread for an element is as good where little is to be done or the operands' reading takes all.
+  if (*rows < 12 || *columns < 12 || summed < 8 ||
+      double(*rows) * *columns * *batch * summed < double(1 << 18))
+    return std::nullopt;
+
+  std::optional<TensorTile> best;
+  double least = 0;
+  constexpr double startUp = 3000, secondLaunch = 5000, bytesPerClock = 2000;
+  for (const Candidate &candidate : candidates) {
+    double speed = allHalf ? candidate.half : candidate.single;
+    bool isLarge = candidate.rows * candidate.columns > 128 * 128;
+    if (speed == 0 || (isLarge && !allVectors))
+      continue;
+    // The accumulators of all products but one wait in shared memory.
+    if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024)
+      continue;
+    int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
+    int64_t steps = divideCeil(summed, int64_t(allHalf ? 64 : 32));
+    int64_t most = std::clamp<int64_t>(steps / 8, 1, 64);
+    for (int64_t splits = 1; splits <= most; ++splits) {
+      double each = double(candidate.rows) * candidate.columns * clocks / speed / splits + startUp;
+      double total = each * divideCeil(tiles * splits, multiprocessors);
+      if (splits > 1)
+        total += secondLaunch + 8.0 * tiles * splits * candidate.rows * candidate.columns / bytesPerClock;
+      if (best && total >= least)
+        continue;
+      least = total;
+      best = TensorTile{candidate.rows, candidate.columns, candidate.warpRows,
+                             candidate.warpColumns, splits};
+    }
+  }
+  return best;
+}
+
+std::optional<TensorTile> tegula::chooseTile(tgl::ParallelOp op) {
+  std::optional<ContractionPlan> plan = planContraction(op, /*byVectors=*/false);
+  if (!plan)
+    return std::nullopt;
+  std::optional<SmallVector<ProductOperands>> products = describeOperands(*plan);
+  return products ? chooseTile(*plan, *products) : std::nullopt;
+}

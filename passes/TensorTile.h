@@ -1,0 +1,73 @@
+//===- TensorTile.h - A matrix product in tiles for tensor cores --------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a GPU multiplies, how operands reach shared memory, and the shape of a block's tile. The
+// strategy `contraction` writes the shape into the statement (attribute `tile`); code generation reads
+// it there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_TENSORTILE_H
+#define TEGULA_PASSES_TENSORTILE_H
+
+#include "passes/ContractionPlan.h"
+
+namespace tegula {
+
+/// What tensor cores multiply. TF32 holds 11 bits of a significand: values that need more are a sum of
+/// two such numbers, a large and a small one.
+enum class Multiplicand { F16, BF16, TF32 };
+
+/// How a side's elements reach shared memory.
+enum class Staging {
+  Vectors,  // copied asynchronously, 16 bytes at a time
+  Elements, // copied asynchronously one by one; what does not exist is 0
+  Values    // evaluated in registers, then stored
+};
+
+struct ContractionOperand {
+  Staging staging = Staging::Values;
+  unsigned parts = 1;   ///< numbers of TF32 for a value
+  bool isExact = false; ///< every value is a number of TF32
+  /// Neighbours in shared memory are neighbours along the sum, not along rows or columns.
+  bool alongSum = false;
+  tgl::ReadOp read; ///< the side's only factor, where it is a read
+};
+
+struct ProductOperands {
+  Multiplicand type;
+  ContractionOperand row, column;
+};
+
+/// How each product of the plan is multiplied; nothing where tensor cores cannot.
+std::optional<llvm::SmallVector<ProductOperands>> describeOperands(const ContractionPlan &plan);
+
+/// A block computes `rows` x `columns` elements with `warpRows` x `warpColumns` warps, each a rectangle
+/// of 16 x 8 fragments. `splits` blocks share the sum of a tile; a second launch adds up their parts.
+struct TensorTile {
+  int64_t rows, columns, warpRows, warpColumns, splits;
+
+  int64_t threads() const { return warpRows * warpColumns * 32; }
+  mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
+  /// The tile that the strategy chose for the statement; nothing where it chose none.
+  static std::optional<TensorTile> of(tgl::ParallelOp op);
+};
+
+/// The tile for which the model expects the shortest time; nothing where the general strategy is to run
+/// the statement.
+std::optional<TensorTile> chooseTile(const ContractionPlan &plan,
+                                          llvm::ArrayRef<ProductOperands> products);
+
+/// The same of any statement.
+std::optional<TensorTile> chooseTile(tgl::ParallelOp op);
+
+/// Points of these axes, where known.
+std::optional<int64_t> knownExtent(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_TENSORTILE_H

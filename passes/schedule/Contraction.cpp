@@ -1,0 +1,45 @@
+//===- Contraction.cpp - Matrix products on tensor cores ------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// On a GPU a launch with statements that are matrix products (ContractionPlan.h) of f16, bf16 or f32
+// elements. Each such statement gets its tile; what is none of them is scheduled as `general` does.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/TensorTile.h"
+#include "passes/schedule/Strategy.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+namespace {
+class Contraction final : public Strategy {
+public:
+  StringRef name() const override { return "contraction"; }
+
+  bool applies(LaunchOp launch, Machine machine) const override {
+    return machine == Machine::GPU &&
+           llvm::any_of(launch.getBody().getOps<ParallelOp>(),
+                        [](ParallelOp op) { return chooseTile(op).has_value(); });
+  }
+
+  void schedule(LaunchOp launch, Machine machine, ScheduleCounts &counts) const override {
+    generalStrategy().schedule(launch, machine, counts);
+    for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
+      if (std::optional<TensorTile> tile = chooseTile(op)) {
+        op->setAttr("tile", tile->toAttribute(op.getContext()));
+        ++counts.tiled;
+      }
+  }
+};
+} // namespace
+
+const Strategy &tegula::contractionStrategy() {
+  static const Contraction instance;
+  return instance;
+}

@@ -1,0 +1,132 @@
+//===- AtomsMatrix.cpp - Tensor cores, on the host --------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/emulator/Atoms.h"
+
+#include <bit>
+#include <cmath>
+
+using namespace llvm;
+using namespace tegula;
+using namespace tegula::emulator;
+
+//===----------------------------------------------------------------------===//
+// Fragments (PTX ISA, "ldmatrix")
+//===----------------------------------------------------------------------===//
+
+/// Lanes 8n to 8n + 7 give the rows of matrix n, of eight elements of 16 bits; lane l gets two neighbours.
+template <bool isTransposed> void atoms::loadMatrices(AtomCall &own) {
+  own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
+    std::array<std::array<uint16_t, 8>, warpThreads> rows;
+    for (unsigned lane = 0; lane < warpThreads; ++lane) {
+      AtomCall &call = *calls[lane];
+      auto *address = call.operand<const char *>(0);
+      if (reinterpret_cast<uintptr_t>(address) % 16)
+        call.thread.fail(EmulatorError::Misaligned, call.site.place,
+                         "a row of a matrix at an address that is no multiple of 16");
+      call.thread.grid.memory.check(call.thread, address, 16, call.site.read);
+      std::memcpy(&rows[lane], address, 16);
+    }
+    for (unsigned lane = 0; lane < warpThreads; ++lane)
+      for (unsigned matrix = 0; matrix < calls[lane]->numResults(); ++matrix) {
+        uint32_t word = 0;
+        for (unsigned half = 0; half < 2; ++half) {
+          unsigned row = lane / 4, column = lane % 4 * 2 + half;
+          uint32_t element = isTransposed ? rows[8 * matrix + column][row] : rows[8 * matrix + row][column];
+          word |= element << (16 * half);
+        }
+        calls[lane]->result<uint32_t>(matrix, word);
+      }
+  });
+}
+template void atoms::loadMatrices<false>(AtomCall &own);
+template void atoms::loadMatrices<true>(AtomCall &own);
+
+//===----------------------------------------------------------------------===//
+// Products (PTX ISA, "mma")
+//===----------------------------------------------------------------------===//
+
+static float halfToFloat(uint16_t bits) {
+  uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+  float value = exponent == 31  ? (fraction ? NAN : INFINITY)
+                : exponent == 0 ? std::ldexp(float(fraction), -24)
+                                : std::ldexp(float(1024 + fraction), int(exponent) - 25);
+  return bits & 0x8000 ? -value : value;
+}
+
+/// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim", 2025):
+/// products and the sum before are cut off below 2^-25 of the largest of them, added exactly, and rounded
+/// towards zero.
+static float addProducts(ArrayRef<double> products, float before) {
+  double special = before, largest = std::abs(before);
+  bool isFinite = std::isfinite(before);
+  for (double product : products) {
+    special += product;
+    isFinite &= std::isfinite(product);
+    largest = std::max(largest, std::abs(product));
+  }
+  if (!isFinite)
+    return special;
+  if (largest == 0)
+    return special;
+  int exponent = std::ilogb(largest) - 25;
+  auto cut = [&](double value) { return int64_t(std::ldexp(value, -exponent)); };
+  int64_t sum = cut(before);
+  for (double product : products)
+    sum += cut(product);
+  double exact = std::ldexp(double(sum), exponent); // of fewer than 53 bits
+  float rounded = exact;
+  if (std::isinf(rounded))
+    return std::abs(exact) < 0x1p128 ? std::copysign(std::numeric_limits<float>::max(), rounded) : rounded;
+  if (std::abs(double(rounded)) > std::abs(exact))
+    rounded = std::nextafter(rounded, 0.0f);
+  return rounded;
+}
+
+/// Operands: four words of rows, two of columns, four sums. `elements` of a word, by `number`.
+template <unsigned elements, float (*element)(uint32_t word, unsigned number)>
+static void multiply(AtomCall &own) {
+  own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
+    constexpr unsigned depth = 8 * elements;
+    double a[16][depth], b[8][depth];
+    for (unsigned lane = 0; lane < warpThreads; ++lane)
+      for (unsigned number = 0; number < elements; ++number) {
+        unsigned group = lane / 4, k = lane % 4 * elements + number;
+        for (unsigned word = 0; word < 4; ++word)
+          a[group + word % 2 * 8][k + word / 2 * 4 * elements] =
+              element(calls[lane]->operand<uint32_t>(word), number);
+        for (unsigned word = 0; word < 2; ++word)
+          b[group][k + word * 4 * elements] = element(calls[lane]->operand<uint32_t>(4 + word), number);
+      }
+    for (unsigned lane = 0; lane < warpThreads; ++lane)
+      for (unsigned sum = 0; sum < 4; ++sum) {
+        unsigned row = lane / 4 + sum / 2 * 8, column = lane % 4 * 2 + sum % 2;
+        double products[depth];
+        for (unsigned k = 0; k < depth; ++k)
+          products[k] = a[row][k] * b[column][k];
+        calls[lane]->result<float>(sum, addProducts(products, calls[lane]->operand<float>(6 + sum)));
+      }
+  });
+}
+
+static float halfOf(uint32_t word, unsigned number) { return halfToFloat(word >> (16 * number)); }
+static float brainOf(uint32_t word, unsigned number) {
+  return std::bit_cast<float>(word >> (16 * number) << 16);
+}
+/// The last 13 bits do not count.
+static float singleOf(uint32_t word, unsigned) { return std::bit_cast<float>(word & 0xffffe000); }
+
+void atoms::multiplyF16(AtomCall &call) { multiply<2, halfOf>(call); }
+void atoms::multiplyBF16(AtomCall &call) { multiply<2, brainOf>(call); }
+void atoms::multiplyTF32(AtomCall &call) { multiply<1, singleOf>(call); }
+
+/// cvt.rna.tf32.f32: to the nearest number of 11 bits, halves away from zero.
+void atoms::roundToTF32(AtomCall &call) {
+  auto bits = call.operand<uint32_t>(0);
+  bool isNan = (bits & 0x7fffffff) > 0x7f800000;
+  call.result<uint32_t>(0, isNan ? 0x7fffffff : (bits + 0x1000) & 0xffffe000);
+}

@@ -1,0 +1,78 @@
+// RUN: tegula-opt %s -tgl-schedule=gpu=true | FileCheck %s
+// RUN: tegula-opt %s -tgl-schedule="gpu=true without=contraction" | FileCheck %s --check-prefix=GENERAL
+// RUN: tegula-opt %s -tgl-schedule | FileCheck %s --check-prefix=GENERAL
+// GENERAL-NOT: tile =
+
+// A large product of f32 fills the device with tiles of 128 x 128.
+// CHECK-LABEL: tgl.kernel @large
+// CHECK: strategy "contraction"
+// CHECK: tile = {shape = array<i64: 128, 128>, splits = 1 : i64, warps = array<i64: 2, 4>}
+tgl.kernel @large(%a: !tgl.tensor<[4096, 4096], f32> {tgl.name = "a", tgl.role = "in"},
+                  %b: !tgl.tensor<[4096, 4096], f32> {tgl.name = "b", tgl.role = "in"},
+                  %c: !tgl.tensor<[4096, 4096], f32> {tgl.name = "c", tgl.role = "out"}) {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to 4096, %j = 0 to 4096) {
+      %s = tgl.reduce sum (%k = 0 to 4096) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[4096, 4096], f32>
+        %y = tgl.read %b[%k, %j] : !tgl.tensor<[4096, 4096], f32>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[4096, 4096], f32>
+    }
+  }
+}
+
+// Few results of long sums: blocks share a tile's sums.
+// CHECK-LABEL: tgl.kernel @long
+// CHECK: splits = {{[2-9][0-9]*|1[0-9]+}} : i64
+tgl.kernel @long(%a: !tgl.tensor<[256, 131072], bf16> {tgl.name = "a", tgl.role = "in"},
+                 %b: !tgl.tensor<[256, 131072], bf16> {tgl.name = "b", tgl.role = "in"},
+                 %c: !tgl.tensor<[256, 256], f32> {tgl.name = "c", tgl.role = "out"}) {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to 256, %j = 0 to 256) {
+      %s = tgl.reduce sum (%k = 0 to 131072) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[256, 131072], bf16>
+        %y = tgl.read %b[%j, %k] : !tgl.tensor<[256, 131072], bf16>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[256, 256], f32>
+    }
+  }
+}
+
+// A matrix times a vector is read once: no tiles. Nor for f64.
+// CHECK-LABEL: tgl.kernel @vector
+// CHECK-NOT: tile =
+tgl.kernel @vector(%a: !tgl.tensor<[4096, 4096], f32> {tgl.name = "a", tgl.role = "in"},
+                   %b: !tgl.tensor<[4096, 2], f32> {tgl.name = "b", tgl.role = "in"},
+                   %c: !tgl.tensor<[4096, 2], f32> {tgl.name = "c", tgl.role = "out"}) {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to 4096, %j = 0 to 2) {
+      %s = tgl.reduce sum (%k = 0 to 4096) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[4096, 4096], f32>
+        %y = tgl.read %b[%k, %j] : !tgl.tensor<[4096, 2], f32>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[4096, 2], f32>
+    }
+  }
+}
+tgl.kernel @double(%a: !tgl.tensor<[M, K], f64> {tgl.name = "a", tgl.role = "in"},
+                   %b: !tgl.tensor<[K, N], f64> {tgl.name = "b", tgl.role = "in"},
+                   %c: !tgl.tensor<[M, N], f64> {tgl.name = "c", tgl.role = "out"})
+    sizes [M = 0 : 0, K = 0 : 1, N = 1 : 1] {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to M, %j = 0 to N) {
+      %s = tgl.reduce sum (%k = 0 to K) -> f64 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[M, K], f64>
+        %y = tgl.read %b[%k, %j] : !tgl.tensor<[K, N], f64>
+        %p = arith.mulf %x, %y fastmath<contract> : f64
+        tgl.yield %p : f64
+      }
+      tgl.write %s, %c[%i, %j] : f64, !tgl.tensor<[M, N], f64>
+    }
+  }
+}
