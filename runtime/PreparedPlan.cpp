@@ -212,7 +212,7 @@ private:
     return visit(start, varying);
   }
 
-  /// Tiles, where the grid is not too large for them.
+  /// Tiles, where the grid is not too large for them and the device has the shared memory.
   Error addTiles(const PlanTiles &tiles, Start &start) {
     if (tiles.function.empty())
       return Error::success();
@@ -221,17 +221,29 @@ private:
       return count.takeError();
     if (*count > int64_t(mostBlocks / tiles.splits))
       return Error::success();
+    bool fits = true;
     auto find = [&](const std::string &name, void *&function) -> Error {
       Expected<void *> found = prepared.module.find(name);
       if (!found)
         return found.takeError();
       function = *found;
-      return prepared.module.allowSharedBytes(function, tiles.sharedBytes);
+      if (Error refused = prepared.module.allowSharedBytes(function, tiles.sharedBytes)) {
+        consumeError(std::move(refused));
+        fits = false;
+      }
+      return Error::success();
     };
-    start.tiles = *count;
     if (Error error = find(tiles.function, start.tileFunction))
       return error;
-    return tiles.splits > 1 ? find(tiles.combineFunction, start.combineFunction) : Error::success();
+    if (tiles.splits > 1)
+      if (Error error = find(tiles.combineFunction, start.combineFunction))
+        return error;
+    start.tiles = *count;
+    if (!fits) {
+      start.tileFunction = start.combineFunction = nullptr;
+      start.tiles = 0;
+    }
+    return Error::success();
   }
 
   const PreparedPlan &prepared;
