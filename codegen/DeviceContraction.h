@@ -111,9 +111,6 @@ private:
   Product makeProduct(unsigned number);
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
   void setTile(Value *number);
-  Sums sumUp(Product &product, bool anyValue);
-  Sums sumUpSafely(Product &product);
-  Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums);
   unsigned sumsPitch() const { return tile.columns + 8; }
   unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
   void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);
@@ -137,7 +134,10 @@ private:
   void storeStep(Product &product, llvm::ArrayRef<Value *> values, Value *stage);
   bool evaluates(const Product &product) const;
 
-  // Steps of the products.
+  // TileSums.cpp
+  Sums sumUpSafely(Product &product);
+  Sums sumUp(Product &product, bool anyValue);
+  Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums);
   Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, bool anyValue);
 
   Emitter &e;

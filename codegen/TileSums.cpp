@@ -1,0 +1,182 @@
+//===- TileSums.cpp - The sums of a tile on tensor cores ------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// One step's products added to `sums`, which belong to the warp's fragments: [row block][column block of
+/// 8][4].
+DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value *stage,
+                                                        ArrayRef<Value *> sums, bool anyValue) {
+  TensorCore core(b, product.row.type);
+  bool isSingle = product.row.type == Multiplicand::TF32;
+  unsigned rowParts = product.row.how->parts, columnParts = product.column.how->parts;
+  bool keepsPartial = rowParts + columnParts > 2;
+  unsigned columnsOf8 = 2 * columnBlocks;
+  std::vector<std::array<Value *, 4>> partial(rowBlocks * columnsOf8);
+  for (auto [number, sum] : enumerate(sums))
+    partial[number / 4][number % 4] = keepsPartial ? ConstantFP::get(b.getFloatTy(), 0) : sum;
+  auto tileAt = [&](const Operand &operand) {
+    return b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
+  };
+  Value *rowTile = tileAt(product.row), *columnTile = tileAt(product.column);
+
+  using Words = SmallVector<std::array<Value *, 4>>;
+  struct Fragments {
+    Words large, small;
+  };
+  auto load = [&](const Operand &operand, Value *base, Value *first, unsigned blocks, unsigned step) {
+    Fragments fragments;
+    for (unsigned number = 0; number < blocks; ++number) {
+      std::array<Value *, 4> words = core.loadBlock(operand.shared, base, lane, first, number, step), small;
+      if (isSingle && !operand.how->isExact)
+        for (unsigned n = 0; n < 4; ++n) {
+          if (operand.how->parts == 1) {
+            words[n] = core.round(words[n]);
+            continue;
+          }
+          TensorCore::Parts parts = anyValue ? core.splitAny(words[n]) : core.split(words[n]);
+          words[n] = parts.large;
+          small[n] = parts.small;
+        }
+      fragments.large.push_back(words);
+      fragments.small.push_back(small);
+    }
+    return fragments;
+  };
+  auto multiply = [&](const Words &rowWords, const Words &columnWords) {
+    for (unsigned r = 0; r < rowBlocks; ++r)
+      for (unsigned c = 0; c < columnsOf8; ++c) {
+        const std::array<Value *, 4> &words = columnWords[c / 2];
+        std::array<Value *, 4> &sum = partial[r * columnsOf8 + c];
+        sum = core.multiply(rowWords[r], {words[c % 2], words[c % 2 + 2]}, sum);
+      }
+  };
+  for (unsigned step = 0; step < TensorCore::steps; ++step) {
+    Fragments row = load(product.row, rowTile, firstRow, rowBlocks, step);
+    Fragments column = load(product.column, columnTile, firstColumn, columnBlocks, step);
+    // Small products first: they are lost next to large sums.
+    if (columnParts > 1)
+      multiply(row.large, column.small);
+    if (rowParts > 1)
+      multiply(row.small, column.large);
+    multiply(row.large, column.large);
+  }
+  Sums result;
+  for (auto [number, sum] : enumerate(sums)) {
+    Value *added = partial[number / 4][number % 4];
+    result.push_back(keepsPartial ? b.CreateFAdd(sum, added) : added);
+  }
+  return result;
+}
+
+DeviceContraction::Sums DeviceContraction::sumUp(Product &product, bool anyValue) {
+  unsigned stages = product.stages, ahead = stages - 1;
+  bool copies = product.copies(), evaluated = evaluates(product);
+  const Sum &sum = product.sum;
+  auto stageAt = [&](Value *number) { return sharedAt(b.CreateMul(number, i32(product.stageBytes()))); };
+  auto following = [&](Value *number, unsigned by) { // of the ring
+    Value *next = b.CreateAdd(number, i32(by));
+    return b.CreateSelect(b.CreateICmpUGE(next, i32(stages)), b.CreateSub(next, i32(stages)), next);
+  };
+  auto commit = [&] {
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
+  };
+  auto stepNumber = [&](Value *number) { return b.CreateAdd(sum.firstStep, number); };
+
+  if (copies)
+    for (unsigned number = 0; number < ahead; ++number) {
+      e.emitIf(b.CreateICmpSLT(i64(number), sum.steps), [&] {
+        copyStep(product, stepNumber(i64(number)), stageAt(i32(number)));
+      });
+      commit();
+    }
+  if (evaluated)
+    e.emitIf(b.CreateICmpSLT(i64(0), sum.steps), [&] {
+      storeStep(product, evaluateStep(product, sum.firstStep), stageAt(i32(0)));
+    });
+
+  SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, ConstantFP::get(b.getFloatTy(), 0));
+  carried.push_back(i32(0)); // the stage
+  Sums result = e.emitLoop(
+      i64(0), sum.steps, i64(1), carried,
+      [&](Value *number, ArrayRef<Value *> current) {
+        Value *stage = current.back();
+        if (copies)
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead - 1)});
+        barrier(); // this step's tiles are there, those of the step before have been used
+        if (copies) {
+          Value *later = b.CreateAdd(number, i64(ahead));
+          e.emitIf(b.CreateICmpSLT(later, sum.steps),
+                   [&] { copyStep(product, stepNumber(later), stageAt(following(stage, ahead))); });
+          commit();
+        }
+        Value *next = b.CreateAdd(number, i64(1));
+        Value *isMore = b.CreateICmpSLT(next, sum.steps);
+        SmallVector<Value *> values;
+        if (evaluated) {
+          BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
+          e.emitIf(isMore, [&] {
+            values = evaluateStep(product, stepNumber(next));
+            end = b.GetInsertBlock();
+          });
+          for (Value *&value : values) {
+            PHINode *either = b.CreatePHI(value->getType(), 2);
+            either->addIncoming(Constant::getNullValue(value->getType()), before);
+            either->addIncoming(value, end);
+            value = either;
+          }
+        }
+        Sums sums = multiplyStep(product, stageAt(stage), current.drop_back(), anyValue);
+        if (evaluated)
+          storeStep(product, values, stageAt(following(stage, 1)));
+        sums.push_back(following(stage, 1));
+        return sums;
+      },
+      "step");
+  result.pop_back();
+  if (copies)
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
+  return result;
+}
+
+/// A bit, the same for all threads of the block.
+Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums) {
+  Value *zero = ConstantFP::get(b.getFloatTy(), 0), *all = zero;
+  for (Value *sum : sums) // 0 unless there is an infinity or NaN
+    all = b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {sum, zero, all});
+  Value *own = b.CreateFCmpUNO(all, all);
+  return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_all, {i32(0), own});
+}
+
+DeviceContraction::Sums DeviceContraction::sumUpSafely(Product &product) {
+  Sums fast = sumUp(product, /*anyValue=*/false);
+  if (product.row.how->parts + product.column.how->parts == 2) {
+    barrier(); // shared memory is free
+    return fast;
+  }
+  Value *again = isAnyNotFinite(fast);
+  BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
+  Sums careful;
+  e.emitIf(again, [&] {
+    careful = sumUp(product, /*anyValue=*/true);
+    barrier();
+    end = b.GetInsertBlock();
+  });
+  Sums result;
+  for (auto [one, other] : zip_equal(fast, careful)) {
+    PHINode *either = b.CreatePHI(b.getFloatTy(), 2);
+    either->addIncoming(one, before);
+    either->addIncoming(other, end);
+    result.push_back(either);
+  }
+  return result;
+}
