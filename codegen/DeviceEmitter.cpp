@@ -408,13 +408,12 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   values[op.getResult()] = combineTeam(op, std::move(partial)).back();
 }
 
-/// The value of the thread whose number in the warp differs in the bits of `distance`.
-Value *DeviceEmitter::shuffle(Value *value, unsigned distance) {
+/// The value of another thread of the warp, by one of the shuffles of 32 bits.
+Value *DeviceEmitter::shuffle(Value *value, Intrinsic::ID id, Value *lane, unsigned clamp) {
   Type *type = value->getType();
   unsigned bits = type->getPrimitiveSizeInBits();
   auto word = [&](Value *one) {
-    return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32,
-                             {b.getInt32(-1), one, b.getInt32(distance), b.getInt32(warp - 1)});
+    return b.CreateIntrinsic(b.getInt32Ty(), id, {b.getInt32(-1), one, lane, b.getInt32(clamp)});
   };
   if (bits == 64) {
     Value *whole = b.CreateBitCast(value, b.getInt64Ty());
@@ -435,7 +434,7 @@ Emitter::Accumulator DeviceEmitter::combineWarp(tgl::ReduceOp op, Accumulator ac
   for (unsigned distance = 1; distance < threads; distance *= 2) {
     Accumulator other;
     for (Value *element : accumulator)
-      other.push_back(shuffle(element, distance));
+      other.push_back(shuffle(element, Intrinsic::nvvm_shfl_sync_bfly_i32, b.getInt32(distance), warp - 1));
     accumulator = combine(op, accumulator, other);
   }
   return accumulator;

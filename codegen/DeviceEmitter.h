@@ -39,6 +39,16 @@ struct DeviceShape {
   unsigned unitsPerBlock() const { return threads / team; }
 };
 
+/// A loop that carries a total: what is combined in each step does not depend on the total, and points of the
+/// loop meet nowhere else.
+struct PrefixLoop {
+  tgl::ForOp loop;
+  mlir::Operation *combine = nullptr; ///< associative; of the total and `added`
+  mlir::Value added;
+  llvm::SmallVector<mlir::Operation *> before, after; ///< without the total; what needs it, and writes
+};
+std::optional<PrefixLoop> matchPrefixLoop(tgl::ForOp loop);
+
 class DeviceEmitter : public Emitter {
 public:
   /// Threads that run in step.
@@ -72,6 +82,7 @@ protected:
   void emitOp(mlir::Operation *op) override;
   void emitParallel(tgl::ParallelOp op) override;
   void emitReduce(tgl::ReduceOp op) override;
+  void emitFor(tgl::ForOp op) override;
   void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body) override;
   void emitTemp(tgl::TempOp op) override;
 
@@ -111,7 +122,10 @@ private:
   using Dealt = llvm::function_ref<llvm::SmallVector<llvm::Value *>(
       llvm::Value *number, llvm::Value *exists, llvm::ArrayRef<llvm::Value *> carried)>;
   llvm::SmallVector<llvm::Value *> deal(llvm::Value *count, llvm::ArrayRef<llvm::Value *> inits, Dealt body);
-  llvm::Value *shuffle(llvm::Value *value, unsigned distance);
+  llvm::Value *shuffle(llvm::Value *value, llvm::Intrinsic::ID id, llvm::Value *lane, unsigned clamp);
+  llvm::Value *combineWith(mlir::Operation *op, llvm::Value *lhs, llvm::Value *rhs);
+  std::pair<llvm::Value *, llvm::Value *> scanTeam(mlir::Operation *op, llvm::Value *own,
+                                                   llvm::GlobalVariable *totals);
   Accumulator combineWarp(tgl::ReduceOp op, Accumulator accumulator, unsigned threads);
   Accumulator combineTeam(tgl::ReduceOp op, Accumulator accumulator);
   void placeTemporaries();

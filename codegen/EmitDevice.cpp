@@ -41,7 +41,7 @@ static std::optional<int64_t> constantPoints(tgl::AxesOp op) {
 namespace {
 /// What a statement is made of, as far as it decides who does a point.
 struct StatementWork {
-  bool hasParallel = false, hasReduce = false, hasTemporaries = false, hasSort = false;
+  bool hasParallel = false, hasReduce = false, hasTemporaries = false, hasSort = false, hasPrefix = false;
   std::optional<int64_t> points;
   /// Points of the largest nest that a team deals out; nothing: not known.
   std::optional<int64_t> inside = 0;
@@ -53,6 +53,13 @@ struct StatementWork {
       hasReduce |= isa<tgl::ReduceOp>(nested);
       hasTemporaries |= isa<tgl::TempOp>(nested);
       hasSort |= isa<tgl::SortOp>(nested);
+      auto loop = dyn_cast<tgl::ForOp>(nested);
+      bool isPrefix = loop && loop->getParentOp() == op && matchPrefixLoop(loop);
+      hasPrefix |= isPrefix;
+      if (isPrefix) {
+        std::optional<int64_t> steps = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
+        inside = steps && inside ? std::optional(std::max(*inside, *steps)) : std::nullopt;
+      }
       if (!isa<tgl::ParallelOp, tgl::ReduceOp>(nested))
         return;
       for (mlir::Operation *around = nested->getParentOp(); around != op; around = around->getParentOp())
@@ -74,14 +81,17 @@ static constexpr int64_t manyThreads = 32768;
 static constexpr int64_t vectorsPerThread = 4;
 
 /// The team for nests of so many points.
-static DeviceShape teamFor(std::optional<int64_t> inside) {
+static DeviceShape teamFor(const StatementWork &work) {
+  std::optional<int64_t> inside = work.inside;
   DeviceShape shape;
   shape.team = shape.threads = 256;
   if (!inside)
     return shape;
   int64_t vectors = divideCeil(*inside, DeviceEmitter::accessBytes / 4);
+  // Teams that meet again and again are better small and many.
+  int64_t most = work.hasPrefix ? 256 : 1024;
   shape.team = PowerOf2Ceil(
-      std::clamp<int64_t>(divideCeil(vectors, vectorsPerThread), DeviceEmitter::warp, 1024));
+      std::clamp<int64_t>(divideCeil(vectors, vectorsPerThread), DeviceEmitter::warp, most));
   shape.threads = std::max(shape.team, shape.team == DeviceEmitter::warp ? 128u : shape.team);
   return shape;
 }
@@ -273,7 +283,7 @@ private:
 
     StatementWork work(op);
     bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasTemporaries));
-    bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort;
+    bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
     if (canBeThread && canBeTeam && work.isKnown()) {
       // Threads side by side should touch memory side by side.
       bool alongPoints = DeviceEmitter::runsAlongPoints(op);
@@ -284,7 +294,7 @@ private:
     if (canBeThread)
       emit(op, name + "_thread", inputs, outer, DeviceShape(), step.byThread);
     if (canBeTeam)
-      emit(op, name + "_block", inputs, outer, teamFor(work.inside), step.byTeam);
+      emit(op, name + "_block", inputs, outer, teamFor(work), step.byTeam);
     emitTiles(op, step, name, inputs);
     return step;
   }

@@ -200,7 +200,7 @@ protected:
   virtual void emitSort(tgl::SortOp op);
   /// `body` for 0 <= n < count in any order, all done when it returns (device code: by all threads).
   virtual void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body);
-  void emitFor(tgl::ForOp op);
+  virtual void emitFor(tgl::ForOp op);
   void emitTiles(tgl::TilesOp op);
   /// Ends every statement that other points may depend on (device code: a barrier).
   virtual void afterParallel() {}

@@ -1,0 +1,217 @@
+//===- DeviceScan.cpp - Loops that carry a running total, by a team ------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `for t iter (c) { ...v...; n = c + v; ...c, n...; yield n }` runs in chunks of as many vectors as the team has
+// threads: each thread adds up its own vector, the team scans the sums, by shuffles in a warp and through shared
+// memory between warps, and each thread then knows the total before its vector. (Blelloch, "Prefix sums and their
+// applications", 1990; here two levels of it.)
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceEmitter.h"
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+std::optional<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
+  if (loop.getIterArgs().size() != 1)
+    return std::nullopt;
+  mlir::Value carried = loop.getIterArgs()[0];
+  PrefixLoop prefix{loop};
+  prefix.combine = loop.getYield().getValues()[0].getDefiningOp();
+  if (!prefix.combine || prefix.combine->getParentOp() != loop ||
+      !isa<mlir::arith::AddFOp, mlir::arith::AddIOp, mlir::arith::MulFOp, mlir::arith::MulIOp,
+           mlir::arith::MaximumFOp, mlir::arith::MinimumFOp, mlir::arith::MaxSIOp, mlir::arith::MinSIOp>(
+          prefix.combine))
+    return std::nullopt;
+  bool first = prefix.combine->getOperand(0) == carried;
+  if (!first && prefix.combine->getOperand(1) != carried)
+    return std::nullopt;
+  prefix.added = prefix.combine->getOperand(first ? 1 : 0);
+  tgl::Accesses accesses = tgl::accessesOf(loop);
+  for (mlir::Value tensor : accesses.writes)
+    if (accesses.reads.contains(tensor))
+      return std::nullopt;
+  DenseSet<mlir::Value> late{carried};
+  for (mlir::Operation &op : loop.getBody().front()) {
+    if (isa<tgl::YieldOp>(op))
+      continue;
+    if (op.getNumRegions() || isa<tgl::TempOp>(op))
+      return std::nullopt;
+    bool isLate = isa<tgl::WriteOp>(op) ||
+                  any_of(op.getOperands(), [&](mlir::Value value) { return late.contains(value); });
+    if (isLate)
+      late.insert_range(op.getResults());
+    (isLate ? prefix.after : prefix.before).push_back(&op);
+  }
+  if (late.contains(prefix.added))
+    return std::nullopt;
+  return prefix;
+}
+
+/// Vectors of so many steps of the loop are single accesses.
+static unsigned vectorOf(const PrefixLoop &prefix) {
+  constexpr unsigned width = DeviceEmitter::accessBytes / 4;
+  tgl::ForOp loop = prefix.loop;
+  std::optional<int64_t> count = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
+  bool whole = count && *count % width == 0;
+  auto fits = [&](tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts, bool isWrite) {
+    std::optional<int64_t> step =
+        Emitter::stepAlong(Emitter::elementOffset(type, subscripts), loop.getLoopVar(),
+                           [](mlir::Value) { return false; });
+    whole &= step && (*step == 1 || (*step == 0 && !isWrite)) && !type.getElementType().isInteger(4);
+  };
+  loop.getBody().walk([&](tgl::ReadOp read) {
+    fits(read.getTensorType(), read.getSubscriptExprs(), false);
+    whole &= !read.getFill() && !read.getGuard() && read.getExactExprs().empty();
+  });
+  loop.getBody().walk([&](tgl::WriteOp write) {
+    fits(write.getTensorType(), write.getSubscriptExprs(), true);
+    whole &= !write.getAdd() && !write.getGuard();
+  });
+  return whole ? width : 1;
+}
+
+Value *DeviceEmitter::combineWith(mlir::Operation *op, Value *lhs, Value *rhs) {
+  if (isa<mlir::arith::AddFOp>(op))
+    return b.CreateFAdd(lhs, rhs);
+  if (isa<mlir::arith::MulFOp>(op))
+    return b.CreateFMul(lhs, rhs);
+  if (isa<mlir::arith::AddIOp>(op))
+    return b.CreateAdd(lhs, rhs);
+  if (isa<mlir::arith::MulIOp>(op))
+    return b.CreateMul(lhs, rhs);
+  if (isa<mlir::arith::MaximumFOp>(op))
+    return emitExtreme(Intrinsic::maximum, lhs, rhs);
+  if (isa<mlir::arith::MinimumFOp>(op))
+    return emitExtreme(Intrinsic::minimum, lhs, rhs);
+  return b.CreateBinaryIntrinsic(isa<mlir::arith::MaxSIOp>(op) ? Intrinsic::smax : Intrinsic::smin, lhs, rhs);
+}
+
+static Constant *identityOf(mlir::Operation *op, Type *type) {
+  if (isa<mlir::arith::AddFOp>(op))
+    return ConstantFP::getNegativeZero(type);
+  if (isa<mlir::arith::MulFOp>(op))
+    return ConstantFP::get(type, 1);
+  if (isa<mlir::arith::MaximumFOp, mlir::arith::MinimumFOp>(op))
+    return ConstantFP::getInfinity(type, isa<mlir::arith::MaximumFOp>(op));
+  if (isa<mlir::arith::AddIOp>(op))
+    return ConstantInt::get(type, 0);
+  if (isa<mlir::arith::MulIOp>(op))
+    return ConstantInt::get(type, 1);
+  unsigned bits = type->getIntegerBitWidth();
+  return ConstantInt::get(type, isa<mlir::arith::MaxSIOp>(op) ? APInt::getSignedMinValue(bits)
+                                                              : APInt::getSignedMaxValue(bits));
+}
+
+/// The totals of the threads before this one in the team, and of the whole team.
+std::pair<Value *, Value *> DeviceEmitter::scanTeam(mlir::Operation *op, Value *own, GlobalVariable *totals) {
+  Constant *identity = identityOf(op, own->getType());
+  Value *inWarp = b.CreateURem(thread, i64(warp));
+  // Inclusive, over `count` threads of the warp.
+  auto scan = [&](Value *value, unsigned count) {
+    for (unsigned distance = 1; distance < count; distance *= 2) {
+      Value *lower = shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, b.getInt32(distance), 0);
+      value = b.CreateSelect(b.CreateICmpUGE(inWarp, i64(distance)), combineWith(op, lower, value), value);
+    }
+    return value;
+  };
+  auto of = [&](Value *value, Value *lane) {
+    return shuffle(value, Intrinsic::nvvm_shfl_sync_idx_i32, lane, warp - 1);
+  };
+  auto before = [&](Value *value, Value *isFirst) {
+    return b.CreateSelect(isFirst, identity,
+                          shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, b.getInt32(1), 0));
+  };
+  Value *sums = scan(own, warp);
+  Value *exclusive = before(sums, b.CreateICmpEQ(inWarp, i64(0)));
+  unsigned warps = shape.team / warp;
+  if (warps == 1)
+    return {exclusive, of(sums, b.getInt32(warp - 1))};
+  Value *number = b.CreateUDiv(thread, i64(warp));
+  auto slot = [&](Value *index) { return b.CreateInBoundsGEP(b.getInt64Ty(), totals, index); };
+  meet(); // the totals of the chunk before have been read
+  emitIf(b.CreateICmpEQ(inWarp, i64(warp - 1)), [&] { b.CreateStore(sums, slot(number)); });
+  meet();
+  Value *all = scan(b.CreateLoad(own->getType(), slot(b.CreateURem(inWarp, i64(warps)))), warps);
+  Value *previous = b.CreateTrunc(b.CreateSub(number, i64(1)), b.getInt32Ty());
+  Value *isFirst = b.CreateICmpEQ(number, i64(0));
+  Value *warpsBefore =
+      b.CreateSelect(isFirst, identity, of(all, b.CreateSelect(isFirst, b.getInt32(0), previous)));
+  return {combineWith(op, warpsBefore, exclusive), of(all, b.getInt32(warps - 1))};
+}
+
+void DeviceEmitter::emitFor(tgl::ForOp op) {
+  std::optional<PrefixLoop> prefix;
+  if (alone || !(prefix = matchPrefixLoop(op)))
+    return Emitter::emitFor(op);
+  bool seen = exchanges(op);
+  if (seen)
+    meet(); // earlier writes of all threads are seen, earlier reads are over
+  Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
+  unsigned width = vectorOf(*prefix);
+  Value *count = b.CreateUDiv(b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), i64(0)), i64(width));
+  Value *init = valueOf(op.getInits()[0]);
+  Type *type = init->getType();
+  GlobalVariable *totals =
+      shape.team > warp ? shared(ArrayType::get(b.getInt64Ty(), shape.team / warp), "totals") : nullptr;
+  SmallVector<Value *> results = emitLoop(
+      i64(0), count, i64(shape.team), {init}, [&](Value *chunk, ArrayRef<Value *> carried) {
+        Value *number = b.CreateNSWAdd(chunk, thread);
+        Value *exists = b.CreateICmpULT(number, count);
+        number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateSub(count, i64(1)));
+        Value *offset = b.CreateNSWMul(number, i64(width));
+        Value *base = op.getReverse() ? b.CreateSub(b.CreateSub(high, i64(width)), offset)
+                                      : b.CreateNSWAdd(low, offset);
+        alone = true;
+        Value *total = nullptr;
+        auto body = [&] {
+          for (mlir::Operation *each : prefix->before)
+            emitOp(each);
+          Value *added = splat(valueOf(prefix->added));
+          // Totals of the vector up to each of its steps.
+          SmallVector<Value *> upTo(width);
+          for (unsigned step = 0; step < width; ++step) {
+            unsigned lane = op.getReverse() ? width - 1 - step : step;
+            Value *one = isVector(added) ? b.CreateExtractElement(added, uint64_t(lane)) : added;
+            one = b.CreateSelect(exists, one, identityOf(prefix->combine, type));
+            upTo[step] = step ? combineWith(prefix->combine, upTo[step - 1], one) : one;
+          }
+          auto [before, all] = scanTeam(prefix->combine, upTo.back(), totals);
+          before = combineWith(prefix->combine, carried[0], before);
+          total = combineWith(prefix->combine, carried[0], all);
+          Value *given = before;
+          if (width > 1) {
+            given = PoisonValue::get(FixedVectorType::get(type, width));
+            for (unsigned step = 0; step < width; ++step) {
+              unsigned lane = op.getReverse() ? width - 1 - step : step;
+              Value *one = step ? combineWith(prefix->combine, before, upTo[step - 1]) : before;
+              given = b.CreateInsertElement(given, one, uint64_t(lane));
+            }
+          }
+          values[op.getIterArgs()[0]] = given;
+          emitIf(exists, [&] {
+            for (mlir::Operation *each : prefix->after)
+              emitOp(each);
+          });
+        };
+        if (width > 1) {
+          withLanes(op.getLoopVar(), width, base, nullptr, body);
+        } else {
+          values[op.getLoopVar()] = base;
+          body();
+        }
+        alone = false;
+        return SmallVector<Value *>{total};
+      });
+  values[op.getResults()[0]] = results[0];
+  if (seen)
+    meet();
+}
