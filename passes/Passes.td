@@ -251,8 +251,8 @@ def CollapseAxesPass : Pass<"tgl-collapse-axes", "::tegula::tgl::KernelOp"> {
 def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"> {
   let summary = "cuts long reductions of statements with few points into pieces";
   let description = [{
-    `%s = tgl.reduce sum (%k = 0 to 1048576)` in a statement of one point becomes a temporary of 256 partial
-    sums, each over 4096 terms, and a sum of those. The pieces are points of a statement of their own, which
+    `%s = tgl.reduce sum (%k = 0 to 1048576)` in a statement of one point becomes a temporary of 64 partial
+    sums, each over 16384 terms, and a sum of those. The pieces are points of a statement of their own, which
     fills the machine.
 
     *Why here*: statements are final, and it is known for which machine they are.
@@ -260,7 +260,7 @@ def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"
     *Stops*: at sizes that are not known, at reductions that keep positions (argmax), and where the
     reduction needs a temporary of its statement or what the statement writes.
   }];
-  let options = [Option<"threads", "threads", "int64_t", /*default=*/"262144",
+  let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
                         "threads that keep the machine busy">];
 }
 

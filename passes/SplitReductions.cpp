@@ -111,7 +111,7 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     // A team takes a point of a row reduction, a thread one of a column reduction.
     bool rows = runsAlongRows(reduce);
     int64_t perPoint = rows ? std::clamp<int64_t>(*terms / 16, 1, 1024) : 1;
-    int64_t shortest = rows ? 4096 : 32; // terms of a part
+    int64_t shortest = rows ? 16384 : 256; // terms of a part: less is not worth another launch
     int64_t busy, most = *terms / shortest;
     if (llvm::MulOverflow(*points, perPoint, busy) || busy >= threads)
       return std::nullopt;

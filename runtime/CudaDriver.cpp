@@ -51,6 +51,8 @@ CudaDriver::CudaDriver() {
   bind(memFree, "cuMemFree_v2");
   bind(memAllocAsync, "cuMemAllocAsync");
   bind(memFreeAsync, "cuMemFreeAsync");
+  bind(deviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool");
+  bind(memPoolSetAttribute, "cuMemPoolSetAttribute");
   bind(memcpyHtoD, "cuMemcpyHtoD_v2");
   bind(memcpyDtoH, "cuMemcpyDtoH_v2");
   bind(memsetD8Async, "cuMemsetD8Async");

@@ -59,6 +59,8 @@ struct CudaDriver {
   int (*memFree)(DeviceAddress);
   int (*memAllocAsync)(DeviceAddress *, size_t bytes, void *stream);
   int (*memFreeAsync)(DeviceAddress, void *stream);
+  int (*deviceGetDefaultMemPool)(void **pool, int device);
+  int (*memPoolSetAttribute)(void *pool, int attribute, void *value);
   int (*memcpyHtoD)(DeviceAddress, const void *, size_t);
   int (*memcpyDtoH)(void *, DeviceAddress, size_t);
   int (*memsetD8Async)(DeviceAddress, unsigned char, size_t, void *stream);

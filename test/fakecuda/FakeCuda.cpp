@@ -347,6 +347,16 @@ int cuMemFreeAsync(uint64_t address, void *) {
   ENTER();
   return release(address);
 }
+int cuDeviceGetDefaultMemPool(void **pool, int) {
+  ENTER();
+  static char thePool;
+  *pool = &thePool;
+  return 0;
+}
+int cuMemPoolSetAttribute(void *pool, int, void *) {
+  ENTER();
+  return pool ? 0 : 1;
+}
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
   ENTER();
   if (!isHeld(to, bytes))

@@ -1,6 +1,6 @@
 // RUN: tegula-opt %s --tgl-split-reductions=threads=4096 --split-input-file | FileCheck %s
 
-// One point and a million terms: partial sums over 4096 terms each are points of their own.
+// One point and a million terms: partial sums are points of a statement of their own.
 // CHECK-LABEL: tgl.kernel @total
 // CHECK: %part = tgl.temp "part" : !tgl.tensor<[4], f32>
 // CHECK: tgl.parallel (%[[C:.*]] = 0 to 4)
