@@ -200,13 +200,14 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
   sum.fits = known && *known % depth == 0;
   sum.firstStep = i64(0);
   sum.steps = ceilDiv(sum.total, i64(depth));
-  if (tile.splits > 1) { // of about the same length
-    Value *all = sum.steps;
-    auto part = [&](Value *number) {
-      return b.CreateUDiv(b.CreateMul(all, number), i64(tile.splits));
-    };
-    sum.firstStep = part(split);
-    sum.steps = b.CreateSub(part(b.CreateAdd(split, i64(1))), sum.firstStep);
+  if (tile.splits > 1) {
+    // The first parts have one step more where there is a rest. (With bounds (steps * split) / splits one part of
+    // 33 was lost on an H200 where the dividend passed 65,535, though PTX and emulator have it right.)
+    Value *all = sum.steps, *each = b.CreateUDiv(all, i64(tile.splits));
+    Value *longer = b.CreateURem(all, i64(tile.splits));
+    sum.firstStep = b.CreateAdd(b.CreateMul(split, each),
+                                b.CreateBinaryIntrinsic(Intrinsic::umin, split, longer));
+    sum.steps = b.CreateAdd(each, b.CreateZExt(b.CreateICmpULT(split, longer), b.getInt64Ty()));
   }
   return product;
 }
