@@ -282,8 +282,10 @@ TEST_F(BenchTorch, TimesCallsOnSetsInTurn) {
   auto seconds = ref->time({one, two}, 6, error);
   ASSERT_TRUE(seconds) << error;
   ASSERT_EQ(seconds->size(), 6u);
-  for (int i = 2; i < 6; i += 2)
-    EXPECT_LT((*seconds)[i] * 5, (*seconds)[i + 1]);
+  // Another process may delay a call: the faster of the small ones counts.
+  double quickest = std::min((*seconds)[2], (*seconds)[4]);
+  for (int i = 3; i < 6; i += 2)
+    EXPECT_LT(quickest * 5, (*seconds)[i]);
 }
 
 TEST(BenchChild, SendsLinesAndEnds) {
