@@ -143,7 +143,7 @@ void DeviceContraction::begin() {
     result.axes = its;
     result.extent = extent;
     result.total = pointsOf(axes, its);
-    std::optional<int64_t> known = knownExtent(axes, its);
+    std::optional<int64_t> known = tgl::knownPoints(axes, its);
     result.fits = known && *known % extent == 0;
     return result;
   };
@@ -196,7 +196,7 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
   sum.axes = to_vector(seq<unsigned>(0, summed.getAxes().size()));
   sum.total = pointsOf(summed, sum.axes);
   int64_t depth = product.row.shared.depth();
-  std::optional<int64_t> known = knownExtent(summed, sum.axes);
+  std::optional<int64_t> known = tgl::knownPoints(summed, sum.axes);
   sum.fits = known && *known % depth == 0;
   sum.firstStep = i64(0);
   sum.steps = ceilDiv(sum.total, i64(depth));

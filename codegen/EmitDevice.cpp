@@ -27,17 +27,6 @@ using tgl::ValueExpr;
 // Thread or team
 //===----------------------------------------------------------------------===//
 
-/// Points of the op's own axes; nothing where that is not known.
-static std::optional<int64_t> constantPoints(tgl::AxesOp op) {
-  int64_t points = 1;
-  for (tgl::AxisRange &range : tgl::getAxisRanges(op)) {
-    std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
-    if (!extent || MulOverflow(points, std::max<int64_t>(0, *extent), points))
-      return std::nullopt;
-  }
-  return points;
-}
-
 namespace {
 /// What a statement is made of, as far as it decides who does a point.
 struct StatementWork {
@@ -47,7 +36,7 @@ struct StatementWork {
   std::optional<int64_t> inside = 0;
 
   explicit StatementWork(tgl::ParallelOp op) {
-    points = constantPoints(cast<tgl::AxesOp>(op.getOperation()));
+    points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
     op.getBody().walk([&](mlir::Operation *nested) {
       hasParallel |= isa<tgl::ParallelOp>(nested);
       hasReduce |= isa<tgl::ReduceOp>(nested);
@@ -65,7 +54,7 @@ struct StatementWork {
       for (mlir::Operation *around = nested->getParentOp(); around != op; around = around->getParentOp())
         if (isa<tgl::ParallelOp, tgl::ReduceOp>(around))
           return; // done by the threads that the nest around it is dealt out to
-      std::optional<int64_t> nest = constantPoints(cast<tgl::AxesOp>(nested));
+      std::optional<int64_t> nest = tgl::knownPoints(cast<tgl::AxesOp>(nested));
       inside = nest && inside ? std::optional(std::max(*inside, *nest)) : std::nullopt;
     });
   }

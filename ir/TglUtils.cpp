@@ -141,6 +141,21 @@ llvm::SmallVector<AxisRange> tgl::getAxisRanges(AxesOp op) {
   return result;
 }
 
+std::optional<int64_t> tgl::knownPoints(AxesOp op, ArrayRef<unsigned> axes) {
+  int64_t points = 1;
+  for (unsigned axis : axes) {
+    AxisRange range = getAxisRange(op, axis);
+    std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
+    if (!extent || llvm::MulOverflow(points, std::max<int64_t>(*extent, 0), points))
+      return std::nullopt;
+  }
+  return points;
+}
+
+std::optional<int64_t> tgl::knownPoints(AxesOp op) {
+  return knownPoints(op, llvm::to_vector(llvm::seq<unsigned>(0, op.getAxes().size())));
+}
+
 llvm::StringRef tgl::getAxisName(AxesOp op, unsigned axis) {
   std::optional<ArrayAttr> names = op.getNames();
   return names ? cast<StringAttr>((*names)[axis]).getValue() : llvm::StringRef();

@@ -43,6 +43,10 @@ struct AxisRange {
 };
 AxisRange getAxisRange(AxesOp op, unsigned axis);
 llvm::SmallVector<AxisRange> getAxisRanges(AxesOp op);
+/// Points of the box of these axes (of all axes); nothing where an extent is not known or the product leaves 64
+/// bits. Empty ranges count as 0.
+std::optional<int64_t> knownPoints(AxesOp op, llvm::ArrayRef<unsigned> axes);
+std::optional<int64_t> knownPoints(AxesOp op);
 /// Bounds may use the op's earlier axes.
 void setAxisRange(AxesOp op, unsigned axis, const ValueExpr &lo, const ValueExpr &hi);
 llvm::StringRef getAxisName(AxesOp op, unsigned axis); // empty where it has none

@@ -20,22 +20,6 @@ namespace tegula {
 #include "passes/Passes.h.inc"
 } // namespace tegula
 
-static std::optional<int64_t> constantExtent(AxesOp op, unsigned axis) {
-  AxisRange range = getAxisRange(op, axis);
-  return (range.hi - range.lo).asConstant();
-}
-
-/// Points of a box of known extents.
-static std::optional<int64_t> constantPoints(AxesOp op) {
-  int64_t points = 1;
-  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
-    std::optional<int64_t> extent = constantExtent(op, axis);
-    if (!extent || *extent < 1 || llvm::MulOverflow(points, *extent, points))
-      return std::nullopt;
-  }
-  return points;
-}
-
 /// Whether neighbours of the reduction are neighbours in memory, in most of what it reads.
 static bool runsAlongRows(ReduceOp reduce) {
   int along = 0;
@@ -104,9 +88,9 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
   }
 
   std::optional<Cut> chooseCut(ParallelOp statement, ReduceOp reduce) {
-    std::optional<int64_t> points = constantPoints(cast<AxesOp>(statement.getOperation()));
-    std::optional<int64_t> terms = constantPoints(cast<AxesOp>(reduce.getOperation()));
-    if (!points || !terms || !isSplittable(reduce.getKind()))
+    std::optional<int64_t> points = knownPoints(cast<AxesOp>(statement.getOperation()));
+    std::optional<int64_t> terms = knownPoints(cast<AxesOp>(reduce.getOperation()));
+    if (!points || !terms || !*points || !*terms || !isSplittable(reduce.getKind()))
       return std::nullopt;
     // A team takes a point of a row reduction, a thread one of a column reduction.
     bool rows = runsAlongRows(reduce);
@@ -119,7 +103,7 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     if (wanted < 2)
       return std::nullopt;
     for (unsigned axis = 0; axis < reduce.getAxes().size(); ++axis) {
-      int64_t extent = *constantExtent(reduce, axis);
+      int64_t extent = *knownPoints(reduce, axis);
       bool usedInBounds = llvm::any_of(getAxisRanges(reduce), [&](const AxisRange &range) {
         return range.lo.uses(reduce.getAxes()[axis]) || range.hi.uses(reduce.getAxes()[axis]);
       });
@@ -196,7 +180,7 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     llvm::SetVector<Operation *> needed;
     if (!collect(statement, reduce, needed))
       return false;
-    int64_t extent = *constantExtent(reduce, cut.axis);
+    int64_t extent = *knownPoints(reduce, cut.axis);
     bool shares = pieces && pieces->extent == extent && pieces->length == cut.length &&
                   pieces->rows == cut.rows && llvm::none_of(needed, [&](Operation *op) {
                     return pieces->combined.contains(op);
@@ -207,7 +191,7 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     auto axes = cast<AxesOp>(statement.getOperation());
     SmallVector<IndexExprAttr> dims;
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
-      dims.push_back(IndexExprAttr::get(&getContext(), *constantExtent(axes, axis)));
+      dims.push_back(IndexExprAttr::get(&getContext(), *knownPoints(axes, axis)));
     dims.insert(cut.rows ? dims.end() : dims.begin(), IndexExprAttr::get(&getContext(), pieces->count));
     OpBuilder before(pieces->statement);
     auto temp = TempOp::create(before, loc, TglTensorType::get(&getContext(), dims, reduce.getType()),

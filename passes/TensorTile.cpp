@@ -23,17 +23,6 @@ static constexpr StringRef attributeName = "tile";
 
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
 
-std::optional<int64_t> tegula::knownExtent(tgl::AxesOp op, ArrayRef<unsigned> axes) {
-  int64_t total = 1;
-  for (unsigned axis : axes) {
-    tgl::AxisRange range = tgl::getAxisRange(op, axis);
-    std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
-    if (!extent || MulOverflow(total, std::max<int64_t>(*extent, 0), total))
-      return std::nullopt;
-  }
-  return total;
-}
-
 /// A read that gives 0 where its element does not exist, or has no such place.
 static bool fillsWithZero(tgl::ReadOp read) {
   return !read.getFill() || matchPattern(read.getFill(), mlir::m_AnyZeroFloat());
@@ -51,7 +40,7 @@ static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> 
     return false;
   std::optional<int64_t> low = tgl::getAxisRange(owner, group.back()).lo.asConstant();
   std::optional<int64_t> extent =
-      knownExtent(owner, collapsed ? group : ArrayRef(group).take_back());
+      tgl::knownPoints(owner, collapsed ? group : ArrayRef(group).take_back());
   if (!low || *low % count || !extent || *extent % count)
     return false;
   ValueExpr start = offset.substitute(axis, ValueExpr(int64_t(0)));
@@ -168,15 +157,15 @@ static constexpr int64_t multiprocessors = 132;
 std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan,
                                                   ArrayRef<ProductOperands> products) {
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
-  std::optional<int64_t> rows = knownExtent(axes, plan.rows), columns = knownExtent(axes, plan.columns),
-                         batch = knownExtent(axes, plan.batch);
+  std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows),
+                         columns = tgl::knownPoints(axes, plan.columns),
+                         batch = tgl::knownPoints(axes, plan.batch);
   int64_t summed = 0;
   double clocks = 0; // of a multiprocessor, for an element
   bool known = rows && columns && batch, allVectors = true, allHalf = true;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
     tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
-    std::optional<int64_t> extent =
-        knownExtent(sums, llvm::to_vector(llvm::seq<unsigned>(0, sums.getAxes().size())));
+    std::optional<int64_t> extent = tgl::knownPoints(sums);
     known &= extent.has_value();
     summed += extent.value_or(0);
     bool isHalf = operands.type != Multiplicand::TF32;

@@ -65,9 +65,6 @@ std::optional<TensorTile> chooseTile(const ContractionPlan &plan,
 /// The same of any statement.
 std::optional<TensorTile> chooseTile(tgl::ParallelOp op);
 
-/// Points of these axes, where known.
-std::optional<int64_t> knownExtent(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes);
-
 } // namespace tegula
 
 #endif // TEGULA_PASSES_TENSORTILE_H
