@@ -71,13 +71,9 @@ static tegula_status checkLaunchable(const tegula_kernel &kernel, Report &report
                                             ", to be read: compile it for cuda to launch it");
 }
 
-tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *given, size_t count,
-                            const tegula_launch_options *givenOptions, tegula_message **message) {
-  Report report(message);
-  tegula_launch_options options;
-  if (!readOptions(givenOptions, options))
-    return report.fail(TEGULA_WRONG_CALL, "struct_bytes of the launch options is not set");
-  std::optional<Arguments> arguments;
+/// The arguments of a launch, bound to sizes.
+static tegula_status readAll(const tegula_kernel *kernel, const tegula_value *given, size_t count,
+                             std::optional<Arguments> &arguments, Report &report) {
   if (Error error = begin(kernel, given, count, arguments))
     return report.fail(std::move(error));
   if (tegula_status status = checkLaunchable(*kernel, report))
@@ -86,6 +82,18 @@ tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *giv
     return report.fail(std::move(error));
   if (Error error = arguments->readOutputs(ArrayRef(given, count)))
     return report.fail(std::move(error));
+  return TEGULA_OK;
+}
+
+tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *given, size_t count,
+                            const tegula_launch_options *givenOptions, tegula_message **message) {
+  Report report(message);
+  tegula_launch_options options;
+  if (!readOptions(givenOptions, options))
+    return report.fail(TEGULA_WRONG_CALL, "struct_bytes of the launch options is not set");
+  std::optional<Arguments> arguments;
+  if (tegula_status status = readAll(kernel, given, count, arguments, report))
+    return status;
   const Binding &binding = *arguments->sizes();
   if (Error error = checkArguments(*kernel->compiled, arguments->views(), binding))
     return report.fail(std::move(error));
@@ -103,14 +111,8 @@ tegula_status tegula_prepare(const tegula_kernel *kernel, const tegula_value *gi
     return report.fail(TEGULA_WRONG_CALL, "no place for the prepared call is given");
   *prepared = nullptr;
   std::optional<Arguments> arguments;
-  if (Error error = begin(kernel, given, count, arguments))
-    return report.fail(std::move(error));
-  if (tegula_status status = checkLaunchable(*kernel, report))
+  if (tegula_status status = readAll(kernel, given, count, arguments, report))
     return status;
-  if (Error error = arguments->bind())
-    return report.fail(std::move(error));
-  if (Error error = arguments->readOutputs(ArrayRef(given, count)))
-    return report.fail(std::move(error));
   for (auto [index, view] : enumerate(arguments->views())) {
     if (kernel->compiled->arguments[index].role == KernelArgument::Out && !given[index].shape)
       continue;
