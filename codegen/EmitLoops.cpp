@@ -436,12 +436,39 @@ Emitter::Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsign
     return innermost(accumulator);
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   Value *low = emitLow(axes, order.front()), *high = emitHigh(axes, order.front());
+  // Sums that are known to be long are added up in parts, so that their error does not grow with their length:
+  // what is inside of an axis, and stretches of the innermost one.
+  constexpr int64_t longSum = 32, stretch = 256;
+  bool isSum = op.getKind() == ReduceKind::Sum && accumulator[0]->getType()->isFPOrFPVectorTy();
+  ArrayRef<unsigned> rest = order.drop_front();
+  auto isLong = [&](ArrayRef<unsigned> part, int64_t length) {
+    std::optional<int64_t> points = isSum && !part.empty() ? tgl::knownPoints(axes, part) : std::nullopt;
+    return points && *points >= length;
+  };
+  auto zeros = [&] {
+    Accumulator result;
+    for (Value *element : accumulator)
+      result.push_back(Constant::getNullValue(element->getType()));
+    return result;
+  };
+  bool apart = isLong(rest, longSum);
+  auto loop = [&](Value *from, Value *to, ArrayRef<Value *> start) {
+    SmallVector<Value *> results = emitLoop(from, to, i64(1), start, [&](Value *iv, ArrayRef<Value *> carried) {
+      values[op.getAxes()[order.front()]] = iv;
+      Accumulator before(carried.begin(), carried.end());
+      if (!apart)
+        return SmallVector<Value *>(emitSerialReduce(op, rest, std::move(before), innermost));
+      return SmallVector<Value *>(combine(op, before, emitSerialReduce(op, rest, zeros(), innermost)));
+    });
+    return Accumulator(results.begin(), results.end());
+  };
+  if (!rest.empty() || !isLong(order, 2 * stretch))
+    return loop(low, high, accumulator);
   SmallVector<Value *> results =
-      emitLoop(low, high, i64(1), accumulator, [&](Value *iv, ArrayRef<Value *> carried) {
-        values[op.getAxes()[order.front()]] = iv;
-        Accumulator inner(carried.begin(), carried.end());
+      emitLoop(low, high, i64(stretch), accumulator, [&](Value *begin, ArrayRef<Value *> carried) {
+        Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(begin, i64(stretch)), high);
         return SmallVector<Value *>(
-            emitSerialReduce(op, order.drop_front(), std::move(inner), innermost));
+            combine(op, Accumulator(carried.begin(), carried.end()), loop(begin, end, zeros())));
       });
   return Accumulator(results.begin(), results.end());
 }
