@@ -64,7 +64,7 @@ Expected<std::shared_ptr<CudaDevice>> CudaDevice::open(int ordinal) {
                           "cuDevicePrimaryCtxRetain"))
     return std::move(error);
   // By default the pool of stream-ordered allocations returns all that is free whenever something waits for
-  // the stream: mapping it again made a launch with a small temporary 50 us slower on an H200.
+  // the stream, and each launch with a temporary would map it again.
   constexpr int releaseThreshold = 4; // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
   uint64_t kept = uint64_t(1) << 30;
   void *pool = nullptr;

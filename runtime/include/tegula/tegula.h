@@ -278,7 +278,8 @@ typedef struct tegula_launch_options {
  * CUDA: returns when queued on the stream; errors of running come from tegula_synchronize.
  *
  * Cost of a call on the CPU, beside the kernel's own work or the driver's: under 0.4 us for sizes that
- * were used before (the last 16 sets are remembered), a microsecond or more for new ones (docs/c-api.md).
+ * were used before (the last 16 sets are remembered), a microsecond or more for new ones (docs/c-api.md); on
+ * a device new ones compile (tegula_compile_options.any_sizes).
  * Nothing is allocated for remembered sizes, but for a kernel with temporaries that was given no
  * workspace. */
 TEGULA_API tegula_status tegula_launch(const tegula_kernel *kernel, const tegula_value *arguments,
