@@ -97,6 +97,10 @@ private:
     unsigned stageBytes() const { return row.shared.bytes() + column.shared.bytes(); }
   };
 
+  /// A tile's sums are emitted up to twice: quick code, spread out, and short code that takes any value. The
+  /// short one is rarely run, so it is loops wherever it can be; it would double the time of compilation.
+  enum class Code { Quick, Careful };
+
   // DeviceContraction.cpp
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
@@ -125,20 +129,25 @@ private:
     Value *exists;          ///< null: always
   };
   Value *opaqueThread();
-  Place placeOf(const Product &product, const Operand &operand, Value *step, unsigned index);
-  void copyStep(Product &product, Value *step, Value *stage);
-  void copyTile(Product &product, Operand &operand, Value *step, Value *stage);
+  Place placeOf(const Product &product, const Operand &operand, Value *step, Value *index);
+  void forVectors(const Operand &operand, Code code, llvm::function_ref<void(Value *index)> body);
+  void copyStep(Product &product, Value *step, Value *stage, Code code);
+  void copyTile(Product &product, Operand &operand, Value *step, Value *stage, Code code);
   llvm::SmallVector<Value *> evaluateStep(Product &product, Value *step);
   llvm::SmallVector<Value *> evaluateTile(Product &product, Operand &operand, Value *step);
+  Value *evaluateAt(const Product &product, const Operand &operand, Value *step, Value *index);
   Value *evaluate(const Product &product, const Operand &operand, const Place &place);
+  void store(const Product &product, const Operand &operand, Value *index, Value *value, Value *stage);
   void storeStep(Product &product, llvm::ArrayRef<Value *> values, Value *stage);
+  void evaluateToStage(Product &product, Value *step, Value *stage);
   bool evaluates(const Product &product) const;
 
   // TileSums.cpp
   Sums sumUpSafely(Product &product);
-  Sums sumUp(Product &product, bool anyValue);
+  Sums sumUp(Product &product, Code code);
   Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums);
-  Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, bool anyValue);
+  Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, Code code);
+  Sums multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial, Code code);
 
   Emitter &e;
   llvm::IRBuilder<> &b;

@@ -31,7 +31,7 @@ Value *TensorCore::offset(const SharedTile &tile, Value *line, Value *position) 
 }
 
 std::array<Value *, 4> TensorCore::loadBlock(const SharedTile &tile, Value *base, Value *lane,
-                                             Value *first, unsigned block, unsigned step) {
+                                             Value *first, unsigned block, Value *step) {
   Type *byte = b.getInt8Ty();
   Value *low = b.CreateAnd(lane, i32(7)), *middle = b.CreateAnd(b.CreateLShr(lane, i32(3)), i32(1)),
         *high = b.CreateLShr(lane, i32(4));
@@ -46,17 +46,17 @@ std::array<Value *, 4> TensorCore::loadBlock(const SharedTile &tile, Value *base
   if (tile.alongSum) {
     Value *line = b.CreateAdd(first, b.CreateAdd(low, b.CreateShl(middle, i32(3))));
     Value *position = b.CreateAdd(b.CreateMul(high, i32(16 / tile.elementBytes)),
-                                  i32(step * stepWords * 4 / tile.elementBytes));
+                                  b.CreateMul(step, i32(stepWords * 4 / tile.elementBytes)));
     Value *address = b.CreateInBoundsGEP(byte, base, offset(tile, line, position));
     return matrices(Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16,
                     b.CreateInBoundsGEP(byte, address, i32(16 * block * tile.pitch())));
   }
   Value *row = b.CreateAdd(first, i32(16 * block));
   // Lines are points of the sum: their number in the step stays in front, whole steps are constants.
-  unsigned stepBytes = step * stepWords * (4 / tile.elementBytes) * tile.pitch();
+  Value *stepBytes = b.CreateMul(step, i32(stepWords * (4 / tile.elementBytes) * tile.pitch()));
   auto at = [&](Value *line, Value *position) {
     Value *address = b.CreateInBoundsGEP(byte, base, offset(tile, line, position));
-    return b.CreateInBoundsGEP(byte, address, i32(stepBytes));
+    return b.CreateInBoundsGEP(byte, address, stepBytes);
   };
   if (tile.elementBytes == 2) {
     Value *line = b.CreateAdd(low, b.CreateShl(high, i32(3)));

@@ -52,9 +52,10 @@ public:
 
   /// Byte of an element of the tile; both numbers i32.
   Value *offset(const SharedTile &tile, Value *line, Value *position);
-  /// The 16 x 8 words at rows `first` (i32, a multiple of 16) + `block` * 16 and the words of `step`: a0 to a3.
+  /// The 16 x 8 words at rows `first` (i32, a multiple of 16) + `block` * 16 and the words of `step` (i32):
+  /// a0 to a3.
   std::array<Value *, 4> loadBlock(const SharedTile &tile, Value *base, Value *lane, Value *first,
-                                   unsigned block, unsigned step);
+                                   unsigned block, Value *step);
   /// sums + a b, for one fragment of 16 x 8.
   std::array<Value *, 4> multiply(llvm::ArrayRef<Value *> a, llvm::ArrayRef<Value *> columns,
                                   const std::array<Value *, 4> &sums);

@@ -27,12 +27,12 @@ static constexpr unsigned mostPlaces = 4;
 
 /// The element that vector `index` of this thread starts with; `step` counts the sum's steps.
 DeviceContraction::Place DeviceContraction::placeOf(const Product &product, const Operand &operand,
-                                                    Value *step, unsigned index) {
+                                                    Value *step, Value *index) {
   const SharedTile &shared = operand.shared;
   unsigned perLine = shared.lineLength() / operand.vector;
   Value *position = b.CreateMul(b.CreateURem(thread, i32(perLine)), i32(operand.vector));
   Value *line = b.CreateUDiv(thread, i32(perLine));
-  line = b.CreateAdd(line, i32(index * (threads() / perLine)));
+  line = b.CreateAdd(line, b.CreateMul(index, i32(threads() / perLine)));
   Place place{line, position, nullptr, nullptr, nullptr};
   Value *k = b.CreateAdd(b.CreateMul(step, i64(shared.depth())), wide(shared.alongSum ? position : line));
   Value *number = b.CreateAdd(operand.group->first, wide(shared.alongSum ? line : position));
@@ -59,16 +59,34 @@ bool DeviceContraction::evaluates(const Product &product) const {
   return product.row.how->staging == Staging::Values || product.column.how->staging == Staging::Values;
 }
 
+/// Calls `body` for each vector of this thread, `index` an i32.
+void DeviceContraction::forVectors(const Operand &operand, Code code, function_ref<void(Value *)> body) {
+  SaveAndRestore number(thread, operand.count > mostPlaces ? opaqueThread() : thread);
+  if (code == Code::Quick) {
+    for (unsigned index = 0; index < operand.count; ++index)
+      body(i32(index));
+    return;
+  }
+  e.nextLoopStays = true;
+  e.emitLoop(
+      i64(0), i64(operand.count), i64(1), {},
+      [&](Value *index, ArrayRef<Value *>) {
+        body(b.CreateTrunc(index, b.getInt32Ty()));
+        return SmallVector<Value *>();
+      },
+      "vector");
+}
+
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
 
-void DeviceContraction::copyStep(Product &product, Value *step, Value *stage) {
-  copyTile(product, product.row, step, stage);
-  copyTile(product, product.column, step, stage);
+void DeviceContraction::copyStep(Product &product, Value *step, Value *stage, Code code) {
+  copyTile(product, product.row, step, stage, code);
+  copyTile(product, product.column, step, stage, code);
 }
 
-void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step, Value *stage) {
+void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step, Value *stage, Code code) {
   if (operand.how->staging == Staging::Values)
     return;
   tgl::ReadOp read = operand.how->read;
@@ -78,8 +96,7 @@ void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step
   Type *element = e.storageType(buffer.type.getElementType());
   SmallVector<unsigned> sums = product.sum.axes;
   tgl::AxesOp summed = cast<tgl::AxesOp>(product.reduce.getOperation());
-  SaveAndRestore number(thread, operand.count > mostPlaces ? opaqueThread() : thread);
-  for (unsigned index = 0; index < operand.count; ++index) {
+  forVectors(operand, code, [&](Value *index) {
     Place place = placeOf(product, operand, step, index);
     setNumber(summed, sums, operand.side->collapsesSum, place.k);
     setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
@@ -111,7 +128,7 @@ void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step
       id = exists ? Intrinsic::nvvm_cp_async_ca_shared_global_4_s
                   : Intrinsic::nvvm_cp_async_ca_shared_global_4;
     b.CreateIntrinsic(b.getVoidTy(), id, operands);
-  }
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -140,17 +157,19 @@ Value *DeviceContraction::evaluate(const Product &product, const Operand &operan
   return b.CreateTrunc(b.CreateLShr(b.CreateBitCast(result, b.getInt32Ty()), 16), b.getInt16Ty());
 }
 
+/// Where the element does not exist, 0.
+Value *DeviceContraction::evaluateAt(const Product &product, const Operand &operand, Value *step, Value *index) {
+  Place place = placeOf(product, operand, step, index);
+  if (!place.exists)
+    return evaluate(product, operand, place);
+  return e.emitIfElse(place.exists, [&] { return evaluate(product, operand, place); },
+                      Constant::getNullValue(b.getIntNTy(8 * operand.shared.elementBytes)));
+}
+
 SmallVector<Value *> DeviceContraction::evaluateTile(Product &product, Operand &operand, Value *step) {
   SmallVector<Value *> values;
-  SaveAndRestore number(thread, operand.count > mostPlaces ? opaqueThread() : thread);
-  for (unsigned index = 0; index < operand.count; ++index) {
-    Place place = placeOf(product, operand, step, index);
-    Type *type = b.getIntNTy(8 * operand.shared.elementBytes);
-    values.push_back(place.exists ? e.emitIfElse(place.exists,
-                                                 [&] { return evaluate(product, operand, place); },
-                                                 Constant::getNullValue(type))
-                                  : evaluate(product, operand, place));
-  }
+  forVectors(operand, Code::Quick,
+             [&](Value *index) { values.push_back(evaluateAt(product, operand, step, index)); });
   return values;
 }
 
@@ -162,17 +181,30 @@ SmallVector<Value *> DeviceContraction::evaluateStep(Product &product, Value *st
   return values;
 }
 
+void DeviceContraction::store(const Product &product, const Operand &operand, Value *index, Value *value,
+                              Value *stage) {
+  Place place = placeOf(product, operand, i64(0), index);
+  Value *offset = TensorCore(b, operand.type).offset(operand.shared, place.line, place.position);
+  Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, b.CreateAdd(offset, i32(operand.offset)));
+  b.CreateAlignedStore(value, to, Align(operand.shared.elementBytes));
+}
+
 void DeviceContraction::storeStep(Product &product, ArrayRef<Value *> values, Value *stage) {
   for (Operand *operand : {&product.row, &product.column}) {
     if (operand->how->staging != Staging::Values)
       continue;
-    TensorCore core(b, operand->type);
     for (unsigned index = 0; index < operand->count; ++index) {
-      Place place = placeOf(product, *operand, i64(0), index);
-      Value *offset = core.offset(operand->shared, place.line, place.position);
-      Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, b.CreateAdd(offset, i32(operand->offset)));
-      b.CreateAlignedStore(values.front(), to, Align(operand->shared.elementBytes));
+      store(product, *operand, i32(index), values.front(), stage);
       values = values.drop_front();
     }
   }
+}
+
+/// Without values on the way in registers.
+void DeviceContraction::evaluateToStage(Product &product, Value *step, Value *stage) {
+  for (Operand *operand : {&product.row, &product.column})
+    if (operand->how->staging == Staging::Values)
+      forVectors(*operand, Code::Careful, [&](Value *index) {
+        store(product, *operand, index, evaluateAt(product, *operand, step, index), stage);
+      });
 }

@@ -12,28 +12,18 @@
 using namespace llvm;
 using namespace tegula;
 
-/// One step's products added to `sums`, which belong to the warp's fragments: [row block][column block of
-/// 8][4].
-DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value *stage,
-                                                        ArrayRef<Value *> sums, bool anyValue) {
+/// The products of the words `step` (i32) added to `partial`.
+DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value *stage, Value *step,
+                                                         ArrayRef<Value *> partial, Code code) {
   TensorCore core(b, product.row.type);
   bool isSingle = product.row.type == Multiplicand::TF32;
-  unsigned rowParts = product.row.how->parts, columnParts = product.column.how->parts;
-  bool keepsPartial = rowParts + columnParts > 2;
   unsigned columnsOf8 = 2 * columnBlocks;
-  std::vector<std::array<Value *, 4>> partial(rowBlocks * columnsOf8);
-  for (auto [number, sum] : enumerate(sums))
-    partial[number / 4][number % 4] = keepsPartial ? ConstantFP::get(b.getFloatTy(), 0) : sum;
-  auto tileAt = [&](const Operand &operand) {
-    return b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
-  };
-  Value *rowTile = tileAt(product.row), *columnTile = tileAt(product.column);
-
   using Words = SmallVector<std::array<Value *, 4>>;
   struct Fragments {
     Words large, small;
   };
-  auto load = [&](const Operand &operand, Value *base, Value *first, unsigned blocks, unsigned step) {
+  auto load = [&](const Operand &operand, Value *first, unsigned blocks) {
+    Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
     Fragments fragments;
     for (unsigned number = 0; number < blocks; ++number) {
       std::array<Value *, 4> words = core.loadBlock(operand.shared, base, lane, first, number, step), small;
@@ -43,7 +33,8 @@ DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value 
             words[n] = core.round(words[n]);
             continue;
           }
-          TensorCore::Parts parts = anyValue ? core.splitAny(words[n]) : core.split(words[n]);
+          TensorCore::Parts parts =
+              code == Code::Careful ? core.splitAny(words[n]) : core.split(words[n]);
           words[n] = parts.large;
           small[n] = parts.small;
         }
@@ -52,33 +43,58 @@ DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value 
     }
     return fragments;
   };
+  std::vector<std::array<Value *, 4>> sums(rowBlocks * columnsOf8);
+  for (auto [number, sum] : enumerate(partial))
+    sums[number / 4][number % 4] = sum;
   auto multiply = [&](const Words &rowWords, const Words &columnWords) {
     for (unsigned r = 0; r < rowBlocks; ++r)
       for (unsigned c = 0; c < columnsOf8; ++c) {
         const std::array<Value *, 4> &words = columnWords[c / 2];
-        std::array<Value *, 4> &sum = partial[r * columnsOf8 + c];
+        std::array<Value *, 4> &sum = sums[r * columnsOf8 + c];
         sum = core.multiply(rowWords[r], {words[c % 2], words[c % 2 + 2]}, sum);
       }
   };
-  for (unsigned step = 0; step < TensorCore::steps; ++step) {
-    Fragments row = load(product.row, rowTile, firstRow, rowBlocks, step);
-    Fragments column = load(product.column, columnTile, firstColumn, columnBlocks, step);
-    // Small products first: they are lost next to large sums.
-    if (columnParts > 1)
-      multiply(row.large, column.small);
-    if (rowParts > 1)
-      multiply(row.small, column.large);
-    multiply(row.large, column.large);
-  }
+  Fragments row = load(product.row, firstRow, rowBlocks);
+  Fragments column = load(product.column, firstColumn, columnBlocks);
+  // Small products first: they are lost next to large sums.
+  if (product.column.how->parts > 1)
+    multiply(row.large, column.small);
+  if (product.row.how->parts > 1)
+    multiply(row.small, column.large);
+  multiply(row.large, column.large);
   Sums result;
-  for (auto [number, sum] : enumerate(sums)) {
-    Value *added = partial[number / 4][number % 4];
-    result.push_back(keepsPartial ? b.CreateFAdd(sum, added) : added);
-  }
+  for (const std::array<Value *, 4> &fragment : sums)
+    append_range(result, fragment);
   return result;
 }
 
-DeviceContraction::Sums DeviceContraction::sumUp(Product &product, bool anyValue) {
+/// One step's products added to `sums`, which belong to the warp's fragments: [row block][column block of
+/// 8][4].
+DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value *stage,
+                                                        ArrayRef<Value *> sums, Code code) {
+  bool keepsPartial = product.row.how->parts + product.column.how->parts > 2;
+  Sums partial(sums);
+  if (keepsPartial)
+    partial.assign(sums.size(), ConstantFP::get(b.getFloatTy(), 0));
+  if (code == Code::Careful) {
+    e.nextLoopStays = true;
+    partial = e.emitLoop(
+        i64(0), i64(TensorCore::steps), i64(1), partial,
+        [&](Value *step, ArrayRef<Value *> current) {
+          return multiplyWords(product, stage, b.CreateTrunc(step, b.getInt32Ty()), current, code);
+        },
+        "words");
+  } else {
+    for (unsigned step = 0; step < TensorCore::steps; ++step)
+      partial = multiplyWords(product, stage, i32(step), partial, code);
+  }
+  if (keepsPartial)
+    for (auto [added, sum] : zip_equal(partial, sums))
+      added = b.CreateFAdd(sum, added);
+  return partial;
+}
+
+DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
   unsigned stages = product.stages, ahead = stages - 1;
   bool copies = product.copies(), evaluated = evaluates(product);
   const Sum &sum = product.sum;
@@ -92,16 +108,25 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, bool anyValue
   };
   auto stepNumber = [&](Value *number) { return b.CreateAdd(sum.firstStep, number); };
 
-  if (copies)
-    for (unsigned number = 0; number < ahead; ++number) {
-      e.emitIf(b.CreateICmpSLT(i64(number), sum.steps), [&] {
-        copyStep(product, stepNumber(i64(number)), stageAt(i32(number)));
-      });
-      commit();
-    }
+  if (copies) {
+    e.nextLoopStays = true;
+    e.emitLoop(
+        i64(0), i64(ahead), i64(1), {},
+        [&](Value *number, ArrayRef<Value *>) {
+          e.emitIf(b.CreateICmpSLT(number, sum.steps), [&] {
+            copyStep(product, stepNumber(number), stageAt(b.CreateTrunc(number, b.getInt32Ty())), code);
+          });
+          commit();
+          return SmallVector<Value *>();
+        },
+        "ahead");
+  }
   if (evaluated)
     e.emitIf(b.CreateICmpSLT(i64(0), sum.steps), [&] {
-      storeStep(product, evaluateStep(product, sum.firstStep), stageAt(i32(0)));
+      if (code == Code::Careful)
+        evaluateToStage(product, sum.firstStep, stageAt(i32(0)));
+      else
+        storeStep(product, evaluateStep(product, sum.firstStep), stageAt(i32(0)));
     });
 
   SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, ConstantFP::get(b.getFloatTy(), 0));
@@ -116,13 +141,17 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, bool anyValue
         if (copies) {
           Value *later = b.CreateAdd(number, i64(ahead));
           e.emitIf(b.CreateICmpSLT(later, sum.steps),
-                   [&] { copyStep(product, stepNumber(later), stageAt(following(stage, ahead))); });
+                   [&] { copyStep(product, stepNumber(later), stageAt(following(stage, ahead)), code); });
           commit();
         }
         Value *next = b.CreateAdd(number, i64(1));
         Value *isMore = b.CreateICmpSLT(next, sum.steps);
         SmallVector<Value *> values;
-        if (evaluated) {
+        if (evaluated && code == Code::Careful) {
+          e.emitIf(isMore, [&] {
+            evaluateToStage(product, stepNumber(next), stageAt(following(stage, 1)));
+          });
+        } else if (evaluated) {
           BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
           e.emitIf(isMore, [&] {
             values = evaluateStep(product, stepNumber(next));
@@ -135,8 +164,8 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, bool anyValue
             value = either;
           }
         }
-        Sums sums = multiplyStep(product, stageAt(stage), current.drop_back(), anyValue);
-        if (evaluated)
+        Sums sums = multiplyStep(product, stageAt(stage), current.drop_back(), code);
+        if (!values.empty())
           storeStep(product, values, stageAt(following(stage, 1)));
         sums.push_back(following(stage, 1));
         return sums;
@@ -158,7 +187,7 @@ Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums) {
 }
 
 DeviceContraction::Sums DeviceContraction::sumUpSafely(Product &product) {
-  Sums fast = sumUp(product, /*anyValue=*/false);
+  Sums fast = sumUp(product, Code::Quick);
   if (product.row.how->parts + product.column.how->parts == 2) {
     barrier(); // shared memory is free
     return fast;
@@ -167,7 +196,7 @@ DeviceContraction::Sums DeviceContraction::sumUpSafely(Product &product) {
   BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
   Sums careful;
   e.emitIf(again, [&] {
-    careful = sumUp(product, /*anyValue=*/true);
+    careful = sumUp(product, Code::Careful);
     barrier();
     end = b.GetInsertBlock();
   });
