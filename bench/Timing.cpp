@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <unistd.h>
 
 using namespace llvm;
@@ -24,6 +25,15 @@ double quantile(ArrayRef<double> sorted, double part) {
   size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (position - below) * (sorted[above] - sorted[below]);
 }
+
+double now(clockid_t clock) {
+  timespec time;
+  ::clock_gettime(clock, &time);
+  return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
+/// Processor time of the threads of this process but this one.
+double secondsOfOthers() { return now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID); }
 
 } // namespace
 
@@ -51,6 +61,18 @@ void CacheFlush::run() {
   ++round;
   for (size_t i = 0; i < memory.size(); i += 64)
     memory[i] += static_cast<char>(round);
+}
+
+void awaitRest() {
+  constexpr unsigned mostWaits = 100;
+  constexpr long waitNanoseconds = 500'000;
+  for (unsigned wait = 0; wait < mostWaits; ++wait) {
+    double before = secondsOfOthers();
+    timespec pause{0, waitNanoseconds};
+    ::nanosleep(&pause, nullptr);
+    if (secondsOfOthers() - before < waitNanoseconds * 1e-9 / 20)
+      return;
+  }
 }
 
 std::optional<TimedPair> timeInTurns(function_ref<std::optional<double>(unsigned)> first,

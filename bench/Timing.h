@@ -42,6 +42,10 @@ private:
   unsigned round = 0;
 };
 
+/// Waits until the other threads of this process sleep. Workers spin for milliseconds after their work, for
+/// more of the same kind; the other side's next call would share a core with them. Gives up after a while.
+void awaitRest();
+
 struct TimedPair {
   Timing first, second;
   /// Median over the turns of second / first: how many times as fast the first is.

@@ -10,10 +10,13 @@
 #include "bench/RefFile.h"
 #include "bench/Reference.h"
 #include "bench/Timing.h"
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace tegula;
@@ -323,6 +326,19 @@ TEST(BenchChild, OutlivesAChildThatDoesNot) {
       },
       ignore, 0.2);
   EXPECT_EQ(hung.kind, ChildEnd::TimedOut);
+}
+
+TEST(BenchTiming, WaitsForWorkersThatSpin) {
+  std::atomic<bool> spins = true;
+  std::thread worker([&] {
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    while (std::chrono::steady_clock::now() < end)
+      ;
+    spins = false;
+  });
+  awaitRest();
+  EXPECT_FALSE(spins);
+  worker.join();
 }
 
 TEST(BenchTiming, TakesMediansInTurns) {
