@@ -9,6 +9,7 @@
 
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -94,6 +95,8 @@ Value *DeviceContraction::sharedAt(Value *bytes) {
 
 Value *DeviceContraction::extentOf(tgl::AxesOp op, unsigned axis) {
   tgl::AxisRange range = tgl::getAxisRange(op, axis);
+  if (std::optional<int64_t> known = tgl::knownPoints(op, {axis}))
+    return i64(*known);
   return b.CreateBinaryIntrinsic(Intrinsic::smax, e.emitIndex(range.hi - range.lo), i64(0));
 }
 
@@ -108,6 +111,23 @@ Value *DeviceContraction::ceilDiv(Value *x, Value *y) {
   return b.CreateUDiv(b.CreateAdd(x, b.CreateSub(y, i64(1))), y);
 }
 
+/// The quotient and the rest of `number` by `extent`. Of `a*m + b` with a multiple of the extent as m those of b
+/// alone are to be found: elements of a step of which b's quotient is the same then have it in common.
+static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *extent) {
+  using namespace PatternMatch;
+  Value *factor = nullptr, *rest = nullptr;
+  const APInt *multiple = nullptr;
+  auto *by = dyn_cast<ConstantInt>(extent);
+  if (by && by->isZero()) // of no points
+    return {number, number};
+  if (by && match(number, m_Add(m_Mul(m_Value(factor), m_APInt(multiple)), m_Value(rest))) &&
+      multiple->urem(by->getValue()) == 0) {
+    Value *quotient = b.CreateMul(factor, b.getInt(multiple->udiv(by->getValue())));
+    return {b.CreateAdd(quotient, b.CreateUDiv(rest, extent)), b.CreateURem(rest, extent)};
+  }
+  return {b.CreateUDiv(number, extent), b.CreateURem(number, extent)};
+}
+
 /// Sets axes to their `number`-th point, the last axis fastest.
 void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
                                   Value *number) {
@@ -116,9 +136,10 @@ void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool
     if (collapses && axis != group.back()) {
       digit = i64(0);
     } else if (!collapses && axis != group.front()) {
-      Value *extent = b.CreateBinaryIntrinsic(Intrinsic::umax, extentOf(op, axis), i64(1));
-      digit = b.CreateURem(number, extent);
-      number = b.CreateUDiv(number, extent);
+      Value *extent = extentOf(op, axis);
+      if (!isa<Constant>(extent))
+        extent = b.CreateBinaryIntrinsic(Intrinsic::umax, extent, i64(1));
+      std::tie(number, digit) = divide(b, number, extent);
     }
     e.values[op.getAxes()[axis]] = b.CreateAdd(digit, e.emitIndex(e.lowOf(op, axis)));
   }

@@ -23,10 +23,32 @@ static bool spans(const ValueExpr &subscript, const IndexExpr &dim) {
   return range.lo.asConstant() == 0 && range.hi == ValueExpr(dim);
 }
 
+/// Whether the subscript counts up along axes of known extents, from 0 to no further than the dim: what
+/// remains of an axis that was split.
+static bool countsWithin(const ValueExpr &subscript, const IndexExpr &dim) {
+  std::optional<int64_t> extent = dim.asConstant();
+  int64_t last = 0;
+  ValueExpr rest = subscript;
+  for (mlir::Value operand : subscript.operands()) {
+    auto axis = dyn_cast<mlir::BlockArgument>(operand);
+    auto owner = axis ? dyn_cast<tgl::AxesOp>(axis.getOwner()->getParentOp()) : tgl::AxesOp();
+    std::optional<int64_t> step = tgl::stepAlong(subscript, operand);
+    if (!owner || axis.getArgNumber() >= owner.getAxes().size() || !step || *step < 0)
+      return false;
+    tgl::AxisRange range = tgl::getAxisRange(owner, axis.getArgNumber());
+    std::optional<int64_t> high = range.hi.asConstant();
+    if (range.lo.asConstant() != 0 || !high || MulOverflow(*step, *high - 1, *step) ||
+        AddOverflow(last, *step, last))
+      return false;
+    rest = rest.substitute(operand, ValueExpr(int64_t(0)));
+  }
+  return extent && rest.asConstant() == 0 && last < *extent;
+}
+
 Value *Emitter::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
   Value *inside = nullptr;
   for (auto [subscript, dim] : zip(subscripts, type.getDims())) { // of a row: all but the last
-    if (!options.checked && spans(subscript, dim.getExpr()))
+    if (!options.checked && (spans(subscript, dim.getExpr()) || countsWithin(subscript, dim.getExpr())))
       continue;
     Value *operands[] = {emitIndex(subscript), emitSize(dim.getExpr())};
     align(operands);

@@ -52,7 +52,10 @@ DeviceContraction::Place DeviceContraction::placeOf(const Product &product, cons
 /// The places of many elements would take the registers that sums need.
 Value *DeviceContraction::opaqueThread() {
   auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
-  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true), {thread});
+  Value *number =
+      b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true), {thread});
+  // But how large it gets: then lines of a step do not change what stands before them in a place.
+  return isPowerOf2_32(threads()) ? b.CreateAnd(number, i32(threads() - 1)) : number;
 }
 
 bool DeviceContraction::evaluates(const Product &product) const {

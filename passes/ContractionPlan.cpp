@@ -8,6 +8,7 @@
 
 #include "passes/ContractionPlan.h"
 #include "ir/TglUtils.h"
+#include "passes/Nest.h"
 
 using namespace llvm;
 using tegula::tgl::ValueExpr;
@@ -54,6 +55,8 @@ private:
         continue;
       }
       auto reduce = dyn_cast<tgl::ReduceOp>(inner);
+      if (reduce && !byVectors && isRest(reduce))
+        continue;
       if (!reduce || reduce.getFilter() || !(reduce.getType().isF32() || reduce.getType().isF64()))
         return false;
       for (mlir::Operation &summed : reduce.getBody().front())
@@ -75,6 +78,12 @@ private:
       return false;
     plan.element = type;
     return true;
+  }
+
+  /// How often it is added up depends on what the statement computes: no product, part of the rest.
+  bool isRest(tgl::ReduceOp reduce) {
+    return llvm::any_of(tgl::getAxisRanges(cast<tgl::AxesOp>(reduce.getOperation())),
+                        [&](const tgl::AxisRange &range) { return dependsOnSum(range.hi.operands(), op); });
   }
 
   /// A bound that is known before the statement.
@@ -99,7 +108,7 @@ private:
         std::optional<int64_t> extent = (range.hi - range.lo).asConstant();
         std::optional<int64_t> step =
             tgl::stepAlong(offset, axis);
-        if (!step || *step < 1 || (byVectors && extent && *extent < shortest && *step == 1 && hasStep(offset, *extent)))
+        if (!step || *step < 1 || (extent && *extent < shortest && *step == 1 && hasStep(offset, *extent)))
           continue;
         if (*step < nearest) {
           nearest = *step;
@@ -150,16 +159,19 @@ private:
     return true;
   }
 
-  /// Operations of the statement that `roots` need, in order; sums are not looked into.
+  bool isProduct(mlir::Operation *inner) {
+    return llvm::any_of(contractions, [&](tgl::Contraction &c) { return c.reduce == inner; });
+  }
+
+  /// Operations of the statement that `roots` need, in order; products are not looked into.
   SmallVector<mlir::Operation *> sliceOf(ArrayRef<mlir::Value> roots, mlir::Block *summed) {
     DenseSet<mlir::Operation *> needed;
     SmallVector<mlir::Value> pending(roots.begin(), roots.end());
     while (!pending.empty()) {
       mlir::Operation *def = pending.pop_back_val().getDefiningOp();
-      if (!def || !op->isProperAncestor(def) || isa<tgl::ReduceOp>(def) ||
-          !needed.insert(def).second)
+      if (!def || !op->isProperAncestor(def) || isProduct(def) || !needed.insert(def).second)
         continue;
-      pending.append(def->operand_begin(), def->operand_end());
+      llvm::append_range(pending, valuesUsedBy(def));
     }
     SmallVector<mlir::Operation *> ordered;
     for (mlir::Operation &inner : op.getBody().front())
@@ -203,7 +215,7 @@ private:
     replacement[owner.getAxes()[group.back()]] = number;
     auto isInGroup = [&](mlir::Value value) { return replacement.contains(value); };
     for (mlir::Operation *inner : ops) {
-      if (llvm::none_of(inner->getOperands(), isInGroup))
+      if (llvm::none_of(valuesUsedBy(inner), isInGroup))
         continue;
       ValueExpr offset;
       auto place = [&](auto access) {

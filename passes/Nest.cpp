@@ -179,6 +179,18 @@ SetVector<Value> tegula::valuesUsedBy(Operation *op) {
   return used;
 }
 
+bool tegula::isZero(Value value) {
+  return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
+}
+
+bool tegula::vanishesWith(Value value, ReadOp read) {
+  if (value == read.getResult())
+    return true;
+  auto product = value.getDefiningOp();
+  return product && isa<arith::MulFOp, arith::MulIOp>(product) &&
+         (vanishesWith(product->getOperand(0), read) || vanishesWith(product->getOperand(1), read));
+}
+
 bool tegula::isSequential(Operation *op) { return isa<ForOp, TilesOp, LaunchOp, KernelOp>(op); }
 
 //===----------------------------------------------------------------------===//

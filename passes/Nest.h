@@ -55,6 +55,11 @@ unsigned foldIndices(tgl::IndexedOp op);
 /// Values defined above the op that its regions use, and its operands.
 llvm::SetVector<mlir::Value> valuesUsedBy(mlir::Operation *op);
 
+/// Whether it is the constant 0.
+bool isZero(mlir::Value value);
+/// Whether `value` is 0 where the read gives 0.
+bool vanishesWith(mlir::Value value, tgl::ReadOp read);
+
 /// Ops that run code in order, or are statements, around axes: for, tiles, launch, kernel.
 bool isSequential(mlir::Operation *op);
 

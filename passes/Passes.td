@@ -209,6 +209,27 @@ def SplitResiduesPass : Pass<"tgl-split-residues", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def SplitPhasesPass : Pass<"tgl-split-phases", "::tegula::tgl::KernelOp"> {
+  let summary = "makes transposed convolutions products whose rows are channels and phases";
+  let description = [{
+    Where tgl-split-residues gives each rest of a stride its own sums over its own part of the image, this pass
+    keeps one image for all rests, called phases: `parallel (p) { sum_r x[(p - r)/2] * w[r] }` becomes
+    `parallel (p, p_phase) { sum_j x[p + j] * w[p_phase - 2*j] }`, where j runs over the offsets that any phase
+    has and w counts as 0 where there is no such tap. In the product phases are rows beside the output channels:
+    few channels (as those of groups are) fill a tile, the image is read once, and results that are neighbours
+    come from one block. The price are products with 0, fewer than twice the others in each axis for usual kernels.
+
+    Products with those zeros must not count where an element is inf or nan: a sum that is not finite is added
+    up once more at that point, over the taps that there are.
+
+    *Why here*: as tgl-split-residues, before weights are packed (tgl-order-windows), for statements that
+    the contraction strategy takes then.
+    *Rounding*: none but that of a sum's order.
+    *Stops*: at divisors that are no constants, statements with other sums beside, taps that are used by more
+    than reads, and sums of f64.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Schedule
 //===----------------------------------------------------------------------===//
@@ -245,6 +266,24 @@ def CollapseAxesPass : Pass<"tgl-collapse-axes", "::tegula::tgl::KernelOp"> {
     *Rounding*: none but that of a sum's order.
     *Stops*: at accesses that may leave their tensor, which are checked by subscript; at all other uses of an
     axis; at bounds that are no sizes.
+  }];
+}
+
+def OrderWindowsPass : Pass<"tgl-order-windows", "::tegula::tgl::KernelOp"> {
+  let summary = "sums over windows with channels innermost, weights packed in that order";
+  let description = [{
+    In a convolution, `parallel (o, p) { sum_{c, r} x[c, p + r] * w[o, c, r] }` with a fill of 0 for x, which row
+    of x and which place in it a term needs, and whether that exists, changes from term to term. The pass sums
+    over `(c_outer, r, c)`, c being a run of a power of two of channels: in a step of a tile places differ by
+    multiples of one stride, and what they have in common is computed once. The other factor is computed before,
+    into a temporary in the order of the new axes, so that copies of it are whole vectors; so what is computed
+    on the way (conversions, guards, exact divisions) costs nothing in the product.
+
+    *Why here*: the products are those that the contraction strategy takes, on a GPU; a CPU packs both factors
+    in caches as it multiplies.
+    *Rounding*: none but that of a sum's order.
+    *Stops*: at unknown sizes, channels that 4 does not divide, products too small for another launch, and
+    where both factors are as large as their product is often used.
   }];
 }
 

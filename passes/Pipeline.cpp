@@ -100,8 +100,11 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   fuseOptions.batchedProducts = options.machine == Machine::CPU;
   pipeline.add(createFusePass(fuseOptions));
   // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that is in them.
+  // A GPU multiplies by zeros where it can read the image once for all of them.
   if (options.machine == Machine::CPU)
     pipeline.add(createSplitResiduesPass());
+  else
+    pipeline.add(createSplitPhasesPass());
   pipeline.add(createSimplifyAccessesPass());
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
@@ -115,6 +118,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Vectors and parts for threads come from long axes.
   if (options.machine == Machine::CPU)
     pipeline.add(createCollapseAxesPass());
+  // Convolutions read their images along runs of channels, their weights in that order.
+  if (options.machine == Machine::GPU)
+    pipeline.add(createOrderWindowsPass());
   // Few points, many terms: more points.
   if (options.machine == Machine::GPU)
     pipeline.add(createSplitReductionsPass());
@@ -189,6 +195,8 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createFusePass(); }, counters);
   registerCounted([] { return createCollapseAxesPass(); }, counters);
   registerCounted([] { return createSplitResiduesPass(); }, counters);
+  registerCounted([] { return createSplitPhasesPass(); }, counters);
+  registerCounted([] { return createOrderWindowsPass(); }, counters);
   registerCounted([] { return createBlockRowsPass(); }, counters);
   registerCounted([] { return createSplitReductionsPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);

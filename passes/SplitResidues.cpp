@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "mlir/IR/Matchers.h"
 #include "passes/Nest.h"
 #include "passes/Passes.h"
 #include <numeric>
@@ -18,19 +17,6 @@ namespace tegula {
 #define GEN_PASS_DEF_SPLITRESIDUESPASS
 #include "passes/Passes.h.inc"
 } // namespace tegula
-
-/// Whether `value` is 0 where the read is.
-static bool vanishesWith(Value value, ReadOp read) {
-  if (value == read.getResult())
-    return true;
-  auto product = value.getDefiningOp();
-  return product && isa<arith::MulFOp, arith::MulIOp>(product) &&
-         (vanishesWith(product->getOperand(0), read) || vanishesWith(product->getOperand(1), read));
-}
-
-static bool isZero(Value value) {
-  return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
-}
 
 /// By how much the expression grows with the value where that is the same everywhere.
 static std::optional<int64_t> weightOf(Value value, const ValueExpr &expr) {
