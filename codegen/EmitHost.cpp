@@ -47,6 +47,7 @@ HostCode HostEmitter::run(tgl::KernelOp kernel) {
   for (auto [index, argument] : enumerate(kernel.getBody().getArguments())) {
     if (isa<tgl::TglTensorType>(argument.getType())) {
       addBuffer(argument, kernel.getArgName(index));
+      buffers[argument].isConstant = kernel.getArgRole(index) == "in";
       continue;
     }
     Value *slot = b.CreateConstInBoundsGEP1_64(pointer, function->getArg(2), numScalars++);
