@@ -20,7 +20,7 @@ namespace tegula {
 #include "passes/Passes.h.inc"
 } // namespace tegula
 
-/// Points that are counted through innermost: those of a step of any tile, or a part of them.
+/// Points that are counted through innermost: those of a step of a tile, or a part of them.
 static constexpr int64_t shortestRun = 4, longestRun = 64;
 /// Products and points for each packed element below which another launch is not worth it.
 static constexpr int64_t leastWork = int64_t(1) << 25, leastUses = 512;
@@ -63,13 +63,22 @@ static bool isRegular(const ContractionSide &side) {
          });
 }
 
+/// Whether an element is not just read: what that takes is worth doing once.
+static bool isComputed(const ContractionSide &side) {
+  return llvm::any_of(side.slice, [](Operation *op) {
+    auto read = dyn_cast<ReadOp>(op);
+    return read ? read.getGuard() || !read.getExactExprs().empty()
+                : op->getNumResults() && isa<FloatType>(op->getResult(0).getType());
+  });
+}
+
 namespace {
 /// A product of which one side is read through windows.
 struct Windows {
   ContractionPlan plan;
   bool rowsArePacked;
   unsigned channel; ///< the summed axis that comes last
-  int64_t run;
+  int64_t run;      ///< of its points; 1 where the order stays
 
   ReduceOp reduce() const { return plan.products.front().reduce; }
   const ContractionSide &packed() const {
@@ -97,13 +106,16 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
       std::optional<Windows> windows = findWindows(statement, prover);
       if (!windows || !isWorthIt(*windows) || !canPack(*windows))
         continue;
-      orderSum(*windows);
+      if (windows->run > 1) {
+        orderSum(*windows);
+        count("sums over windows reordered");
+      }
       // The same with the axes as they are now.
       std::optional<ContractionPlan> plan = planContraction(statement, /*byVectors=*/false);
       assert(plan && "a product stays one whatever the order of its sum");
       windows->plan = std::move(*plan);
       pack(*windows);
-      count("sums over windows reordered");
+      count("factors packed");
     }
   }
 
@@ -134,6 +146,8 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
       }
     }
     if (windows.run < shortestRun)
+      windows.run = 1;
+    if (windows.run == 1 && !isComputed(windows.packed()))
       return std::nullopt;
     return windows;
   }

@@ -37,12 +37,21 @@ struct SpecializeSizesPass : Counted<tegula::impl::SpecializeSizesPassBase<Speci
     if (known.empty())
       return markAllAnalysesPreserved();
 
-    AttrTypeReplacer replacer;
-    replacer.addReplacement([&](IndexExprAttr attr) -> std::optional<Attribute> {
-      IndexExpr expr = attr.getExpr().substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
+    auto specialize = [&](const IndexExpr &expr) {
+      return expr.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
         auto found = var.isSymbol() ? known.find(var.name()) : known.end();
         return found == known.end() ? std::nullopt : std::optional<IndexExpr>(found->second);
       });
+    };
+    // Derived sizes follow from those before them.
+    for (Attribute attr : kernel.getSizeAttrs())
+      if (auto size = cast<SizeAttr>(attr); !size.isBound())
+        if (std::optional<int64_t> value = specialize(size.getDefinition()).asConstant())
+          known.try_emplace(size.getName(), *value);
+
+    AttrTypeReplacer replacer;
+    replacer.addReplacement([&](IndexExprAttr attr) -> std::optional<Attribute> {
+      IndexExpr expr = specialize(attr.getExpr());
       if (expr == attr.getExpr())
         return std::nullopt;
       count("expressions made simpler");

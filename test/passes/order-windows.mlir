@@ -109,4 +109,31 @@ tgl.kernel @plain(%x: !tgl.tensor<[1024, 4096], f32> {tgl.name = "x", tgl.role =
   }
 }
 
+// Three channels, but weights that are there for some taps alone: packed in the order that they have.
+// CHECK-LABEL: tgl.kernel @guarded
+// CHECK: tgl.temp "packed" : !tgl.tensor<[64, 2, 3, 3], f32>
+// CHECK: tgl.reduce sum (%{{.*}} = 0 to 3, %{{.*}} = 0 to 3)
+// CHECK-NOT: if
+// CHECK: tgl.write
+tgl.kernel @guarded(%x: !tgl.tensor<[64, 3, 4096], f32> {tgl.name = "x", tgl.role = "in"},
+                    %w: !tgl.tensor<[64, 3, 5], f32> {tgl.name = "w", tgl.role = "in"},
+                    %y: !tgl.tensor<[64, 64, 8192], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %zero = arith.constant 0.0 : f32
+  %five = arith.constant 5 : index
+  tgl.launch "y" {
+    tgl.parallel (%n = 0 to 64, %o = 0 to 64, %f = 0 to 2, %q = 0 to 4096) {
+      %s = tgl.reduce sum (%c = 0 to 3, %t = 0 to 3) -> f32 {
+        %tap = tgl.index %f + 2*%t
+        %exists = arith.cmpi slt, %tap, %five : index
+        %a = tgl.read %x[%n, %c, %q - %t + 1] fill %zero : !tgl.tensor<[64, 3, 4096], f32>
+        %b = tgl.read %w[%o, %c, %f + 2*%t] if %exists : !tgl.tensor<[64, 3, 5], f32>
+        %m = arith.mulf %a, %b : f32
+        tgl.yield %m : f32
+      }
+      tgl.write %s, %y[%n, %o, 2*%q + %f] : f32, !tgl.tensor<[64, 64, 8192], f32>
+    }
+  }
+}
+
+// CHECK: tgl-order-windows: 3 factors packed
 // CHECK: tgl-order-windows: 2 sums over windows reordered

@@ -31,3 +31,18 @@ tgl.kernel @empty(%x: !tgl.tensor<[4], f32> {tgl.name = "x", tgl.role = "in"},
     tgl.write %v, %y[%i] : f32, !tgl.tensor<[4], f32>
   }
 }
+
+// What follows from numbers is a number.
+// CHECK: tgl.kernel @derived(%x: !tgl.tensor<[128], f32>
+// CHECK-SAME: %y: !tgl.tensor<[63], f32>
+// CHECK-NEXT: sizes [M = 0 : 0, K = 1 : 0, P = (M + 1) floordiv 2 - 1, R = K + M]
+// CHECK: tgl.parallel (%i = 0 to 63)
+tgl.kernel @derived(%x: !tgl.tensor<[M], f32> {tgl.name = "x", tgl.role = "in"},
+                    %w: !tgl.tensor<[K], f32> {tgl.name = "w", tgl.role = "in"},
+                    %y: !tgl.tensor<[P], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, K = 1 : 0, P = (M - 3) floordiv 2 + 1, R = K + M] {
+  tgl.parallel (%i = 0 to P) {
+    %v = tgl.read %x[2*%i] : !tgl.tensor<[M], f32>
+    tgl.write %v, %y[%i] : f32, !tgl.tensor<[P], f32>
+  }
+}
