@@ -79,14 +79,11 @@ struct EliminateCommonEquationsPass
 
   void runOnOperation() override {
     Prover prover(sizeFacts(getOperation()));
-    SmallVector<Block *> blocks{&getOperation().getBody().front()};
+    // A block before what is inside of it: statements that go take their blocks with them.
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<ParallelOp, ForOp, TilesOp>(op))
-        blocks.push_back(&op->getRegion(0).front());
+      if (isa<KernelOp, ParallelOp, ForOp, TilesOp>(op))
+        mergeEquations(op->getRegion(0).front());
     });
-    for (Block *block : blocks)
-      mergeEquations(*block);
-    // Blocks of statements that are gone now must not be looked at: ask again.
     if (!shareReductions)
       return;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
