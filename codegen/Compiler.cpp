@@ -308,6 +308,11 @@ private:
     emitter.tensorAlignment = kernel->alignment = options.alignment;
     emitter.dependentLaunches =
         options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
+    // CUDA C++ Programming Guide, "Compute Capabilities": of a block, and the largest portable cluster.
+    unsigned capability = deviceCapability(isEmulated ? emulatedDevice : options.target);
+    bool isLarge = capability == 80 || capability == 87;
+    emitter.sharedBytes = (capability >= 90 && capability <= 109 ? 227 : isLarge ? 163 : 99) << 10;
+    emitter.clusterBlocks = capability >= 90 && capability <= 109 ? 8 : 1;
     std::optional<DeviceCode> lowered;
     std::string failure;
     time(Phase::Lower, [&] {

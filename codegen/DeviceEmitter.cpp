@@ -17,8 +17,6 @@ using tgl::ValueExpr;
 static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 /// Constant-size temporaries up to this live in a thread's local memory or a team's shared memory.
 static constexpr int64_t localBytes = 1024;
-/// Rounds of a team that are written out; longer ones are loops.
-static constexpr int64_t mostRounds = 8;
 /// Points of straight code that a thread does at a time, where enough threads are left.
 static constexpr unsigned mostStraightRounds = 2;
 static constexpr int64_t threadsLeft = 1 << 18;
@@ -94,6 +92,11 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
     llvm::erase(axes, lane->axis);
     axes.push_back(lane->axis);
   }
+  // Divisions of 32 bits cost a fraction of those of 64.
+  std::optional<int64_t> points = tgl::knownPoints(op, axes);
+  bool isShort = points && *points <= std::numeric_limits<int32_t>::max() && axes.size() > 1;
+  if (isShort)
+    number = b.CreateTrunc(number, b.getInt32Ty(), "", /*IsNUW=*/true, /*IsNSW=*/true);
   Value *base = nullptr;
   for (unsigned axis : reverse(axes)) {
     bool isLane = lane && lane->axis == axis;
@@ -101,10 +104,14 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
     if (isLane)
       size = b.CreateUDiv(size, i64(lane->width));
     Value *digit = number;
+    if (isShort)
+      size = b.CreateTrunc(size, b.getInt32Ty());
     if (axis != axes.front()) {
       digit = b.CreateURem(number, size);
       number = b.CreateUDiv(number, size);
     }
+    if (isShort)
+      digit = b.CreateZExt(digit, b.getInt64Ty(), "", /*IsNonNeg=*/true);
     if (isLane)
       digit = b.CreateNSWMul(digit, i64(lane->width));
     Value *position = b.CreateNSWAdd(digit, emitIndex(lowOf(op, axis)));
@@ -246,12 +253,19 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   shape = wanted;
   begin(op, name, inputs, shape.threads);
+  planRow(op, wanted);
   Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
   Value *block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
   Value *blocks = special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x, 0x7fffffff);
   Value *perBlock = i64(shape.unitsPerBlock());
   thread = shape.team == shape.threads ? inBlock : b.CreateURem(inBlock, i64(shape.team));
   Value *inside = shape.byThread() ? inBlock : b.CreateUDiv(inBlock, i64(shape.team));
+  if (shape.cluster > 1) {
+    function->addFnAttr("nvvm.cluster_dim", std::to_string(shape.cluster));
+    rank = b.CreateURem(block, i64(shape.cluster));
+    block = b.CreateUDiv(block, i64(shape.cluster));
+    blocks = b.CreateUDiv(blocks, i64(shape.cluster));
+  }
   unit = b.CreateNSWAdd(b.CreateNSWMul(block, perBlock), inside);
   units = b.CreateNSWMul(blocks, perBlock);
   placeTemporaries();
@@ -289,7 +303,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
         emitNest(axes, inner, [&] {
           emitBlock(op.getBody().front());
           if (!alone)
-            meet(); // what is shared is used again for the next point
+            shape.cluster > 1 ? meetCluster() : meet(); // what is shared is used again for the next point
         });
       });
     return SmallVector<Value *>();
@@ -317,6 +331,8 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
+  if (auto read = dyn_cast<tgl::ReadOp>(op); read && emitKeptRead(read))
+    return;
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (!write || alone)
     return Emitter::emitOp(op);
@@ -324,7 +340,10 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
   bool seen = exchanges(op);
   if (seen)
     meet();
-  emitIf(b.CreateICmpEQ(thread, i64(0)), [&] { Emitter::emitOp(op); });
+  Value *isFirst = b.CreateICmpEQ(thread, i64(0));
+  if (shape.cluster > 1)
+    isFirst = b.CreateAnd(isFirst, b.CreateICmpEQ(rank, i64(0)));
+  emitIf(isFirst, [&] { Emitter::emitOp(op); });
   if (seen)
     meet();
 }
@@ -342,7 +361,7 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   std::optional<LaneChoice> lane = chooseLanes(axes);
   if (lane && !is_contained(box, lane->axis))
     lane.reset();
-  deal(countOf(axes, box, lane), {}, [&](Value *number, Value *exists, ArrayRef<Value *>) {
+  auto each = [&](Value *number, Value *exists, ArrayRef<Value *>) {
     auto point = [&] {
       setAxes(axes, box, number, lane,
               [&] { emitNest(axes, rest, [&] { emitBlock(op.getBody().front()); }); });
@@ -352,7 +371,11 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
     else
       point();
     return SmallVector<Value *>();
-  });
+  };
+  if (row.nests.contains(op))
+    dealRow({axes}, lane, {}, each);
+  else
+    deal(countOf(axes, box, lane), {}, each);
   alone = false;
   if (seen)
     meet();
@@ -380,6 +403,17 @@ GlobalVariable *DeviceEmitter::shared(Type *type, const Twine &name) {
                                    UndefValue::get(type), function->getName() + "." + name, nullptr,
                                    GlobalValue::NotThreadLocal, sharedSpace);
   space->setAlignment(Align(16));
+  return space;
+}
+
+/// The bytes that a launch gives: one object for all functions of the module.
+Value *DeviceEmitter::dynamicShared() {
+  constexpr StringLiteral name = "tegula_shared_memory";
+  if (GlobalVariable *known = module.getNamedGlobal(name))
+    return known;
+  auto *space = new GlobalVariable(module, ArrayType::get(b.getInt8Ty(), 0), false, GlobalValue::ExternalLinkage,
+                                   nullptr, name, nullptr, GlobalValue::NotThreadLocal, sharedSpace);
+  space->setAlignment(Align(128));
   return space;
 }
 

@@ -15,7 +15,8 @@
 // done by all of its threads alike; inner parallel statements and reductions are dealt out to them. Short
 // ones are dealt out without a loop, so that what several of them read of memory is read once and kept in
 // registers. Partial results of a reduction are combined in a fixed order, by shuffles in a warp, through
-// shared memory between warps.
+// shared memory between warps. Longer rows that several of them read are kept in shared memory, of one block or of
+// a cluster of blocks that share a point (DeviceRows.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_DEVICEEMITTER_H
@@ -34,6 +35,8 @@ struct DeviceShape {
   unsigned threads = 256; ///< of a block
   unsigned lanes = 1;    ///< points of a thread side by side (teams of one alone)
   unsigned rounds = 1;   ///< and such vectors at a time
+  unsigned cluster = 1;  ///< blocks that share a point (teams that are whole blocks)
+  unsigned sharedBytes = 0; ///< dynamic shared memory of a block
   bool byThread() const { return team == 1; }
   /// Points (vectors of points) that a block does at a time.
   unsigned unitsPerBlock() const { return threads / team; }
@@ -53,6 +56,8 @@ class DeviceEmitter : public Emitter {
 public:
   /// Threads that run in step.
   static constexpr unsigned warp = 32;
+  /// Rounds of a team that are written out; longer ones are loops.
+  static constexpr int64_t mostRounds = 8;
   /// Bytes of the widest access of a thread.
   static constexpr unsigned accessBytes = 16;
 
@@ -98,9 +103,33 @@ private:
   bool alone = false;
   /// Tensors that the statement both reads and writes: threads of a team meet around such accesses.
   llvm::DenseSet<mlir::Value> exchanged;
+  /// Reductions that were computed together with one before them.
+  llvm::DenseSet<mlir::Operation *> reducedBefore;
   llvm::DenseMap<mlir::Operation *, llvm::Value *> places;
   llvm::SmallVector<tgl::TempOp> inWorkspace;
   std::optional<PlaceEmitter> lines;
+
+  /// What nests of the statement read of one row, in dynamic shared memory.
+  struct Row {
+    /// By read: its slot, and whether it takes the element from memory, being the first.
+    llvm::DenseMap<mlir::Operation *, std::pair<unsigned, bool>> slotOf;
+    llvm::DenseSet<mlir::Operation *> nests; // that read any of it
+    llvm::SmallVector<unsigned> bytes;       // by slot: of a vector
+    llvm::SmallVector<llvm::Value *> bases;  // by slot: of the first
+    int64_t vectors = 0, rounds = 0;         // of the row; of a thread
+    unsigned ahead = 1;                      // rounds that are loaded together
+    llvm::DenseMap<unsigned, llvm::Value *> *loaded = nullptr; // by slot, in the round that is emitted
+  } row;
+  llvm::Value *rank = nullptr; // of the block in its cluster
+
+  bool hasRowShape(tgl::AxesOp nest);
+  bool isSameRow(tgl::AxesOp first, tgl::AxesOp second);
+  void planRow(tgl::ParallelOp op, DeviceShape &wanted);
+  bool emitKeptRead(tgl::ReadOp read);
+  llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
+  llvm::Value *dynamicShared();
+  void meetCluster();
+  Accumulator combineCluster(tgl::ReduceOp op, Accumulator accumulator);
 
   unsigned roundsFor(llvm::Value *count);
   void emitPlaced(mlir::Operation *op);
@@ -121,11 +150,15 @@ private:
   /// repeats the last one: its results must not count. Null: all exist.
   using Dealt = llvm::function_ref<llvm::SmallVector<llvm::Value *>(
       llvm::Value *number, llvm::Value *exists, llvm::ArrayRef<llvm::Value *> carried)>;
+  /// The same of the vectors of a row that is kept, for one nest or several at once.
+  llvm::SmallVector<llvm::Value *> dealRow(llvm::ArrayRef<tgl::AxesOp> nests, const std::optional<LaneChoice> &lane,
+                                           llvm::ArrayRef<llvm::Value *> inits, Dealt body);
   llvm::SmallVector<llvm::Value *> deal(llvm::Value *count, llvm::ArrayRef<llvm::Value *> inits, Dealt body);
   llvm::Value *shuffle(llvm::Value *value, llvm::Intrinsic::ID id, llvm::Value *lane, unsigned clamp);
   llvm::Value *combineWith(mlir::Operation *op, llvm::Value *lhs, llvm::Value *rhs);
   std::pair<llvm::Value *, llvm::Value *> scanTeam(mlir::Operation *op, llvm::Value *own,
                                                    llvm::GlobalVariable *totals);
+  llvm::SmallVector<tgl::ReduceOp> takeTogether(tgl::ReduceOp first);
   Accumulator combineWarp(tgl::ReduceOp op, Accumulator accumulator, unsigned threads);
   Accumulator combineTeam(tgl::ReduceOp op, Accumulator accumulator);
   void placeTemporaries();

@@ -6,42 +6,111 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
+#include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
 using namespace tegula;
 
+/// `first`, and reductions after it over the same points that can be computed where it stands: what they read is
+/// then read once. Reductions with axes that depend on each other stay alone.
+SmallVector<tgl::ReduceOp> DeviceEmitter::takeTogether(tgl::ReduceOp first) {
+  SmallVector<tgl::ReduceOp> together{first};
+  auto axes = cast<tgl::AxesOp>(first.getOperation());
+  SmallVector<unsigned> box, rest;
+  splitAxes(axes, box, rest);
+  std::optional<LaneChoice> lane = chooseLanes(axes);
+  if (!rest.empty())
+    return together;
+  DenseSet<mlir::Value> written;
+  for (mlir::Operation *op = first->getNextNode(); op; op = op->getNextNode()) {
+    auto reduce = dyn_cast<tgl::ReduceOp>(op);
+    if (!reduce) {
+      written.insert_range(tgl::accessesOf(op).writes);
+      continue;
+    }
+    auto others = cast<tgl::AxesOp>(op);
+    bool same = others.getAxes().size() == axes.getAxes().size();
+    for (unsigned axis = 0; same && axis < axes.getAxes().size(); ++axis)
+      same = (lowOf(axes, axis) - lowOf(others, axis)).asConstant() == 0 &&
+             (highOf(axes, axis) - highOf(others, axis)).asConstant() == 0;
+    if (!same || isEmpty(op))
+      continue;
+    std::optional<LaneChoice> otherLane = chooseLanes(others);
+    same = lane.has_value() == otherLane.has_value() &&
+           (!lane || (lane->axis == otherLane->axis && lane->width == otherLane->width));
+    auto isKnown = [&](mlir::Value value) {
+      mlir::Operation *definition = value.getDefiningOp();
+      return !definition || definition->getBlock() != first->getBlock() || definition->isBeforeInBlock(first);
+    };
+    op->walk([&](mlir::Operation *nested) {
+      for (mlir::Value operand : nested->getOperands())
+        same &= op->isAncestor(operand.getParentBlock()->getParentOp()) || isKnown(operand);
+    });
+    for (mlir::Value tensor : tgl::accessesOf(op).reads)
+      same &= !written.contains(tensor);
+    if (same)
+      together.push_back(reduce);
+  }
+  return together;
+}
+
 void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   if (alone)
     return Emitter::emitReduce(op);
+  if (reducedBefore.contains(op))
+    return;
+  alone = true;
+  SmallVector<tgl::ReduceOp> together = takeTogether(op);
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<unsigned> box, rest;
   splitAxes(axes, box, rest);
-  alone = true;
   std::optional<LaneChoice> lane = chooseLanes(axes);
   if (lane && !is_contained(box, lane->axis))
     lane.reset();
-  Accumulator start = initialAccumulator(op);
-  if (lane)
-    for (Value *&element : start)
-      element = b.CreateVectorSplat(lane->width, element);
-  Accumulator partial = deal(
-      countOf(axes, box, lane), start, [&](Value *number, Value *exists, ArrayRef<Value *> carried) {
-        Accumulator before(carried.begin(), carried.end()), after;
-        setAxes(axes, box, number, lane, [&] {
-          after = emitSerialReduce(op, rest, before, [&](Accumulator inner) {
-            return emitReducePoint(op, std::move(inner));
-          });
-        });
-        if (exists)
-          for (auto [value, kept] : zip_equal(after, before))
-            value = b.CreateSelect(exists, value, kept);
-        return SmallVector<Value *>(after);
+  SmallVector<Value *> start;
+  for (tgl::ReduceOp each : together) {
+    Accumulator initial = initialAccumulator(each);
+    if (lane)
+      initial = splatAccumulator(each, std::move(initial), lane->width);
+    start.append(initial);
+  }
+  /// The part of all accumulators that belongs to each reduction, in order.
+  auto forEach = [&](ArrayRef<Value *> all, function_ref<void(tgl::ReduceOp, Accumulator)> visit) {
+    for (tgl::ReduceOp each : together) {
+      size_t parts = initialAccumulator(each).size();
+      visit(each, Accumulator(all.take_front(parts)));
+      all = all.drop_front(parts);
+    }
+  };
+  auto body = [&](Value *number, Value *exists, ArrayRef<Value *> carried) {
+    SmallVector<Value *> results;
+    forEach(carried, [&](tgl::ReduceOp each, Accumulator before) {
+      setAxes(cast<tgl::AxesOp>(each.getOperation()), box, number, lane, [&] {
+        results.append(emitSerialReduce(
+            each, rest, before, [&](Accumulator inner) { return emitReducePoint(each, std::move(inner)); }));
       });
+    });
+    if (exists)
+      for (auto [value, kept] : zip_equal(results, carried))
+        value = b.CreateSelect(exists, value, kept);
+    return results;
+  };
+  SmallVector<tgl::AxesOp> nests;
+  bool isRow = false;
+  for (tgl::ReduceOp each : together) {
+    nests.push_back(cast<tgl::AxesOp>(each.getOperation()));
+    isRow |= row.nests.contains(each);
+  }
+  SmallVector<Value *> partial =
+      isRow ? dealRow(nests, lane, start, body) : deal(countOf(axes, box, lane), start, body);
   alone = false;
-  if (lane)
-    partial = combineLanes(op, partial, lane->width);
-  values[op.getResult()] = combineTeam(op, std::move(partial)).back();
+  forEach(partial, [&](tgl::ReduceOp each, Accumulator own) {
+    if (lane)
+      own = combineLanes(each, own, lane->width);
+    values[each.getResult()] = resultOf(each, combineCluster(each, combineTeam(each, std::move(own))));
+  });
+  reducedBefore.insert_range(ArrayRef(together).drop_front());
 }
 
 /// The value of another thread of the warp, by one of the shuffles of 32 bits.

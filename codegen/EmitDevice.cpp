@@ -69,6 +69,9 @@ static constexpr int64_t manyThreads = 32768;
 /// Vectors that a thread of a team takes, where there are enough.
 static constexpr int64_t vectorsPerThread = 4;
 
+/// Elements that do not fit into the registers of a block.
+static constexpr int64_t longRow = 32768;
+
 /// The team for nests of so many points.
 static DeviceShape teamFor(const StatementWork &work) {
   std::optional<int64_t> inside = work.inside;
@@ -77,8 +80,9 @@ static DeviceShape teamFor(const StatementWork &work) {
   if (!inside)
     return shape;
   int64_t vectors = divideCeil(*inside, DeviceEmitter::accessBytes / 4);
-  // Teams that meet again and again are better small and many.
-  int64_t most = work.hasPrefix ? 256 : 1024;
+  // Teams that meet again and again are better small and many. Rows too long for registers leave those for loads
+  // that are under way.
+  int64_t most = work.hasPrefix ? 256 : *inside > longRow ? 512 : 1024;
   shape.team = PowerOf2Ceil(
       std::clamp<int64_t>(divideCeil(vectors, vectorsPerThread), DeviceEmitter::warp, most));
   shape.threads = std::max(shape.team, shape.team == DeviceEmitter::warp ? 128u : shape.team);
@@ -334,6 +338,8 @@ private:
     result.threads = shape.threads;
     result.unitsPerBlock = shape.unitsPerBlock();
     result.pointsPerUnit = shape.lanes * shape.rounds;
+    result.cluster = shape.cluster;
+    result.sharedBytes = shape.sharedBytes;
     if (failure.empty())
       failure = emitter.error();
   }

@@ -124,7 +124,7 @@ bool Emitter::skipEmpty(mlir::Operation *op) {
   if (!isEmpty(op))
     return false;
   if (auto reduce = dyn_cast<tgl::ReduceOp>(op))
-    values[reduce.getResult()] = initialAccumulator(reduce).back();
+    values[reduce.getResult()] = resultOf(reduce, initialAccumulator(reduce));
   else if (auto loop = dyn_cast<tgl::ForOp>(op))
     for (auto [result, init] : zip_equal(loop.getResults(), loop.getInits()))
       values[result] = valueOf(init);
@@ -341,6 +341,8 @@ Emitter::Accumulator Emitter::initialAccumulator(tgl::ReduceOp op) {
     return {extreme(true), i64(-1)};
   case ReduceKind::ArgMin:
     return {extreme(false), i64(-1)};
+  case ReduceKind::Var:
+    return {number(0, 0), number(0, 0), number(0, 0), number(0, 0)};
   default:
     fail(op, "this reduction is expanded before code generation");
     return {number(0, 0)};
@@ -390,6 +392,8 @@ Emitter::Accumulator Emitter::combine(tgl::ReduceOp op, const Accumulator &lhs,
     Value *take = b.CreateAnd(present, b.CreateOr(first, b.CreateOr(better, earlier)));
     return {b.CreateSelect(take, rhs[0], lhs[0]), b.CreateSelect(take, rhs[1], lhs[1])};
   }
+  case ReduceKind::Var:
+    return combineVariances(lhs, rhs);
   default:
     return lhs;
   }
@@ -407,6 +411,9 @@ Emitter::Accumulator Emitter::emitReducePoint(tgl::ReduceOp op, Accumulator accu
   Accumulator point = {value};
   if (isArg(op.getKind()))
     point.push_back(valueOf(op.getAxes()[0]));
+  if (op.getKind() == ReduceKind::Var) // one term, which is its own mean
+    point = {ConstantFP::get(typeOf(op.getType()), 1), value, Constant::getNullValue(value->getType()),
+             Constant::getNullValue(value->getType())};
   // Points that the filter leaves out, and lanes of this reduction's own axis that do not exist, do
   // not count. (Lanes of an axis outside compute something that nobody stores.)
   Value *counts = op.getFilter() ? valueOf(op.getFilter()) : nullptr;
@@ -439,7 +446,8 @@ Emitter::Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsign
   // Sums that are known to be long are added up in parts, so that their error does not grow with their length:
   // what is inside of an axis, and stretches of the innermost one.
   constexpr int64_t longSum = 32, stretch = 256;
-  bool isSum = op.getKind() == ReduceKind::Sum && accumulator[0]->getType()->isFPOrFPVectorTy();
+  bool isSum = (op.getKind() == ReduceKind::Sum && accumulator[0]->getType()->isFPOrFPVectorTy()) ||
+               op.getKind() == ReduceKind::Var;
   ArrayRef<unsigned> rest = order.drop_front();
   auto isLong = [&](ArrayRef<unsigned> part, int64_t length) {
     std::optional<int64_t> points = isSum && !part.empty() ? tgl::knownPoints(axes, part) : std::nullopt;
@@ -477,7 +485,7 @@ void Emitter::emitReduce(tgl::ReduceOp op) {
   SmallVector<mlir::Operation *> free;
   Value *interior = insideReads.empty() ? emitInterior(op, free) : nullptr;
   if (!interior) {
-    values[op.getResult()] = emitReduceNest(op).back();
+    values[op.getResult()] = resultOf(op, emitReduceNest(op));
     return;
   }
   Function *function = b.GetInsertBlock()->getParent();
@@ -487,12 +495,12 @@ void Emitter::emitReduce(tgl::ReduceOp op) {
   b.CreateCondBr(interior, inside, border);
   b.SetInsertPoint(inside);
   insideReads.insert_range(free);
-  Value *unchecked = emitReduceNest(op).back();
+  Value *unchecked = resultOf(op, emitReduceNest(op));
   insideReads.clear();
   BasicBlock *insideEnd = b.GetInsertBlock();
   b.CreateBr(after);
   b.SetInsertPoint(border);
-  Value *checked = emitReduceNest(op).back();
+  Value *checked = resultOf(op, emitReduceNest(op));
   BasicBlock *borderEnd = b.GetInsertBlock();
   b.CreateBr(after);
   b.SetInsertPoint(after);
@@ -511,16 +519,15 @@ Emitter::Accumulator Emitter::emitReduceNest(tgl::ReduceOp op) {
     choice = chooseLanes(axes);
   if (choice) {
     llvm::erase(order, choice->axis);
-    for (Value *&element : accumulator)
-      element = b.CreateVectorSplat(choice->width, element);
+    accumulator = splatAccumulator(op, std::move(accumulator), choice->width);
     accumulator = emitSerialReduce(op, order, accumulator, [&](Accumulator inner) {
       return emitLaneReduce(op, *choice, std::move(inner));
     });
     accumulator = combineLanes(op, accumulator, choice->width);
   } else {
     // Inside lanes of an outer axis the accumulator is a vector if the body's value is.
-    for (Value *&element : accumulator)
-      element = splat(element);
+    if (lanes)
+      accumulator = splatAccumulator(op, std::move(accumulator), lanes->width);
     accumulator = emitSerialReduce(op, order, accumulator, [&](Accumulator inner) {
       return emitReducePoint(op, std::move(inner));
     });
@@ -538,13 +545,14 @@ Emitter::Accumulator Emitter::combineLanes(tgl::ReduceOp op, Accumulator accumul
     }
     Accumulator left, right;
     for (Value *element : accumulator) {
-      left.push_back(b.CreateShuffleVector(element, lower));
-      right.push_back(b.CreateShuffleVector(element, upper));
+      left.push_back(isVector(element) ? b.CreateShuffleVector(element, lower) : element);
+      right.push_back(isVector(element) ? b.CreateShuffleVector(element, upper) : element);
     }
     accumulator = combine(op, left, right);
   }
   for (Value *&element : accumulator)
-    element = b.CreateExtractElement(element, uint64_t(0));
+    if (isVector(element))
+      element = b.CreateExtractElement(element, uint64_t(0));
   return accumulator;
 }
 
@@ -559,9 +567,7 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
   Value *low = emitLow(axes, choice.axis), *high = emitHigh(axes, choice.axis);
   Value *full = emitFullEnd(low, high, step);
 
-  Accumulator identity = initialAccumulator(op);
-  for (Value *&element : identity)
-    element = b.CreateVectorSplat(width, element);
+  Accumulator identity = splatAccumulator(op, initialAccumulator(op), width);
   unsigned parts = identity.size();
 
   Value *block = i64(int64_t(step) * blockSteps);

@@ -39,6 +39,8 @@ struct EmitterOptions {
   unsigned tensorAlignment = 0;
   /// A launch may start while the one before it in the same call still runs (sm_90): it waits for it itself.
   bool dependentLaunches = false;
+  /// Dynamic shared memory that a block may ask for, and blocks of a cluster (1: there are none).
+  unsigned sharedBytes = 0, clusterBlocks = 1;
   /// Verify every access, not only those that data decides.
   bool checked = false;
 };
@@ -220,10 +222,16 @@ protected:
   llvm::Value *emitIfElse(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then,
                           llvm::Value *otherwise);
 
-  /// A reduction's accumulator: one value, or value and index for argmax and argmin.
+  /// A reduction's accumulator: one value, value and index for argmax and argmin, or what
+  /// EmitVariances.cpp says for var. Where all lanes count alike the number is a scalar.
   using Accumulator = llvm::SmallVector<llvm::Value *>;
   Accumulator initialAccumulator(tgl::ReduceOp op);
   Accumulator combine(tgl::ReduceOp op, const Accumulator &lhs, const Accumulator &rhs);
+  Accumulator combineVariances(const Accumulator &lhs, const Accumulator &rhs);
+  /// The accumulator for lanes that are all alike so far.
+  Accumulator splatAccumulator(tgl::ReduceOp op, Accumulator accumulator, unsigned width);
+  /// What the reduction gives.
+  llvm::Value *resultOf(tgl::ReduceOp op, const Accumulator &accumulator);
   /// Emits the body at the current axes and adds its value.
   Accumulator emitReducePoint(tgl::ReduceOp op, Accumulator accumulator);
   /// Loops over the axes `order`, the accumulator carried, around `innermost`.

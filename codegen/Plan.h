@@ -51,16 +51,20 @@ struct PlanFunction {
   unsigned threads = 0;       // of a block
   unsigned unitsPerBlock = 0; // a unit: a thread, or a team of threads
   unsigned pointsPerUnit = 1; // at a time
+  unsigned cluster = 1;       // blocks for a unit; a unit is then a cluster of blocks
+  unsigned sharedBytes = 0;   // dynamic, of a block
   IndexExpr workspaceBytes;   // of a block
 
   /// Blocks that do each of the points once.
   uint64_t blocksFor(uint64_t points) const {
-    return llvm::divideCeil(points, uint64_t(unitsPerBlock) * pointsPerUnit);
+    return llvm::divideCeil(points, uint64_t(unitsPerBlock) * pointsPerUnit) * cluster;
   }
   /// Blocks worth starting where so many are resident. Threads do their few points and are gone: that is 7 %
   /// faster on an H200 than loops over points. Teams set up more; four waves even out unequal points.
   uint64_t mostBlocks(uint64_t resident) const {
     bool leaves = unitsPerBlock == threads && workspaceBytes == IndexExpr(0);
+    if (cluster > 1) // some multiprocessors have no room for whole clusters: many waves even that out
+      return 64 * llvm::alignTo(resident, cluster);
     return leaves ? 0x7fffffff : 4 * resident;
   }
 };

@@ -45,6 +45,18 @@ std::optional<ValueExpr> tegula::boxVolume(AxesOp op) {
   return volume;
 }
 
+bool tegula::runsAlongRows(ReduceOp reduce) {
+  int along = 0;
+  reduce.getBody().walk([&](ReadOp read) {
+    SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
+    if (subscripts.empty())
+      return;
+    bool own = llvm::any_of(reduce.getAxes(), [&](Value axis) { return subscripts.back().uses(axis); });
+    along += own ? 1 : -1;
+  });
+  return along >= 0;
+}
+
 ParallelOp tegula::copyAxes(OpBuilder &builder, Location loc, ArrayRef<Value> axes, IRMapping &map) {
   auto isCopied = [&](Value value) { return llvm::is_contained(axes, value); };
   SmallVector<std::pair<ValueExpr, ValueExpr>> bounds;

@@ -52,6 +52,9 @@ unsigned eraseUnusedOps(mlir::Block &block);
 /// folded in. Returns the number of folded ones.
 unsigned foldIndices(tgl::IndexedOp op);
 
+/// Whether neighbours of the reduction are neighbours in memory, in most of what it reads.
+bool runsAlongRows(tgl::ReduceOp reduce);
+
 /// Values defined above the op that its regions use, and its operands.
 llvm::SetVector<mlir::Value> valuesUsedBy(mlir::Operation *op);
 

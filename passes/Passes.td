@@ -287,6 +287,23 @@ def OrderWindowsPass : Pass<"tgl-order-windows", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def FuseVariancesPass : Pass<"tgl-fuse-variances", "::tegula::tgl::KernelOp"> {
+  let summary = "computes a variance in the pass over memory that computes its mean";
+  let description = [{
+    `s = reduce sum x; m = s / n; q = reduce sum (x - m)*(x - m)` reads x twice. The second reduction becomes
+    `q = n * (reduce var x)`, which does not need the mean first: a thread keeps count, mean and squared
+    distances of the terms that it has seen (Welford, 1962), and those of two threads are combined (Chan, Golub
+    and LeVeque, 1979). Code generation does both reductions in one loop. Sums that are written for a later
+    statement are first forwarded to where their own statement reads them back.
+
+    *Why here*: at last it is known which reductions stand in one statement. A reduction that is left to
+    code generation as `var` stops other passes from seeing a sum.
+    *Rounding*: as good as two passes, also where the mean is much larger than the deviation.
+    *Stops*: at sizes that are not known; where rows are short enough for the registers of a block, which are
+    read once anyway, and at short columns, whose terms are not worth a division each.
+  }];
+}
+
 def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"> {
   let summary = "cuts long reductions of statements with few points into pieces";
   let description = [{
@@ -298,6 +315,21 @@ def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"
     *Rounding*: sums are added up in another, fixed order.
     *Stops*: at sizes that are not known, at reductions that keep positions (argmax), and where the
     reduction needs a temporary of its statement or what the statement writes.
+  }];
+  let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
+                        "threads that keep the machine busy">];
+}
+
+def SpreadNestsPass : Pass<"tgl-spread-nests", "::tegula::tgl::KernelOp"> {
+  let summary = "gives nests of statements with few points statements of their own";
+  let description = [{
+    `parallel (n) { s = ...; parallel (c, i) { y = (x - s)... } }` with 16 points n would run on 16 blocks. Its
+    last nest becomes `parallel (n, c, i) { y = (x - s[n])... }`, a statement of its own whose points fill the
+    machine; values of n that it uses are kept in temporaries.
+
+    *Why here*: as for tgl-split-reductions, which cuts the long reductions of such statements.
+    *Rounding*: none.
+    *Stops*: at nests that need a temporary of their statement; where blocks enough have work.
   }];
   let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
                         "threads that keep the machine busy">];

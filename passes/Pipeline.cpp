@@ -118,12 +118,16 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Vectors and parts for threads come from long axes.
   if (options.machine == Machine::CPU)
     pipeline.add(createCollapseAxesPass());
-  // Convolutions read their images along runs of channels, their weights in that order.
-  if (options.machine == Machine::GPU)
+  if (options.machine == Machine::GPU) {
+    // Convolutions read their images along runs of channels, their weights in that order.
     pipeline.add(createOrderWindowsPass());
-  // Few points, many terms: more points.
-  if (options.machine == Machine::GPU)
+    // Statistics in one pass over memory...
+    pipeline.add(createFuseVariancesPass());
+    // ...few points, many terms: more points...
     pipeline.add(createSplitReductionsPass());
+    // ...and what follows from them in a statement with points of its own.
+    pipeline.add(createSpreadNestsPass());
+  }
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
   scheduleOptions.gpu = options.machine == Machine::GPU;
@@ -198,7 +202,9 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSplitPhasesPass(); }, counters);
   registerCounted([] { return createOrderWindowsPass(); }, counters);
   registerCounted([] { return createBlockRowsPass(); }, counters);
+  registerCounted([] { return createFuseVariancesPass(); }, counters);
   registerCounted([] { return createSplitReductionsPass(); }, counters);
+  registerCounted([] { return createSpreadNestsPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);
   PassPipelineRegistration<TextOptions>(

@@ -85,6 +85,22 @@ bool SameValue::equal(Operation *a, Operation *b) {
   return true;
 }
 
+bool tegula::sameTerms(ReduceOp first, Value a, ReduceOp second, Value b) {
+  if (first.getAxes().size() != second.getAxes().size())
+    return false;
+  SameValue same(first, second);
+  for (auto [left, right] : llvm::zip_equal(first.getAxes(), second.getAxes()))
+    same.assume(left, right);
+  auto isEqual = [&](const ValueExpr &left, const ValueExpr &right) {
+    return left.expr() == right.expr() &&
+           llvm::all_of_zip(left.operands(), right.operands(), [&](Value x, Value y) { return same.equal(x, y); });
+  };
+  for (auto [left, right] : llvm::zip_equal(first.getAxes(), second.getAxes()))
+    if (!isEqual(lowOf(left), lowOf(right)) || !isEqual(highOf(left), highOf(right)))
+      return false;
+  return same.equal(a, b);
+}
+
 llvm::hash_code tegula::hashOfStructure(Operation *op) {
   llvm::hash_code hash = llvm::hash_combine(op->getName().getTypeID(), op->getNumOperands());
   for (Region &region : op->getRegions())

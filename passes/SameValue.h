@@ -31,6 +31,10 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> counterpart;
 };
 
+/// Whether two reductions over the same axes have the same terms: `a` of the first, `b` of the second. Whether
+/// memory is the same at both is the caller's to see to.
+bool sameTerms(tgl::ReduceOp first, mlir::Value a, tgl::ReduceOp second, mlir::Value b);
+
 /// Equal for computations that SameValue may call equal.
 llvm::hash_code hashOfStructure(mlir::Operation *op);
 

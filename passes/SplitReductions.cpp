@@ -8,6 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Nest.h"
 #include "passes/Passes.h"
+#include "passes/SameValue.h"
 #include "passes/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -20,21 +21,8 @@ namespace tegula {
 #include "passes/Passes.h.inc"
 } // namespace tegula
 
-/// Whether neighbours of the reduction are neighbours in memory, in most of what it reads.
-static bool runsAlongRows(ReduceOp reduce) {
-  int along = 0;
-  reduce.getBody().walk([&](ReadOp read) {
-    SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
-    if (subscripts.empty())
-      return;
-    bool own = llvm::any_of(reduce.getAxes(), [&](Value axis) { return subscripts.back().uses(axis); });
-    along += own ? 1 : -1;
-  });
-  return along >= 0;
-}
-
-static bool isSplittable(ReduceKind kind) {
-  switch (kind) {
+static bool isSplittable(ReduceOp reduce) {
+  switch (reduce.getKind()) {
   case ReduceKind::Sum:
   case ReduceKind::Count:
   case ReduceKind::Prod:
@@ -43,6 +31,8 @@ static bool isSplittable(ReduceKind kind) {
   case ReduceKind::Any:
   case ReduceKind::All:
     return true;
+  case ReduceKind::Var:
+    return !reduce.getUnbiased() && !reduce.getFiltered();
   default:
     return false;
   }
@@ -56,6 +46,13 @@ struct Cut {
   bool rows; ///< its terms are neighbours in memory, not its points
 };
 
+/// A reduction in parts: over a piece, where such results are kept, and over these.
+struct Parts {
+  ReduceOp piece;
+  Value temp;
+  ReduceOp whole;
+};
+
 /// A statement whose points are pieces of reductions of another statement.
 struct Pieces {
   ParallelOp statement;
@@ -63,7 +60,10 @@ struct Pieces {
   IRMapping map; ///< from the other statement
   int64_t extent, length, count;
   bool rows;
-  DenseSet<Operation *> combined; ///< reductions over its results
+  SmallVector<Parts> parts;
+  bool combines(Operation *op) const {
+    return llvm::any_of(parts, [&](Parts each) { return each.whole.getOperation() == op; });
+  }
 };
 
 struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<SplitReductionsPass>> {
@@ -87,10 +87,12 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     }
   }
 
+  static constexpr int64_t waves = 4;
+
   std::optional<Cut> chooseCut(ParallelOp statement, ReduceOp reduce) {
     std::optional<int64_t> points = knownPoints(cast<AxesOp>(statement.getOperation()));
     std::optional<int64_t> terms = knownPoints(cast<AxesOp>(reduce.getOperation()));
-    if (!points || !terms || !*points || !*terms || !isSplittable(reduce.getKind()))
+    if (!points || !terms || !*points || !*terms || !isSplittable(reduce))
       return std::nullopt;
     // A team takes a point of a row reduction, a thread one of a column reduction.
     bool rows = runsAlongRows(reduce);
@@ -99,7 +101,9 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     int64_t busy, most = *terms / shortest;
     if (llvm::MulOverflow(*points, perPoint, busy) || busy >= threads)
       return std::nullopt;
-    int64_t wanted = std::min<int64_t>(llvm::divideCeil(threads, busy), most);
+    // Once there is a launch more, several blocks for each place of the machine: then the last of them, who work
+    // while others have nothing left to do, are few.
+    int64_t wanted = std::min<int64_t>(llvm::divideCeil(waves * threads, busy), most);
     if (wanted < 2)
       return std::nullopt;
     for (unsigned axis = 0; axis < reduce.getAxes().size(); ++axis) {
@@ -176,6 +180,21 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     return place;
   }
 
+  /// Whether these parts sum up what `reduce` reduces.
+  static bool isSumOf(Parts &sums, ReduceOp reduce, const Pieces &pieces) {
+    // Both over the same piece: the other reduction as it will be there.
+    OpBuilder inside = OpBuilder::atBlockEnd(sums.piece->getBlock());
+    IRMapping map(pieces.map);
+    auto copy = cast<ReduceOp>(inside.clone(*reduce, map));
+    for (unsigned axis = 0; axis < copy.getAxes().size(); ++axis) {
+      AxisRange range = getAxisRange(sums.piece, axis);
+      setAxisRange(copy, axis, range.lo, range.hi);
+    }
+    bool same = sameTerms(sums.piece, sums.piece.getReduced(), copy, copy.getReduced());
+    copy.erase();
+    return same;
+  }
+
   bool split(ParallelOp statement, ReduceOp reduce, const Cut &cut, std::optional<Pieces> &pieces) {
     llvm::SetVector<Operation *> needed;
     if (!collect(statement, reduce, needed))
@@ -183,8 +202,17 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     int64_t extent = *knownPoints(reduce, cut.axis);
     bool shares = pieces && pieces->extent == extent && pieces->length == cut.length &&
                   pieces->rows == cut.rows && llvm::none_of(needed, [&](Operation *op) {
-                    return pieces->combined.contains(op);
+                    return pieces->combines(op);
                   });
+    // A variance needs the sums of the pieces over the same terms.
+    Parts *sums = nullptr;
+    if (reduce.getKind() == ReduceKind::Var) {
+      for (Parts &each : shares ? MutableArrayRef<Parts>(pieces->parts) : MutableArrayRef<Parts>())
+        if (each.piece.getKind() == ReduceKind::Sum && isSumOf(each, reduce, *pieces))
+          sums = &each;
+      if (!sums)
+        return false;
+    }
     Location loc = reduce.getLoc();
     if (!shares)
       pieces = makePieces(statement, loc, cut, extent);
@@ -214,18 +242,48 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
 
     // The statement combines the pieces.
     OpBuilder here(reduce);
-    ReduceKind kind = reduce.getKind() == ReduceKind::Count ? ReduceKind::Sum : reduce.getKind();
+    ReduceKind kind = reduce.getKind() == ReduceKind::Count || reduce.getKind() == ReduceKind::Var
+                          ? ReduceKind::Sum
+                          : reduce.getKind();
+    auto number = [&](OpBuilder &builder, double value) {
+      return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(reduce.getType(), value));
+    };
+    int64_t terms = *knownPoints(cast<AxesOp>(reduce.getOperation()));
+    Value mean;
+    if (sums)
+      mean = arith::DivFOp::create(here, loc, sums->whole.getResult(), number(here, double(terms)));
     auto combined = ReduceOp::create(here, loc, reduce.getType(), kind,
                                      {AxisSpec{"part", ValueExpr(int64_t(0)), ValueExpr(pieces->count)}});
     Block &body = combined.getBody().front();
     OpBuilder last = OpBuilder::atBlockBegin(&body);
-    Value read = ReadOp::create(last, loc, temp.getTensor(),
-                                placeOf(axes, combined.getAxes()[0], *pieces, IRMapping()));
+    Value part = combined.getAxes()[0];
+    SmallVector<ValueExpr> place = placeOf(axes, part, *pieces, IRMapping());
+    Value value = ReadOp::create(last, loc, temp.getTensor(), place);
+    if (sums) {
+      // A piece's squared distances from the mean of all: those from its own mean, and its mean's for each term.
+      int64_t others = terms / extent;
+      Value size = number(last, double(cut.length * others));
+      if (extent % cut.length) {
+        ValueExpr rest = ValueExpr::min(ValueExpr(cut.length),
+                                        ValueExpr(extent) - ValueExpr(part) * ValueExpr(cut.length));
+        Value index = materialize(last, loc, rest * ValueExpr(others));
+        index = arith::IndexCastOp::create(last, loc, last.getI64Type(), index);
+        size = arith::SIToFPOp::create(last, loc, reduce.getType(), index);
+      }
+      Value sum = ReadOp::create(last, loc, sums->temp, place);
+      Value apart = arith::SubFOp::create(last, loc, arith::DivFOp::create(last, loc, sum, size), mean);
+      apart = arith::MulFOp::create(last, loc, apart, apart);
+      value = arith::MulFOp::create(last, loc, arith::AddFOp::create(last, loc, value, apart), size);
+    }
     if (!body.empty() && isa<YieldOp>(body.back()))
       body.back().erase();
-    YieldOp::create(last, loc, SmallVector<Value>{read});
-    pieces->combined.insert(combined);
-    reduce.replaceAllUsesWith(combined.getResult());
+    last.setInsertionPointToEnd(&body);
+    YieldOp::create(last, loc, SmallVector<Value>{value});
+    Value result = combined.getResult();
+    if (sums)
+      result = arith::DivFOp::create(here, loc, result, number(here, double(terms)));
+    pieces->parts.push_back({partial, temp.getTensor(), combined});
+    reduce.replaceAllUsesWith(result);
     reduce.erase();
     return true;
   }

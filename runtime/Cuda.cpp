@@ -213,14 +213,14 @@ Error CudaModule::allowSharedBytes(void *function, unsigned bytes) {
                    "cuFuncSetAttribute");
 }
 
-Expected<unsigned> CudaModule::residentBlocks(void *function, unsigned threads) {
+Expected<unsigned> CudaModule::residentBlocks(void *function, unsigned threads, unsigned sharedBytes) {
   std::lock_guard<std::mutex> lock(mutex);
   auto found = resident.find({function, threads});
   if (found != resident.end())
     return found->second;
   int perMultiprocessor = 0;
   if (Error error = checkCuda(
-          CudaDriver::get().occupancyMaxActiveBlocks(&perMultiprocessor, function, threads, 0),
+          CudaDriver::get().occupancyMaxActiveBlocks(&perMultiprocessor, function, threads, sharedBytes),
           "cuOccupancyMaxActiveBlocksPerMultiprocessor"))
     return std::move(error);
   unsigned result = std::max(perMultiprocessor, 1) * owner->info().multiprocessors;

@@ -107,7 +107,7 @@ public:
   /// A function's handle, good for as long as the module.
   llvm::Expected<void *> find(const std::string &function);
   /// Blocks of `threads` threads that are resident on the whole device at once.
-  llvm::Expected<unsigned> residentBlocks(void *function, unsigned threads);
+  llvm::Expected<unsigned> residentBlocks(void *function, unsigned threads, unsigned sharedBytes);
   /// Lets launches of the function have so many bytes of dynamic shared memory a block.
   llvm::Error allowSharedBytes(void *function, unsigned bytes);
 

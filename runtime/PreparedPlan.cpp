@@ -182,7 +182,12 @@ private:
       return function.takeError();
     start.function = *function;
     start.threads = chosen.threads;
-    Expected<unsigned> resident = prepared.module.residentBlocks(*function, chosen.threads);
+    start.sharedBytes = chosen.sharedBytes;
+    if (chosen.sharedBytes)
+      if (Error refused = prepared.module.allowSharedBytes(*function, chosen.sharedBytes))
+        return refused;
+    Expected<unsigned> resident =
+        prepared.module.residentBlocks(*function, chosen.threads, chosen.sharedBytes);
     if (!resident)
       return resident.takeError();
     start.blocks = std::min(chosen.blocksFor(*points), chosen.mostBlocks(*resident));
@@ -352,7 +357,7 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
                      "cuLaunchKernel");
   };
   if (!what.tileFunction || !isAligned(step, slots))
-    return launch(what.function, what.blocks, what.threads, 0);
+    return launch(what.function, what.blocks, what.threads, what.sharedBytes);
   const PlanTiles &tiles = *step.tiles;
   if (Error error =
           launch(what.tileFunction, what.tiles * tiles.splits, tiles.threads, tiles.sharedBytes))

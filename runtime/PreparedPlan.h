@@ -66,7 +66,7 @@ private:
   /// One launch, or (function null) one buffer to be zeroed: slot `step`, values[varying] bytes.
   struct Start {
     void *function = nullptr;
-    uint32_t blocks = 0, threads = 0, step = 0;
+    uint32_t blocks = 0, threads = 0, step = 0, sharedBytes = 0;
     size_t varying = 0;
     // Blocks of tiles, which run instead where addresses are aligned; null: there are none.
     void *tileFunction = nullptr, *combineFunction = nullptr;

@@ -68,6 +68,23 @@ void alignedBarrierOr(AtomCall &call) {
   call.result<uint8_t>(0, bits[number]);
 }
 
+void clusterArrival(AtomCall &call) { call.thread.arriveAtCluster(call.site.place); }
+void clusterWait(AtomCall &call) { call.thread.waitForCluster(call.site.place); }
+
+/// The place in another block's shared memory that is there what the address is here.
+void sharedOfBlock(AtomCall &call) {
+  auto *address = call.operand<char *>(0);
+  uint32_t rank = call.operand<uint32_t>(1);
+  Block &own = call.thread.block;
+  Grid &grid = call.thread.grid;
+  if (rank >= grid.clusterSize())
+    call.fail("block " + Twine(rank) + " of a cluster of " + Twine(grid.clusterSize()));
+  Block *other = grid.findBlock(own.index - own.index % grid.clusterSize() + rank);
+  if (!other)
+    call.fail("the shared memory of a block that has ended");
+  call.result<char *>(0, other->shared + (address - own.shared));
+}
+
 void warpBarrier(AtomCall &call) {
   call.thread.meet(call.operand<uint32_t>(0), call, [](LaneCalls &calls) {
     Clocks all;

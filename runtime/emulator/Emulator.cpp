@@ -191,8 +191,9 @@ Error PlanEmulation::launch(const PlanStep &step) {
     EmulatedFunction function = code.find(name);
     if (!function)
       return createStringError("the emulated code has no function '" + name + "'");
-    memory.startLaunch(name, inTiles ? byTile.sharedBytes : 0);
+    memory.startLaunch(name, inTiles ? byTile.sharedBytes : chosen.sharedBytes);
     GridOptions grid;
+    grid.cluster = inTiles ? 1 : chosen.cluster;
     grid.seed = options.seed ? options.seed + launches : 0;
     ++launches;
     return Grid(code, function, pointers.data(), count, threads, memory, stacks, grid).run();

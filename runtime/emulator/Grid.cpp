@@ -120,6 +120,41 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
   grid.makeReady(std::move(others));
 }
 
+void Thread::arriveAtCluster(uint32_t place) {
+  if (clusterPhase)
+    fail(EmulatorError::DivergentBarrier, place, "arrives at the barrier of its cluster, for which it has yet to wait");
+  std::shared_ptr<ClusterPhase> &phase = grid.clusterPhases[block.index / grid.clusterSize()];
+  if (!phase)
+    phase = std::make_shared<ClusterPhase>();
+  if (!phase->arrived)
+    phase->clocks = known;
+  else
+    phase->clocks.join(known);
+  phase->clocks.set(block.index, index, clock++);
+  clusterPhase = phase;
+  if (++phase->arrived < grid.numThreads * grid.clusterSize())
+    return;
+  std::vector<Thread *> others = std::move(phase->waiting);
+  for (Thread *other : others)
+    other->waiting.waits = false;
+  phase.reset(); // the next arrival is at the next use
+  ++grid.progress;
+  grid.makeReady(std::move(others));
+}
+
+void Thread::waitForCluster(uint32_t place) {
+  if (!clusterPhase)
+    fail(EmulatorError::DivergentBarrier, place, "waits for the barrier of its cluster, at which it has not arrived");
+  if (clusterPhase->arrived < grid.numThreads * grid.clusterSize()) {
+    clusterPhase->waiting.push_back(this);
+    waiting.place = place;
+    waiting.call = nullptr;
+    wait();
+  }
+  known.join(clusterPhase->clocks);
+  clusterPhase.reset();
+}
+
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//
@@ -185,9 +220,11 @@ Grid::Grid(const EmulatedCode &code, EmulatedFunction function, const void *cons
       memory(memory), stacks(stacks), order(blocks), options(options),
       state(options.seed * 0x9E3779B97F4A7C15ull + 1) {
   std::iota(order.begin(), order.end(), 0);
+  uint32_t each = options.cluster; // blocks of a cluster stay neighbours
   if (options.seed)
-    for (uint32_t i = blocks; i > 1; --i)
-      std::swap(order[i - 1], order[random() % i]);
+    for (uint32_t i = blocks / each; i > 1; --i)
+      std::swap_ranges(order.begin() + (i - 1) * each, order.begin() + i * each,
+                       order.begin() + random() % i * each);
 }
 
 uint64_t Grid::random() {
@@ -203,6 +240,11 @@ void Grid::makeReady(std::vector<Thread *> threads) {
 }
 
 std::string Grid::placeText(uint32_t place) const { return code.places[place].text; }
+
+Block *Grid::findBlock(uint32_t index) {
+  auto found = llvm::find_if(resident, [&](const auto &block) { return block->index == index; });
+  return found == resident.end() ? nullptr : found->get();
+}
 
 bool Grid::startBlock() {
   auto block = std::make_unique<Block>(*this, order[started++]);
@@ -224,9 +266,10 @@ bool Grid::startBlock() {
 Error Grid::run() {
   uint64_t lastProgress = 0, yields = 0;
   while (!finding) {
-    while (resident.size() < options.residentBlocks && started < numBlocks)
-      if (!startBlock())
-        return createStringError("no memory for the threads of an emulated block");
+    while (started < numBlocks && (resident.empty() || resident.size() + options.cluster <= options.residentBlocks))
+      for (unsigned block = 0; block < options.cluster; ++block)
+        if (!startBlock())
+          return createStringError("no memory for the threads of an emulated block");
     if (ready.empty()) {
       if (resident.empty())
         return Error::success();

@@ -29,6 +29,7 @@ namespace tegula::emulator {
 class AtomCall;
 class Block;
 class Grid;
+class Thread;
 
 constexpr unsigned warpThreads = 32;
 
@@ -55,6 +56,13 @@ struct AsyncCopies {
   std::deque<std::vector<Copy>> groups;
 };
 
+/// One use of the barrier of a cluster: threads come to it, and wait for the others later.
+struct ClusterPhase {
+  uint32_t arrived = 0;
+  Clocks clocks; // of those who have come
+  std::vector<Thread *> waiting;
+};
+
 /// One thread of the device.
 class Thread {
 public:
@@ -67,6 +75,9 @@ public:
   /// Comes to barrier `id` of the block with `count` threads (0: all of the block), and waits unless it
   /// only announces itself.
   void barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, uint32_t place);
+  /// The barrier of the cluster, in two steps.
+  void arriveAtCluster(uint32_t place);
+  void waitForCluster(uint32_t place);
   /// An atomic or volatile access.
   void synchronize(const void *address, const EmulatedAccess &access);
   void fence(bool acquires, bool releases, EmulatedScope scope);
@@ -84,6 +95,7 @@ public:
   /// Everything that happened before now.
   Clocks knowledge() const;
   AsyncCopies copies;
+  std::shared_ptr<ClusterPhase> clusterPhase; // at which it has arrived and for which it has not waited
   unsigned reducingBarriers = 0; // that it has come to
   unsigned looks = 0; // at values that others write, since the last yield
   struct {            // what it waits for; call: a meeting of lanes; else a barrier
@@ -129,6 +141,7 @@ public:
 struct GridOptions {
   uint64_t seed = 0;           ///< 0: threads and blocks in order; else another order of both
   unsigned residentBlocks = 4; ///< that run at once
+  unsigned cluster = 1;        ///< blocks that start together
 };
 
 class Grid {
@@ -148,6 +161,10 @@ public:
   uint64_t progress = 0;
 
   std::unordered_map<const void *, Flag> flags;
+  std::unordered_map<uint32_t, std::shared_ptr<ClusterPhase>> clusterPhases; // by number of the cluster
+  unsigned clusterSize() const { return options.cluster; }
+  /// The resident block of that number; null: it has ended.
+  Block *findBlock(uint32_t index);
 
   void makeReady(Thread &thread) { ready.push_back(&thread); }
   void makeReady(std::vector<Thread *> threads);

@@ -2,12 +2,12 @@
 
 // One point and a million terms: partial sums are points of a statement of their own.
 // CHECK-LABEL: tgl.kernel @total
-// CHECK: %part = tgl.temp "part" : !tgl.tensor<[4], f32>
-// CHECK: tgl.parallel (%[[C:.*]] = 0 to 4)
-// CHECK: tgl.reduce sum (%i = 262144*%[[C]] to 262144*%[[C]] + 262144)
+// CHECK: %part = tgl.temp "part" : !tgl.tensor<[16], f32>
+// CHECK: tgl.parallel (%[[C:.*]] = 0 to 16)
+// CHECK: tgl.reduce sum (%i = 65536*%[[C]] to 65536*%[[C]] + 65536)
 // CHECK: tgl.write %{{.*}}, %part[%[[C]]]
 // CHECK: tgl.parallel ()
-// CHECK: tgl.reduce sum (%[[D:.*]] = 0 to 4)
+// CHECK: tgl.reduce sum (%[[D:.*]] = 0 to 16)
 // CHECK: tgl.read %part[%[[D]]]
 // CHECK: tgl.write %{{.*}}, %y[]
 tgl.kernel @total(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "in"},
@@ -27,20 +27,20 @@ tgl.kernel @total(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "i
 // reductions over the same terms share a statement; the third needs the first, whose parts are added up in front
 // of its own.
 // CHECK-LABEL: tgl.kernel @columns
-// CHECK: tgl.temp "part" : !tgl.tensor<[32, 128], f32>
-// CHECK: tgl.temp "part" : !tgl.tensor<[32, 128], i64>
-// CHECK: tgl.parallel (%[[C:.*]] = 0 to 32, %[[J:.*]] = 0 to 128)
-// CHECK: tgl.reduce max (%{{.*}} = 313*%[[C]] to min(10007, 313*%[[C]] + 313))
-// CHECK: tgl.reduce count (%{{.*}} = 313*%[[C]] to min(10007, 313*%[[C]] + 313))
-// CHECK: tgl.temp "part" : !tgl.tensor<[32, 128], f32>
+// CHECK: tgl.temp "part" : !tgl.tensor<[39, 128], f32>
+// CHECK: tgl.temp "part" : !tgl.tensor<[39, 128], i64>
+// CHECK: tgl.parallel (%[[C:.*]] = 0 to 39, %[[J:.*]] = 0 to 128)
+// CHECK: tgl.reduce max (%{{.*}} = 257*%[[C]] to min(10007, 257*%[[C]] + 257))
+// CHECK: tgl.reduce count (%{{.*}} = 257*%[[C]] to min(10007, 257*%[[C]] + 257))
+// CHECK: tgl.temp "part" : !tgl.tensor<[39, 128], f32>
 // CHECK: tgl.parallel
-// CHECK: %[[M:.*]] = tgl.reduce max (%{{.*}} = 0 to 32)
-// CHECK: tgl.reduce sum (%{{.*}} = 313
+// CHECK: %[[M:.*]] = tgl.reduce max (%{{.*}} = 0 to 39)
+// CHECK: tgl.reduce sum (%{{.*}} = 257
 // CHECK: arith.subf %{{.*}}, %[[M]]
 // CHECK: tgl.parallel (%j = 0 to 128)
-// CHECK: tgl.reduce max (%{{.*}} = 0 to 32)
-// CHECK: tgl.reduce sum (%{{.*}} = 0 to 32)
-// CHECK: tgl.reduce sum (%{{.*}} = 0 to 32)
+// CHECK: tgl.reduce max (%{{.*}} = 0 to 39)
+// CHECK: tgl.reduce sum (%{{.*}} = 0 to 39)
+// CHECK: tgl.reduce sum (%{{.*}} = 0 to 39)
 tgl.kernel @columns(%x: !tgl.tensor<[10007, 128], f32> {tgl.name = "x", tgl.role = "in"},
                     %y: !tgl.tensor<[128], f32> {tgl.name = "y", tgl.role = "out"},
                     %n: !tgl.tensor<[128], i64> {tgl.name = "n", tgl.role = "out"}) {
@@ -91,5 +91,36 @@ tgl.kernel @stays(%x: !tgl.tensor<[N, 1048576], f32> {tgl.name = "x", tgl.role =
     }
     %c = arith.addf %a, %b : f32
     tgl.write %c, %z[%j] : f32, !tgl.tensor<[2], f32>
+  }
+}
+
+// -----
+
+// Of a variance, pieces have their own, and the distances of their means from the mean of all are added.
+// CHECK-LABEL: tgl.kernel @variance
+// CHECK: %[[S:.*]] = tgl.temp "part" : !tgl.tensor<[16], f32>
+// CHECK: %[[V:.*]] = tgl.temp "part" : !tgl.tensor<[16], f32>
+// CHECK: tgl.parallel (%[[C:.*]] = 0 to 16)
+// CHECK: tgl.reduce sum (%i = 65536*%[[C]] to 65536*%[[C]] + 65536)
+// CHECK: tgl.reduce var (%i = 65536*%[[C]] to 65536*%[[C]] + 65536)
+// CHECK: tgl.parallel ()
+// CHECK: %[[ALL:.*]] = tgl.reduce sum (%{{.*}} = 0 to 16)
+// CHECK: %[[MEAN:.*]] = arith.divf %[[ALL]]
+// CHECK: tgl.reduce sum (%{{.*}} = 0 to 16)
+// CHECK: arith.subf %{{.*}}, %[[MEAN]]
+// CHECK-NOT: tgl.reduce var
+tgl.kernel @variance(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                     %y: !tgl.tensor<[2], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel () {
+    %s = tgl.reduce sum (%i = 0 to 1048576) -> f32 {
+      %v = tgl.read %x[%i] : !tgl.tensor<[1048576], f32>
+      tgl.yield %v : f32
+    }
+    %q = tgl.reduce var (%i = 0 to 1048576) -> f32 {
+      %v = tgl.read %x[%i] : !tgl.tensor<[1048576], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %y[0] : f32, !tgl.tensor<[2], f32>
+    tgl.write %q, %y[1] : f32, !tgl.tensor<[2], f32>
   }
 }

@@ -44,10 +44,17 @@ constexpr StringLiteral normText = R"(kernel rows(x: f32[M, N]) -> (y: f32[M, N]
 }
 )";
 
+struct RowCase {
+  StringRef text;
+  int64_t n = 300;
+  unsigned cluster = 1; // blocks of a cluster, which share a row of known length; 1: nothing is known
+};
+
 /// The device code of a kernel of one input and one output, both f32[M, N].
 class RowKernel {
 public:
-  explicit RowKernel(StringRef text, int64_t m, int64_t n) : m(m), n(n), diagnostics(sources) {
+  RowKernel(const RowCase &row, int64_t m) : m(m), n(row.n), diagnostics(sources) {
+    StringRef text = row.text;
     tegula::Module parsed(sources, sources.add("rows.tgl", text.str()), diagnostics);
     std::unique_ptr<checked::Program> program = check(parsed, {}, diagnostics);
     if (!program) {
@@ -60,13 +67,20 @@ public:
     mlir::PassManager manager(&mlirContext);
     PipelineOptions pipeline;
     pipeline.machine = Machine::GPU;
+    EmitterOptions emitter;
+    if (row.cluster > 1) {
+      pipeline.sizes = {{"M", m}, {"N", n}};
+      pipeline.disabled = {"tgl-split-reductions", "tgl-spread-nests"}; // which are for few rows
+      emitter.clusterBlocks = row.cluster;
+      emitter.sharedBytes = row.n * 4 / row.cluster + (8 << 10);
+    }
     buildPipeline(manager, pipeline);
     EXPECT_TRUE(succeeded(manager.run(*ir)));
     auto machine = cantFail(createDeviceMachine("sm_90a"));
     module = std::make_unique<llvm::Module>("rows", context);
     applyDeviceTarget(*module, *machine);
     Expected<DeviceCode> device =
-        emitDevice(*ir->getOps<tgl::KernelOp>().begin(), *module, EmitterOptions());
+        emitDevice(*ir->getOps<tgl::KernelOp>().begin(), *module, emitter);
     EXPECT_TRUE(bool(device)) << toString(device.takeError());
     plan = device->plan;
     optimizeForDevice(*module, *machine);
@@ -75,12 +89,14 @@ public:
       x[i] = float(i * 7919 % 1009) / 128;
   }
 
+  unsigned cluster() const { return plan.steps[0].byTeam.cluster; }
   bool isGood() const { return module != nullptr; }
 
   static bool isBarrier(const Instruction &instruction) {
     auto *call = dyn_cast<IntrinsicInst>(&instruction);
     return call && (call->getIntrinsicID() == Intrinsic::nvvm_barrier_cta_sync_aligned_all ||
-                    call->getIntrinsicID() == Intrinsic::nvvm_bar_warp_sync);
+                    call->getIntrinsicID() == Intrinsic::nvvm_bar_warp_sync ||
+                    call->getIntrinsicID() == Intrinsic::nvvm_barrier_cluster_arrive_aligned);
   }
 
   unsigned numBarriers() const {
@@ -90,16 +106,25 @@ public:
     return count;
   }
 
+  std::string message; // of what was found last
   static constexpr unsigned all = ~0u;
   /// Runs the code without one barrier or without all, or as it is. What is found is in `kind`.
   std::vector<float> run(std::optional<unsigned> without, uint64_t seed,
                          std::optional<EmulatorError::Kind> &kind) {
     std::unique_ptr<llvm::Module> damaged = CloneModule(*module);
     unsigned next = 0;
+    SmallVector<Instruction *> removed;
     for (Function &function : *damaged)
-      for (Instruction &instruction : make_early_inc_range(instructions(function)))
-        if (isBarrier(instruction) && (next++ == without || without == all))
-          instruction.eraseFromParent();
+      for (Instruction &instruction : instructions(function))
+        if (isBarrier(instruction) && (next++ == without || without == all)) {
+          removed.push_back(&instruction);
+          // The barrier of a cluster is two.
+          auto *second = dyn_cast<IntrinsicInst>(instruction.getNextNode());
+          if (second && second->getIntrinsicID() == Intrinsic::nvvm_barrier_cluster_wait_aligned)
+            removed.push_back(second);
+        }
+    for (Instruction *instruction : removed)
+      instruction->eraseFromParent();
     auto code = cantFail(emulate(*damaged));
     std::vector<float> y(x.size());
     EmulatorInputs inputs;
@@ -113,7 +138,10 @@ public:
     kind.reset();
     handleAllErrors(
         emulatePlan(*code, plan, inputs, options),
-        [&](const EmulatorError &error) { kind = error.kind; },
+        [&](const EmulatorError &error) {
+          kind = error.kind;
+          message = error.message;
+        },
         [&](const ErrorInfoBase &error) { ADD_FAILURE() << error.message(); });
     return y;
   }
@@ -129,14 +157,15 @@ private:
   std::vector<float> x;
 };
 
-class DamagedKernel : public ::testing::TestWithParam<StringRef> {};
+class DamagedKernel : public ::testing::TestWithParam<RowCase> {};
 
 TEST_P(DamagedKernel, IsFoundWithoutItsBarriers) {
-  RowKernel kernel(GetParam(), 3, 300);
+  RowKernel kernel(GetParam(), 3);
   ASSERT_TRUE(kernel.isGood());
+  EXPECT_EQ(kernel.cluster(), GetParam().cluster);
   std::optional<EmulatorError::Kind> kind;
   std::vector<float> expected = kernel.run(std::nullopt, 0, kind);
-  ASSERT_FALSE(kind.has_value());
+  ASSERT_FALSE(kind.has_value()) << kernel.message;
   unsigned count = kernel.numBarriers();
   for (unsigned barrier = 0; barrier < count; ++barrier)
     for (uint64_t seed : {0, 1}) {
@@ -149,7 +178,8 @@ TEST_P(DamagedKernel, IsFoundWithoutItsBarriers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, DamagedKernel,
-                         ::testing::Values(softmaxText, normText, sortText));
+                         ::testing::Values(RowCase{softmaxText}, RowCase{normText}, RowCase{sortText},
+                                           RowCase{softmaxText, 40000, 4}, RowCase{normText, 8219, 2}));
 
 TEST(EmulatedKernel, KnowsTheLinesOfItsProgram) {
   SourceManager sources;

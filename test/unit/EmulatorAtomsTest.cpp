@@ -79,6 +79,63 @@ TEST_F(Emulator, TakesASubnormalNumberForZeroWhereTheInstructionDoes) {
 }
 
 //===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
+
+TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
+  cluster = 2;
+  auto text = [](StringRef rank, StringRef barrier, StringRef end) {
+    return ("%rank = " + rank + R"(
+    %there = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %own, i32 %rank)
+    %v = add i32 %block, 10
+    store i32 %v, ptr addrspace(7) %there
+    )" + barrier + R"(
+    %got = load i32, ptr addrspace(3) %own
+    %to = getelementptr i32, ptr addrspace(1) %y, i32 %block
+    %first = icmp eq i32 %i, 0
+    br i1 %first, label %write, label %done
+  write:
+    store i32 %got, ptr addrspace(1) %to
+    br label %done
+  done:
+    )" + end)
+        .str();
+  };
+  const char *other = "xor i32 %block, 1";
+  const char *arrive = "call void @llvm.nvvm.barrier.cluster.arrive.aligned()\n";
+  const char *wait = "call void @llvm.nvvm.barrier.cluster.wait.aligned()\n";
+  std::string both = std::string(arrive) + wait;
+  for (uint64_t seed : {0, 1, 2}) {
+    options.seed = seed;
+    EXPECT_EQ(run(text(other, both, both), 2), std::nullopt);
+    expectGood();
+    EXPECT_EQ(y[0], 11);
+    EXPECT_EQ(y[1], 10);
+  }
+  options.seed = 0;
+  // Nobody knows then whether the other has written.
+  std::optional<EmulatorError::Kind> early = run(text(other, "", both), 2);
+  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race);
+  early = run(text(other, arrive, wait), 2);
+  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race);
+  EXPECT_EQ(run(text("add i32 2, 0", both, both), 2), EmulatorError::WrongOperand);
+  EXPECT_EQ(run(wait, 2), EmulatorError::DivergentBarrier);
+  EXPECT_EQ(run(std::string(arrive) + arrive, 2), EmulatorError::DivergentBarrier);
+  // One block alone waits for ever.
+  EXPECT_EQ(run(R"(
+    %rank = icmp eq i32 %block, 0
+    br i1 %rank, label %meets, label %done
+  meets:
+    call void @llvm.nvvm.barrier.cluster.arrive.aligned()
+    call void @llvm.nvvm.barrier.cluster.wait.aligned()
+    br label %done
+  done:
+    )",
+                2),
+            EmulatorError::DivergentBarrier);
+}
+
+//===----------------------------------------------------------------------===//
 // Lanes
 //===----------------------------------------------------------------------===//
 

@@ -43,6 +43,9 @@ declare void @llvm.nvvm.cp.async.commit.group()
 declare void @llvm.nvvm.cp.async.wait.group(i32)
 declare float @llvm.nvvm.ex2.approx.ftz.f32(float)
 declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)
+declare void @llvm.nvvm.barrier.cluster.arrive.aligned()
+declare void @llvm.nvvm.barrier.cluster.wait.aligned()
+declare ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3), i32)
 declare i32 @llvm.nvvm.redux.sync.add(i32, i32)
 @s = internal addrspace(3) global [64 x i32] undef, align 16
 @t = internal addrspace(3) global [64 x i32] undef, align 16
@@ -97,7 +100,8 @@ protected:
     }
     step.byThread.name = "k";
     step.byThread.threads = step.byThread.unitsPerBlock = threads;
-    step.points = IndexExpr(int64_t(blocks) * threads);
+    step.byThread.cluster = cluster;
+    step.points = IndexExpr(int64_t(blocks) / cluster * threads);
     plan.steps.push_back(step);
     inputs.size = [](StringRef) { return std::nullopt; };
     std::optional<EmulatorError::Kind> kind;
@@ -112,6 +116,7 @@ protected:
   }
 
   BufferContents xContents = BufferContents::Defined;
+  unsigned cluster = 1; // blocks
 
   void expectGood() { EXPECT_EQ(failure, ""); }
 };

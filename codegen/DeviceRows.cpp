@@ -1,0 +1,309 @@
+//===- DeviceRows.cpp - Rows that a block keeps in shared memory ---------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A statement such as `m = max x[i, j]; s = sum exp(x[i, j] - m); parallel (j) { ...x[i, j]... }` walks the same row
+// in several nests. Short rows stay in registers (DeviceEmitter::deal); longer ones here: the first nest that reads
+// an element puts it, in its storage type, into the dynamic shared memory of the block, the later ones take it from
+// there. A thread does the same elements in each nest, so slots are its own and nobody waits.
+//
+// A row that is too long for a block is shared by the blocks of a cluster (CUDA C++ Programming Guide, "Thread Block
+// Clusters"): vectors of the row are dealt out to all of their threads, and results of the blocks come together in
+// each other's shared memory.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceEmitter.h"
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+/// What the function's own objects and the hardware need of a block's shared memory.
+static constexpr unsigned otherSharedBytes = 4096;
+/// Bytes of a thread that are on their way from memory together: so many blocks of 1024 threads as one
+/// multiprocessor holds keep its share of the memory busy.
+static constexpr unsigned bytesAtOnce = 64;
+
+//===----------------------------------------------------------------------===//
+// Which reads
+//===----------------------------------------------------------------------===//
+
+/// Whether two reads, each at a point of its own nest, are of the same element where the points are.
+static bool isSameElement(tgl::ReadOp first, tgl::AxesOp firstNest, tgl::ReadOp second, tgl::AxesOp secondNest) {
+  if (first.getTensor() != second.getTensor())
+    return false;
+  auto own = [](tgl::AxesOp nest, mlir::Value value) -> int {
+    auto argument = dyn_cast<mlir::BlockArgument>(value);
+    return argument && argument.getOwner() == nest.getAxesBlock() ? int(argument.getArgNumber()) : -1;
+  };
+  return all_of_zip(first.getSubscriptExprs(), second.getSubscriptExprs(),
+                    [&](const ValueExpr &left, const ValueExpr &right) {
+                      return left.expr() == right.expr() &&
+                             all_of_zip(left.operands(), right.operands(), [&](mlir::Value a, mlir::Value b) {
+                               int axis = own(firstNest, a);
+                               return axis == own(secondNest, b) && (axis >= 0 || a == b);
+                             });
+                    });
+}
+
+bool DeviceEmitter::hasRowShape(tgl::AxesOp nest) {
+  SmallVector<unsigned> box, rest;
+  splitAxes(nest, box, rest);
+  return rest.empty() && tgl::knownPoints(nest);
+}
+
+bool DeviceEmitter::isSameRow(tgl::AxesOp first, tgl::AxesOp second) {
+  if (first.getAxes().size() != second.getAxes().size() || !hasRowShape(second))
+    return false;
+  for (unsigned axis = 0; axis < first.getAxes().size(); ++axis)
+    if ((lowOf(first, axis) - lowOf(second, axis)).asConstant() != 0 ||
+        (highOf(first, axis) - highOf(second, axis)).asConstant() != 0)
+      return false;
+  std::optional<LaneChoice> lane = chooseLanes(first), other = chooseLanes(second);
+  return lane.has_value() == other.has_value() &&
+         (!lane || (lane->axis == other->axis && lane->width == other->width));
+}
+
+void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
+  row = Row();
+  wanted.cluster = 1;
+  wanted.sharedBytes = 0;
+  if (!options.sharedBytes || options.checked || shape.byThread() || shape.team != shape.threads)
+    return;
+  SmallVector<tgl::AxesOp> nests;
+  bool others = false; // anything that is not done by all threads alike, or dealt out as the row is
+  for (mlir::Operation &nested : op.getBody().front()) {
+    auto nest = dyn_cast<tgl::AxesOp>(nested);
+    if (nest && isa<tgl::ReduceOp, tgl::ParallelOp>(nested) && hasRowShape(nest) && !isEmpty(&nested) &&
+        (nests.empty() || isSameRow(nests.front(), nest)))
+      nests.push_back(nest);
+    else
+      others |= nested.getNumRegions() || isa<tgl::TempOp, tgl::SortOp>(nested);
+  }
+  if (nests.size() < 2)
+    return;
+  std::optional<LaneChoice> lane = chooseLanes(nests.front());
+  unsigned width = lane ? lane->width : 1;
+  int64_t vectors = *tgl::knownPoints(nests.front()) / width;
+  if (vectors <= mostRounds * int64_t(shape.team)) // these stay in registers
+    return;
+
+  // Reductions that are walked together read their row once in any case.
+  SmallVector<unsigned> walks(nests.size(), 0);
+  unsigned numWalks = 0;
+  for (auto [index, nest] : enumerate(nests)) {
+    if (walks[index])
+      continue;
+    walks[index] = ++numWalks;
+    if (auto reduce = dyn_cast<tgl::ReduceOp>(nest.getOperation()))
+      for (tgl::ReduceOp other : takeTogether(reduce))
+        if (auto *found = find(nests, cast<tgl::AxesOp>(other.getOperation())); found != nests.end())
+          walks[found - nests.begin()] = walks[index];
+  }
+
+  tgl::Accesses accesses = tgl::accessesOf(op);
+  std::vector<std::pair<SmallVector<tgl::ReadOp>, SmallVector<unsigned>>> groups; // and their nests
+  for (auto [index, nest] : enumerate(nests))
+    for (mlir::Operation &nested : *nest.getAxesBlock()) {
+      auto read = dyn_cast<tgl::ReadOp>(nested);
+      if (!read || read.getFill() || read.getGuard() || read.getChecked() || !read.getExactExprs().empty() ||
+          accesses.writes.contains(read.getTensor()) || read.getTensorType().getElementType().isInteger(4))
+        continue;
+      std::optional<int64_t> step = 1;
+      if (lane)
+        step = stepAlong(elementOffset(read.getTensorType(), read.getSubscriptExprs()),
+                         nest.getAxes()[lane->axis], [](mlir::Value) { return false; });
+      if (step != 1)
+        continue;
+      auto same = find_if(groups, [&](auto &group) {
+        return isSameElement(group.first.front(), nests[group.second.front()], read, nest);
+      });
+      if (same == groups.end())
+        groups.push_back({{read}, {unsigned(index)}});
+      else
+        same->first.push_back(read), same->second.push_back(index);
+    }
+  unsigned bytes = 0; // of a vector of all that is kept
+  for (auto &[reads, where] : groups) {
+    if (all_of(where, [&](unsigned nest) { return walks[nest] == walks[where.front()]; }))
+      continue;
+    Type *raw = storageType(reads.front().getTensorType().getElementType());
+    unsigned each = width * raw->getScalarSizeInBits() / 8;
+    for (auto [read, nest] : zip_equal(reads, where)) {
+      row.slotOf[read] = {row.bytes.size(), nest == where.front()};
+      row.nests.insert(nests[nest]);
+    }
+    row.bytes.push_back(each);
+    bytes += each;
+  }
+  if (!bytes)
+    return;
+
+  // As few blocks as hold the row, better so that a multiprocessor has room for two: one loads, the other stores.
+  int64_t most = options.sharedBytes - otherSharedBytes;
+  op.getBody().walk([&](tgl::TempOp) { others = true; });
+  bool canShare = !others && nests.size() == row.nests.size() && exchanged.empty();
+  auto bytesWith = [&](unsigned blocks) {
+    return int64_t(divideCeil(vectors, int64_t(shape.team) * blocks)) * shape.team * bytes;
+  };
+  unsigned blocks = 1, largest = canShare ? options.clusterBlocks : 1;
+  while (blocks < largest && bytesWith(blocks) > most / 2)
+    blocks *= 2;
+  if (bytesWith(blocks) > most) {
+    row = Row();
+    return;
+  }
+  while (blocks > 1 && bytesWith(blocks) > most / 2 && bytesWith(blocks / 2) <= most)
+    blocks /= 2; // that room is not there in any case
+  row.vectors = vectors;
+  row.rounds = divideCeil(vectors, int64_t(shape.team) * blocks);
+  row.ahead = std::max<int64_t>(1, std::min<int64_t>(bytesAtOnce / bytes, 8));
+  wanted.cluster = shape.cluster = blocks;
+  wanted.sharedBytes = bytesWith(blocks);
+  Value *base = dynamicShared();
+  for (unsigned each : row.bytes) {
+    row.bases.push_back(base);
+    base = b.CreateInBoundsGEP(b.getInt8Ty(), base, i64(row.rounds * shape.team * each));
+  }
+}
+
+/// The value of a read that is kept, where its nest is being walked.
+bool DeviceEmitter::emitKeptRead(tgl::ReadOp read) {
+  auto found = row.loaded ? row.slotOf.find(read) : row.slotOf.end();
+  if (found == row.slotOf.end())
+    return false;
+  values[read.getResult()] = decode(row.loaded->lookup(found->second.first), read.getTensorType().getElementType());
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Walking a row
+//===----------------------------------------------------------------------===//
+
+/// The slot of this thread for a round.
+Value *DeviceEmitter::rowSlot(unsigned slot, Value *round) {
+  Value *number = b.CreateNSWAdd(b.CreateNSWMul(round, i64(shape.team)), thread);
+  return b.CreateInBoundsGEP(b.getInt8Ty(), row.bases[slot], b.CreateNSWMul(number, i64(row.bytes[slot])));
+}
+
+SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const std::optional<LaneChoice> &lane,
+                                            ArrayRef<Value *> inits, Dealt body) {
+  tgl::AxesOp any = nests.front();
+  SmallVector<unsigned> axes = to_vector(seq<unsigned>(0, any.getAxes().size()));
+  int64_t all = int64_t(shape.team) * shape.cluster;
+  Value *first = thread;
+  if (shape.cluster > 1)
+    first = b.CreateNSWAdd(b.CreateNSWMul(rank, i64(shape.team)), thread);
+  // Those that load from memory first: nests that are walked together have their elements from them.
+  SmallVector<std::pair<tgl::ReadOp, tgl::AxesOp>> reads;
+  for (bool fromMemory : {true, false})
+    for (tgl::AxesOp nest : nests)
+      for (mlir::Operation &nested : *nest.getAxesBlock())
+        if (auto read = dyn_cast<tgl::ReadOp>(nested); read && row.slotOf.contains(read))
+          if (row.slotOf.lookup(read).second == fromMemory)
+            reads.push_back({read, nest});
+
+  // Rounds `from`, `from + 1`, ...: first all loads, then the rest.
+  auto rounds = [&](Value *from, unsigned count, bool whole, ArrayRef<Value *> carried) {
+    SmallVector<Value *> numbers, exist, results(carried);
+    SmallVector<DenseMap<unsigned, Value *>> loaded(count); // by slot
+    auto alignmentOf = [&](unsigned slot) { return Align(std::min<unsigned>(16, row.bytes[slot] & -row.bytes[slot])); };
+    for (unsigned ahead = 0; ahead < count; ++ahead) {
+      Value *round = b.CreateNSWAdd(from, i64(ahead));
+      Value *number = b.CreateNSWAdd(b.CreateNSWMul(round, i64(all)), first), *exists = nullptr;
+      if (!whole) {
+        exists = b.CreateICmpULT(number, i64(row.vectors));
+        number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(row.vectors - 1));
+      }
+      numbers.push_back(number);
+      exist.push_back(exists);
+      for (auto [read, nest] : reads) {
+        auto [slot, fromMemory] = row.slotOf.lookup(read);
+        Value *&value = loaded[ahead][slot];
+        if (value)
+          continue;
+        if (fromMemory) {
+          setAxes(nest, axes, number, lane, [&, &read = read] {
+            value = loadRaw(buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr);
+          });
+          continue;
+        }
+        Type *raw = storageType(read.getTensorType().getElementType());
+        if (lane)
+          raw = FixedVectorType::get(raw, lane->width);
+        value = b.CreateAlignedLoad(raw, rowSlot(slot, round), alignmentOf(slot));
+      }
+    }
+    for (unsigned ahead = 0; ahead < count; ++ahead) {
+      DenseSet<unsigned> stored;
+      for (auto [read, nest] : reads) {
+        auto [slot, fromMemory] = row.slotOf.lookup(read);
+        if (fromMemory && stored.insert(slot).second)
+          b.CreateAlignedStore(loaded[ahead].lookup(slot), rowSlot(slot, b.CreateNSWAdd(from, i64(ahead))),
+                               alignmentOf(slot));
+      }
+      row.loaded = &loaded[ahead];
+      results = body(numbers[ahead], exist[ahead], results);
+      row.loaded = nullptr;
+    }
+    return results;
+  };
+  // Rounds that all threads of all blocks have.
+  int64_t whole = row.vectors / all, together = whole - whole % row.ahead;
+  SmallVector<Value *> carried(inits);
+  nextLoopStays = true;
+  carried = emitLoop(i64(0), i64(together), i64(row.ahead), carried,
+                     [&](Value *round, ArrayRef<Value *> now) { return rounds(round, row.ahead, true, now); });
+  for (int64_t round = together; round < row.rounds; ++round)
+    carried = rounds(i64(round), 1, round < whole, carried);
+  return carried;
+}
+
+//===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
+
+void DeviceEmitter::meetCluster() {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
+}
+
+/// Results of the blocks of a cluster: each puts its own into a slot of all the others.
+Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {
+  if (shape.cluster == 1)
+    return accumulator;
+  constexpr unsigned clusterSpace = 7;
+  SmallVector<GlobalVariable *> slots;
+  for (size_t part = 0; part < accumulator.size(); ++part)
+    slots.push_back(shared(ArrayType::get(b.getInt64Ty(), shape.cluster), "cluster"));
+  auto memoryType = [&](Value *element) {
+    return element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType();
+  };
+  // By all threads, as LLVM does not know that there is no address for a block that is not in the cluster.
+  Value *mine = b.CreateURem(thread, i64(shape.cluster));
+  SmallVector<Value *> places;
+  for (GlobalVariable *array : slots)
+    places.push_back(b.CreateIntrinsic(
+        PointerType::get(module.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster,
+        {b.CreateInBoundsGEP(b.getInt64Ty(), array, rank), b.CreateTrunc(mine, b.getInt32Ty())}));
+  emitIf(b.CreateICmpULT(thread, i64(shape.cluster)), [&] {
+    for (auto [element, place] : zip_equal(accumulator, places)) {
+      Value *value = element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element;
+      b.CreateAlignedStore(value, place, Align(memoryType(element)->getPrimitiveSizeInBits() / 8));
+    }
+  });
+  meetCluster();
+  for (auto [element, array] : zip_equal(accumulator, slots)) {
+    bool isBit = element->getType()->isIntegerTy(1);
+    element = b.CreateLoad(memoryType(element), b.CreateInBoundsGEP(b.getInt64Ty(), array, mine));
+    if (isBit)
+      element = b.CreateTrunc(element, b.getInt1Ty());
+  }
+  return combineWarp(op, std::move(accumulator), shape.cluster);
+}
