@@ -279,6 +279,12 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     lane = chooseLanes(axes);
   if (lane && !is_contained(outer, lane->axis))
     lane.reset();
+  if (unsigned most = alone ? planColumn(op) : 0; most && lane && lane->width > most) {
+    if (most > 1)
+      lane->width = most;
+    else
+      lane.reset();
+  }
   wanted.lanes = lane ? lane->width : 1;
   SmallVector<unsigned> inner;
   for (unsigned axis = 0; axis < op.getAxes().size(); ++axis)
@@ -349,6 +355,13 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
+  if (alone && straight.contains(op)) {
+    auto nest = cast<tgl::AxesOp>(op.getOperation());
+    SmallVector<unsigned> all = to_vector(seq<unsigned>(0, nest.getAxes().size()));
+    for (int64_t point = 0, points = *tgl::knownPoints(nest); point < points; ++point)
+      setAxes(nest, all, i64(point), std::nullopt, [&] { emitBlock(op.getBody().front()); });
+    return;
+  }
   if (alone)
     return Emitter::emitParallel(op);
   auto axes = cast<tgl::AxesOp>(op.getOperation());

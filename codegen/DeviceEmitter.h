@@ -87,6 +87,8 @@ protected:
   void emitOp(mlir::Operation *op) override;
   void emitParallel(tgl::ParallelOp op) override;
   void emitReduce(tgl::ReduceOp op) override;
+  Accumulator emitReduceNest(tgl::ReduceOp op) override;
+  Accumulator emitColumn(tgl::ReduceOp op);
   void emitFor(tgl::ForOp op) override;
   void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body) override;
   void emitTemp(tgl::TempOp op) override;
@@ -121,10 +123,13 @@ private:
     llvm::DenseMap<unsigned, llvm::Value *> *loaded = nullptr; // by slot, in the round that is emitted
   } row;
   llvm::Value *rank = nullptr; // of the block in its cluster
+  /// Nests of a thread that are written out, so that what several of them read stays in its registers.
+  llvm::DenseSet<mlir::Operation *> straight;
 
   bool hasRowShape(tgl::AxesOp nest);
   bool isSameRow(tgl::AxesOp first, tgl::AxesOp second);
   void planRow(tgl::ParallelOp op, DeviceShape &wanted);
+  unsigned planColumn(tgl::ParallelOp op);
   bool emitKeptRead(tgl::ReadOp read);
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
   llvm::Value *dynamicShared();

@@ -55,6 +55,84 @@ SmallVector<tgl::ReduceOp> DeviceEmitter::takeTogether(tgl::ReduceOp first) {
   return together;
 }
 
+/// A long reduction of a thread alone, in steps of several terms, so that their loads are under way together. Sums
+/// are added up in stretches, as everywhere.
+Emitter::Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
+  constexpr int64_t stretch = 256, shortAxis = 8;
+  auto nest = cast<tgl::AxesOp>(op.getOperation());
+  unsigned innermost = op.getAxes().size() - 1;
+  int64_t extent = *tgl::knownPoints(nest, innermost), step = lanes ? 4 : 8;
+  if (extent < shortAxis)
+    return Emitter::emitReduceNest(op);
+  Value *low = emitIndex(lowOf(nest, innermost));
+  auto initial = [&] {
+    Accumulator start = initialAccumulator(op);
+    return lanes ? splatAccumulator(op, std::move(start), lanes->width) : start;
+  };
+  auto terms = [&](Value *from, int64_t count, Accumulator accumulator) {
+    for (int64_t term = 0; term < count; ++term) {
+      values[op.getAxes()[innermost]] = b.CreateNSWAdd(low, b.CreateNSWAdd(from, i64(term)));
+      accumulator = emitReducePoint(op, std::move(accumulator));
+    }
+    return accumulator;
+  };
+  auto part = [&](Value *from, int64_t count) {
+    int64_t whole = count - count % step;
+    nextLoopStays = true;
+    SmallVector<Value *> sum =
+        emitLoop(from, b.CreateNSWAdd(from, i64(whole)), i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
+          return SmallVector<Value *>(terms(at, step, Accumulator(now.begin(), now.end())));
+        });
+    return terms(b.CreateNSWAdd(from, i64(whole)), count % step, Accumulator(sum.begin(), sum.end()));
+  };
+  SmallVector<unsigned> outer = to_vector(seq<unsigned>(0, innermost));
+  return emitSerialReduce(op, outer, initial(), [&](Accumulator accumulator) {
+    int64_t whole = extent - extent % stretch;
+    nextLoopStays = true;
+    SmallVector<Value *> sum =
+        emitLoop(i64(0), i64(whole), i64(stretch), accumulator, [&](Value *from, ArrayRef<Value *> now) {
+          return SmallVector<Value *>(combine(op, Accumulator(now.begin(), now.end()), part(from, stretch)));
+        });
+    accumulator.assign(sum.begin(), sum.end());
+    return whole == extent ? accumulator : combine(op, accumulator, part(i64(whole), extent - whole));
+  });
+}
+
+/// Windows and short columns of a thread are written out: addresses are constants apart then, and loads under way
+/// together.
+Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
+  constexpr int64_t longestWindow = 64;
+  auto nest = cast<tgl::AxesOp>(op.getOperation());
+  std::optional<int64_t> points = tgl::knownPoints(nest);
+  bool isPlain = all_of(op.getBody().front(), [](mlir::Operation &nested) { return !nested.getNumRegions(); });
+  // Elementary functions are a dozen instructions each: written out often they only fill the instruction cache.
+  constexpr int64_t mostOperations = 1024;
+  int64_t operations = 0;
+  for (mlir::Operation &nested : op.getBody().front())
+    operations += isa<mlir::math::MathDialect>(nested.getDialect()) ? 16 : 1;
+  bool isSmall = points && *points * operations <= mostOperations;
+  bool hasFill = false;
+  op.walk([&](tgl::ReadOp read) { hasFill |= read.getFill() != nullptr; });
+  bool isWindow = hasFill && !insideReads.empty(); // of which all is there
+  bool isStraight = straight.contains(op) ||
+                    (isPlain && isSmall && *points <= longestWindow && (isWindow || (!hasFill && lanes)));
+  if (!alone || !hasRowShape(nest))
+    return Emitter::emitReduceNest(op);
+  if (!isStraight) {
+    bool isColumn = isPlain && !op.getAxes().empty() && tgl::knownPoints(nest, op.getAxes().size() - 1) &&
+                    (!hasFill || isWindow) && (lanes || !chooseLanes(nest));
+    return isColumn ? emitColumn(op) : Emitter::emitReduceNest(op);
+  }
+  SmallVector<unsigned> all = to_vector(seq<unsigned>(0, nest.getAxes().size()));
+  Accumulator accumulator = initialAccumulator(op);
+  if (lanes)
+    accumulator = splatAccumulator(op, std::move(accumulator), lanes->width);
+  for (int64_t point = 0; point < *points; ++point)
+    setAxes(nest, all, i64(point), std::nullopt,
+            [&] { accumulator = emitReducePoint(op, std::move(accumulator)); });
+  return accumulator;
+}
+
 void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   if (alone)
     return Emitter::emitReduce(op);

@@ -173,6 +173,42 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
   }
 }
 
+/// Where several nests of a thread's point read the same column, which fits into its registers, they are written
+/// out. Returns how many neighbouring points have room there; 0: there is no such column.
+unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
+  constexpr int64_t mostRegisters = 64;
+  SmallVector<tgl::AxesOp> nests;
+  for (mlir::Operation &nested : op.getBody().front()) {
+    if (!nested.getNumRegions())
+      continue;
+    auto nest = dyn_cast<tgl::AxesOp>(nested);
+    bool isPlain = nest && isa<tgl::ReduceOp, tgl::ParallelOp>(nested) && hasRowShape(nest) &&
+                   all_of(*nest.getAxesBlock(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
+    if (!isPlain || (!nests.empty() && tgl::knownPoints(nest) != tgl::knownPoints(nests.front())))
+      return 0;
+    nests.push_back(nest);
+  }
+  if (nests.size() < 2 || *tgl::knownPoints(nests.front()) > mostRegisters || !*tgl::knownPoints(nests.front()))
+    return 0;
+  tgl::Accesses accesses = tgl::accessesOf(op);
+  int64_t kept = 0; // tensors
+  for (mlir::Operation &nested : *nests.front().getAxesBlock())
+    if (auto read = dyn_cast<tgl::ReadOp>(nested); read && !accesses.writes.contains(read.getTensor()))
+      kept += any_of(ArrayRef(nests).drop_front(), [&](tgl::AxesOp other) {
+        return any_of(*other.getAxesBlock(), [&](mlir::Operation &inner) {
+          auto again = dyn_cast<tgl::ReadOp>(inner);
+          return again && isSameElement(read, nests.front(), again, other);
+        });
+      });
+  int64_t each = kept * *tgl::knownPoints(nests.front());
+  if (!each || each > mostRegisters)
+    return 0;
+  for (tgl::AxesOp nest : nests)
+    straight.insert(nest);
+  unsigned room = mostRegisters / each;
+  return room >= 4 ? 4 : room >= 2 ? 2 : 1;
+}
+
 /// The value of a read that is kept, where its nest is being walked.
 bool DeviceEmitter::emitKeptRead(tgl::ReadOp read) {
   auto found = row.loaded ? row.slotOf.find(read) : row.slotOf.end();

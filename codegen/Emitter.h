@@ -239,7 +239,7 @@ protected:
                                Accumulator accumulator,
                                llvm::function_ref<Accumulator(Accumulator)> innermost);
   /// All of a reduction, at the current axes around it.
-  Accumulator emitReduceNest(tgl::ReduceOp op);
+  virtual Accumulator emitReduceNest(tgl::ReduceOp op);
   Accumulator combineLanes(tgl::ReduceOp op, Accumulator accumulator, unsigned width);
   /// Loops over `axes` in order, `body` innermost.
   void emitNest(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes, llvm::function_ref<void()> body);

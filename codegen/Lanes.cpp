@@ -145,6 +145,9 @@ private:
         std::max(1.0, double(lane.width * element.getIntOrFloatBitWidth()) / 8 / vectorBytes);
     if (step == 1)
       return vectors;
+    // Of elements that are apart, threads side by side read fewer lines at a time without lanes.
+    if (whole && step && std::abs(*step) > 1)
+      return never;
     if (step && !isWrite && Emitter::isShortStep(*step))
       return 2 * vectors * std::abs(*step); // loads and shuffles
     // A device's threads side by side have lanes side by side: elements apart waste what memory delivers.

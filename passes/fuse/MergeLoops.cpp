@@ -16,12 +16,56 @@ using namespace tegula::tgl;
 /// More work than this is better left to a loop that runs in vectors.
 static constexpr unsigned maxOps = 12;
 
-/// Whether, where both touch an element and one writes it, loop and statement are at the same point.
+/// The value of `loop` that a read of the statement at `axis` gives, where it reads what the iteration before has
+/// written and yielded: the one that the loop carries. Null: it reads something else.
+static Value valueBefore(ForOp loop, ReadOp read, Value axis) {
+  if (!read.getGuard() || read.getFill() || read.getChecked() || !read.getExactExprs().empty())
+    return Value(); // at the first point there is none before
+  ValueExpr before = ValueExpr(axis) + ValueExpr(int64_t(loop.getReverse() ? 1 : -1));
+  WriteOp only;
+  for (Operation *user : read.getTensor().getUsers())
+    if (auto write = dyn_cast<WriteOp>(user)) {
+      if (only)
+        return Value();
+      only = write;
+    }
+  if (!only || only->getParentOp() != loop || only.getAdd() || only.getGuard() || only.getChecked() ||
+      read.getTensorType().getElementType() != only.getValue().getType() || read.getType() != only.getValue().getType())
+    return Value();
+  bool same = llvm::all_of_zip(only.getSubscriptExprs(), read.getSubscriptExprs(),
+                               [&](const ValueExpr &left, const ValueExpr &right) {
+                                 return left.substitute(loop.getLoopVar(), before) == right;
+                               });
+  bool moves = llvm::any_of(only.getSubscriptExprs(),
+                            [&](const ValueExpr &expr) { return expr.uses(loop.getLoopVar()); });
+  if (!same || !moves)
+    return Value();
+  for (auto [yielded, carried] : llvm::zip_equal(loop.getYield().getValues(), loop.getIterArgs()))
+    if (yielded == only.getValue())
+      return carried;
+  return Value();
+}
+
+/// Whether all that reads the tensor in the statement reads what the loop carries.
+static bool readsCarried(ForOp loop, ParallelOp statement, Value tensor) {
+  Value axis = statement.getAxes()[0];
+  bool all = tensor.getDefiningOp<TempOp>() != nullptr;
+  statement.walk([&](Operation *op) {
+    if (auto read = dyn_cast<ReadOp>(op); read && read.getTensor() == tensor)
+      all &= valueBefore(loop, read, axis) != nullptr;
+    else if (auto write = dyn_cast<WriteOp>(op))
+      all &= write.getTensor() != tensor;
+  });
+  return all;
+}
+
+/// Whether, where both touch an element and one writes it, loop and statement are at the same point, or the
+/// statement one behind, where it reads what the loop carries.
 static bool meetPointByPoint(ForOp loop, ParallelOp statement) {
   Value loopVar = loop.getLoopVar(), axis = statement.getAxes()[0];
   for (const Access &a : accessesIn(loop))
     for (const Access &b : accessesIn(statement)) {
-      if (a.tensor != b.tensor || (!a.writes && !b.writes))
+      if (a.tensor != b.tensor || (!a.writes && !b.writes) || readsCarried(loop, statement, a.tensor))
         continue;
       bool same = llvm::any_of(llvm::zip_equal(a.subscripts, b.subscripts), [&](auto dim) {
         auto &[left, right] = dim;
@@ -105,6 +149,14 @@ unsigned tegula::mergeIntoLoops(Block &block) {
       if (!statement || !canMove(loop, statement))
         continue;
       Block &body = loop.getBody().front(), &from = statement.getBody().front();
+      for (ReadOp read : SmallVector<ReadOp>(from.getOps<ReadOp>()))
+        if (Value carried = valueBefore(loop, read, statement.getAxes()[0])) {
+          OpBuilder builder(read);
+          Value none = arith::ConstantOp::create(builder, read.getLoc(), builder.getZeroAttr(read.getType()));
+          read.replaceAllUsesWith(
+              arith::SelectOp::create(builder, read.getLoc(), read.getGuard(), carried, none).getResult());
+          read.erase();
+        }
       statement.getAxes()[0].replaceAllUsesWith(loop.getLoopVar());
       body.getOperations().splice(body.getTerminator()->getIterator(), from.getOperations());
       statement.erase();

@@ -163,6 +163,34 @@ tgl.kernel @cumsum(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"
   }
 }
 
+// So does one that is a point behind: it has what the loop carries, and 0 where there is none before.
+// CHECK-LABEL: tgl.kernel @behind
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.parallel (%i = 0 to M) {
+// CHECK: tgl.for %k = 0 to N iter (%[[ACC:.*]] = %{{.*}} : f32)
+// CHECK: %[[B:.*]] = arith.select %{{.*}}, %[[ACC]], %{{.*}} : f32
+// CHECK: tgl.write %[[B]], %y[%i, %k]
+tgl.kernel @behind(%x: !tgl.tensor<[M, N], f32> {tgl.name = "x", tgl.role = "in"},
+                   %y: !tgl.tensor<[M, N], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, N = 0 : 1] {
+  %c = tgl.temp "c" : !tgl.tensor<[M, N], f32>
+  tgl.parallel (%i = 0 to M) {
+    %zero = arith.constant 0.0 : f32
+    %r = tgl.for %k = 0 to N iter (%acc = %zero : f32) {
+      %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, N], f32>
+      %s = arith.addf %acc, %v : f32
+      tgl.write %s, %c[%i, %k] : f32, !tgl.tensor<[M, N], f32>
+      tgl.yield %s : f32
+    }
+  }
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %zero = arith.constant 0 : index
+    %later = arith.cmpi sgt, %j, %zero : index
+    %v = tgl.read %c[%i, %j - 1] if %later : !tgl.tensor<[M, N], f32>
+    tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+}
+
 // Groups: the axis g is the high digit of the channel in every access.
 // CHECK-LABEL: tgl.kernel @groups
 // CHECK: tgl.launch "y" {

@@ -1,0 +1,23 @@
+# check: N=2, C=64, W=1024
+# check: N=2, C=7, W=333
+# check: N=8, C=16, W=1024
+# check: N=2, C=100, W=70
+def scaled(x):
+    return x / torch.sqrt(torch.mean(x * x, [1], True) + 1e-5)
+
+# check: N=2, D=777, W=333
+# check: N=2, D=256, W=260
+# check: N=2, D=37, W=64
+def longest(x):
+    return (torch.sum(x, [1]), torch.max(x, 1)[0], torch.argmax(x, 1))
+
+# check: N=2, C=3, H=17, W=19
+# check: N=1, C=2, H=40, W=34
+def windows(x):
+    return (torch.max_pool2d(x, [4, 4], [1, 1], [1, 1]), torch.avg_pool2d(x, [2, 2]))
+
+# check: N=3, D=2052
+# check: N=3, D=301
+# check: N=2, D=1
+def before(x):
+    return (torch.cumsum(x, 1) - x, torch.flip(torch.cumsum(torch.flip(x, [1]), 1), [1]) - x)
