@@ -156,9 +156,12 @@ private:
     mlir::PassManager manager(&context);
     buildPipeline(manager, pipeline, std::min(options.stopAfter, Phase::Schedule));
     instrument(manager, pipeline);
+#ifdef NDEBUG
+    manager.enableVerifier(false); // once below; after each pass it is a tenth of the time of all
+#endif
     bool good = true;
     time(std::min(options.stopAfter, Phase::Schedule),
-         [&] { good = mlir::succeeded(manager.run(*ir)); });
+         [&] { good = mlir::succeeded(manager.run(*ir)) && mlir::succeeded(mlir::verify(*ir)); });
     return good ? Error::success() : defect("a pass failed");
   }
 
