@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the figures of docs/performance.md on this machine and writes them into that page.
 
-    bench/figures.py [--bin=build/release/bin] [--threads=2] [--seconds=0.5] [--only=compile,kernels,library,eager] [--print]
+    bench/figures.py [--bin=build/release/bin] [--threads=2] [--seconds=0.5] [--only=compile,kernels,library,eager] [--through=COMMAND] [--print]
 
 Needs a release build (cmake --preset release && ninja -C build/release) on a quiet machine: the page's tables are
 replaced, between `<!-- NAME -->` and `<!-- end -->`; --print shows them instead. What is measured:
@@ -61,9 +61,10 @@ def compile_table(options):
 def bench_table(options, files):
     cases = []
     for file in files:
-        done = subprocess.run([options.bin / "tegula", "bench", "--json", f"--threads={options.threads}",
-                               f"--seconds={options.seconds}", file], capture_output=True, text=True, cwd=ROOT)
-        events = [json.loads(line) for line in done.stdout.splitlines()]
+        done = subprocess.run(options.through.split() + [options.bin / "tegula", "bench", "--json",
+                              f"--threads={options.threads}", f"--seconds={options.seconds}", file],
+                              capture_output=True, text=True, cwd=ROOT)
+        events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         wrong = [event for event in events if event.get("event") == "case" and not event.get("passed")]
         if done.returncode or wrong:
             sys.exit(f"{file}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
@@ -82,16 +83,17 @@ def bench_table(options, files):
 
 def eager_table(options):
     library = options.bin.parent / "lib" / "libtegula_torch.so"
-    done = subprocess.run([ROOT / "bench" / "check_eager_overhead.py", library,
+    done = subprocess.run(options.through.split() + [ROOT / "bench" / "check_eager_overhead.py", library,
                            f"--python={ROOT / '.venv' / 'bin' / 'python'}"], capture_output=True, text=True)
     return f"```\n{(done.stdout + done.stderr).strip()}\n```\n\nExit code {done.returncode} (0: within 5 %)."
 
 
 def machine():
+    said = [word for word in sys.argv[1:] if not word.startswith("--through")]
     model = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
     return (f"{model[1] if model else platform.machine()}, {os.cpu_count()} threads, {datetime.date.today()}, "
-            f"commit {commit}; `bench/figures.py {' '.join(sys.argv[1:])}`.").replace(" `", " `")
+            f"commit {commit}; `bench/figures.py {' '.join(said)}`.").replace(" `", " `")
 
 
 def main():
@@ -100,6 +102,8 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each side of a case")
     parser.add_argument("--only", default="compile,kernels,library,eager")
+    parser.add_argument("--through", default="",
+                        help="a command that runs another, on a quiet machine: each file is measured through it")
     parser.add_argument("--print", action="store_true", help="write nothing")
     options = parser.parse_args()
     options.bin = options.bin.resolve()
