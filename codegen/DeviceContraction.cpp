@@ -26,7 +26,7 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
                                      const TensorTile &tile, ArrayRef<ProductOperands> products)
     : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
       axes(axesOfOp(tgl::ParallelOp(plan.op))), rowBlocks(tile.rows / tile.warpRows / 16),
-      columnBlocks(tile.columns / tile.warpColumns / 16) {}
+      columnBlocks(tile.columns / tile.warpColumns / 16), hasWarpgroups(emitter.options.hasWarpgroups) {}
 
 //===----------------------------------------------------------------------===//
 // Numbers known to the host
@@ -60,8 +60,9 @@ unsigned DeviceContraction::sumsBase(unsigned product) const {
 
 unsigned DeviceContraction::sharedBytes() const {
   unsigned stageBytes = (tile.rows + tile.columns) * SharedTile::depthBytes;
-  unsigned ring = stageBytes * stagesFor(stageBytes, threads());
-  return std::max(ring, sumsBytes()) + (products.size() - 1) * sumsBytes();
+  unsigned ring = stageBytes * (byWarpgroups() ? PlaneProduct::stages : stagesFor(stageBytes, threads()));
+  unsigned lines = byWarpgroups() ? 2 * 4 * (tile.rows + tile.columns) : 0;
+  return std::max(ring, sumsBytes()) + lines + (products.size() - 1) * sumsBytes();
 }
 
 unsigned DeviceContraction::blockWorkspaceBytes() const {
@@ -151,7 +152,7 @@ void DeviceContraction::begin() {
     shared = new GlobalVariable(*b.GetInsertBlock()->getModule(), ArrayType::get(b.getInt8Ty(), 0),
                                 false, GlobalValue::ExternalLinkage, nullptr, "tegula_shared_memory", nullptr,
                                 GlobalValue::NotThreadLocal, sharedSpace);
-    shared->setAlignment(Align(128));
+    shared->setAlignment(Align(PlaneTile::alignment));
   }
   thread = special(Intrinsic::nvvm_read_ptx_sreg_tid_x);
   block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
@@ -193,11 +194,32 @@ bool DeviceContraction::Product::copies() const {
   return row.how->staging != Staging::Values || column.how->staging != Staging::Values;
 }
 
+/// The steps of a sum, each of `depth` points, that are this block's.
+DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t depth) {
+  tgl::AxesOp summed = axesOfOp(reduce);
+  Sum sum;
+  sum.axes = to_vector(seq<unsigned>(0, summed.getAxes().size()));
+  sum.total = pointsOf(summed, sum.axes);
+  std::optional<int64_t> known = tgl::knownPoints(summed, sum.axes);
+  sum.fits = known && *known % depth == 0;
+  sum.firstStep = i64(0);
+  sum.steps = ceilDiv(sum.total, i64(depth));
+  if (tile.splits > 1) {
+    // The first parts have one step more where there is a rest. (With bounds (steps * split) / splits one part of
+    // 33 was lost on an H200 where the dividend passed 65,535, though PTX and emulator have it right.)
+    Value *all = sum.steps, *each = b.CreateUDiv(all, i64(tile.splits));
+    Value *longer = b.CreateURem(all, i64(tile.splits));
+    sum.firstStep = b.CreateAdd(b.CreateMul(split, each),
+                                b.CreateBinaryIntrinsic(Intrinsic::umin, split, longer));
+    sum.steps = b.CreateAdd(each, b.CreateZExt(b.CreateICmpULT(split, longer), b.getInt64Ty()));
+  }
+  return sum;
+}
+
 DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
   const ContractionProduct &planned = plan.products[number];
   Product product;
   product.reduce = planned.reduce;
-  tgl::AxesOp summed = axesOfOp(product.reduce);
   Multiplicand type = products[number].type;
   unsigned elementBytes = type == Multiplicand::TF32 ? 4 : 2;
   auto operand = [&](const ContractionSide &side, const ContractionOperand &how, const Group &group,
@@ -213,23 +235,7 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
       operand(planned.column, products[number].column, columns, product.row.shared.bytes());
   product.stages = product.copies() ? stagesFor(product.stageBytes(), threads()) : 2;
 
-  Sum &sum = product.sum;
-  sum.axes = to_vector(seq<unsigned>(0, summed.getAxes().size()));
-  sum.total = pointsOf(summed, sum.axes);
-  int64_t depth = product.row.shared.depth();
-  std::optional<int64_t> known = tgl::knownPoints(summed, sum.axes);
-  sum.fits = known && *known % depth == 0;
-  sum.firstStep = i64(0);
-  sum.steps = ceilDiv(sum.total, i64(depth));
-  if (tile.splits > 1) {
-    // The first parts have one step more where there is a rest. (With bounds (steps * split) / splits one part of
-    // 33 was lost on an H200 where the dividend passed 65,535, though PTX and emulator have it right.)
-    Value *all = sum.steps, *each = b.CreateUDiv(all, i64(tile.splits));
-    Value *longer = b.CreateURem(all, i64(tile.splits));
-    sum.firstStep = b.CreateAdd(b.CreateMul(split, each),
-                                b.CreateBinaryIntrinsic(Intrinsic::umin, split, longer));
-    sum.steps = b.CreateAdd(each, b.CreateZExt(b.CreateICmpULT(split, longer), b.getInt64Ty()));
-  }
+  product.sum = makeSum(product.reduce, product.row.shared.depth());
   return product;
 }
 
@@ -237,21 +243,28 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
 // What becomes of sums
 //===----------------------------------------------------------------------===//
 
-/// To [row][column] in shared memory.
+/// The element of [row][column] in shared memory.
+Value *DeviceContraction::sumPlace(Value *row, Value *column, unsigned base) {
+  Value *number = b.CreateAdd(b.CreateMul(row, i32(sumsPitch())), column);
+  return sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(base)));
+}
+
+/// Two neighbours.
+void DeviceContraction::storePair(Value *first, Value *second, Value *row, Value *column, unsigned base) {
+  Value *two = PoisonValue::get(FixedVectorType::get(b.getFloatTy(), 2));
+  two = b.CreateInsertElement(two, first, uint64_t(0));
+  two = b.CreateInsertElement(two, second, uint64_t(1));
+  b.CreateAlignedStore(two, sumPlace(row, column, base), Align(8));
+}
+
 void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
   Value *row = b.CreateAdd(firstRow, b.CreateLShr(lane, i32(2)));
   Value *column = b.CreateAdd(firstColumn, b.CreateShl(b.CreateAnd(lane, i32(3)), i32(1)));
-  Value *own = sharedAt(b.CreateAdd(
-      b.CreateShl(b.CreateAdd(b.CreateMul(row, i32(sumsPitch())), column), i32(2)), i32(base)));
-  auto *pair = FixedVectorType::get(b.getFloatTy(), 2);
   for (unsigned number = 0; number < sums.size(); number += 2) {
     unsigned fragment = number / 4;
     unsigned down = fragment / (2 * columnBlocks) * 16 + number % 4 / 2 * 8;
     unsigned right = fragment % (2 * columnBlocks) * 8;
-    Value *two = b.CreateInsertElement(PoisonValue::get(pair), sums[number], uint64_t(0));
-    two = b.CreateInsertElement(two, sums[number + 1], uint64_t(1));
-    b.CreateAlignedStore(
-        two, b.CreateInBoundsGEP(b.getInt8Ty(), own, i32(4 * (down * sumsPitch() + right))), Align(8));
+    storePair(sums[number], sums[number + 1], b.CreateAdd(row, i32(down)), b.CreateAdd(column, i32(right)), base);
   }
 }
 
@@ -275,10 +288,8 @@ void DeviceContraction::emitRest() {
             setNumber(axes, plan.rows, rowsCollapse, rowNumber);
             setNumber(axes, plan.columns, columnsCollapse, columnNumber);
             for (auto [which, product] : enumerate(plan.products)) {
-              Value *place = b.CreateShl(b.CreateAdd(b.CreateMul(row, i32(sumsPitch())), column), i32(2));
-              place = b.CreateAdd(place, i32(sumsBase(which)));
               e.values[tgl::ReduceOp(product.reduce).getResult()] =
-                  b.CreateAlignedLoad(b.getFloatTy(), sharedAt(place), Align(4));
+                  b.CreateAlignedLoad(b.getFloatTy(), sumPlace(row, column, sumsBase(which)), Align(4));
             }
             for (mlir::Operation *op : plan.rest)
               e.emitOp(op);
@@ -300,7 +311,15 @@ void DeviceContraction::emitRest() {
       "rest");
 }
 
-/// Sum `number` of this thread, of one product and one block of those that share the tile.
+/// Each thread's elements of the tile, neighbouring threads along columns.
+void DeviceContraction::forOwnElements(function_ref<void(unsigned number, Value *row, Value *column)> body) {
+  for (unsigned number = 0; number < tile.rows * tile.columns / threads(); ++number) {
+    Value *element = b.CreateAdd(thread, i32(number * threads()));
+    body(number, b.CreateUDiv(element, i32(tile.columns)), b.CreateURem(element, i32(tile.columns)));
+  }
+}
+
+/// The sum of this thread's element `number`, of one product and one block of those that share the tile.
 Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsigned product,
                                      unsigned number) {
   Value *start = b.CreateMul(blockNumber, i64(blockWorkspaceBytes()));
@@ -318,28 +337,23 @@ void DeviceContraction::emitTile(Value *workspace) {
     number = b.CreateUDiv(number, i64(tile.splits));
   }
   setTile(number);
-  for (unsigned which = 0; which < products.size(); ++which) {
-    Product product = makeProduct(which);
-    Sums sums = sumUpSafely(product);
-    if (tile.splits == 1) {
-      storeSums(sums, sumsBase(which));
-      continue;
-    }
-    for (auto [n, sum] : enumerate(sums))
-      b.CreateAlignedStore(sum, partialSum(workspace, wide(block), which, n), Align(4));
-  }
-  if (tile.splits > 1)
-    return;
+  for (unsigned which = 0; which < products.size(); ++which)
+    sumUpSafely(which);
   barrier();
-  emitRest();
+  if (tile.splits == 1)
+    return emitRest();
+  for (unsigned which = 0; which < products.size(); ++which)
+    forOwnElements([&](unsigned element, Value *row, Value *column) {
+      Value *sum = b.CreateAlignedLoad(b.getFloatTy(), sumPlace(row, column, sumsBase(which)), Align(4));
+      b.CreateAlignedStore(sum, partialSum(workspace, wide(block), which, element), Align(4));
+    });
 }
 
 void DeviceContraction::emitCombine(Value *workspace) {
   begin();
   setTile(wide(block));
-  unsigned count = 8 * rowBlocks * columnBlocks;
   for (unsigned which = 0; which < products.size(); ++which) {
-    SmallVector<Value *> zeros(count, ConstantFP::get(b.getFloatTy(), 0));
+    SmallVector<Value *> zeros(tile.rows * tile.columns / threads(), ConstantFP::get(b.getFloatTy(), 0));
     Sums sums = e.emitLoop(
         i64(0), i64(tile.splits), i64(1), zeros,
         [&](Value *part, ArrayRef<Value *> current) {
@@ -351,7 +365,9 @@ void DeviceContraction::emitCombine(Value *workspace) {
           return next;
         },
         "part");
-    storeSums(sums, sumsBase(which));
+    forOwnElements([&](unsigned element, Value *row, Value *column) {
+      b.CreateAlignedStore(sums[element], sumPlace(row, column, sumsBase(which)), Align(4));
+    });
   }
   barrier();
   emitRest();

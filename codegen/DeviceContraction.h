@@ -25,6 +25,11 @@
 // alone and added to f32 sums in registers. A tile with a result that is not finite is computed again with
 // care for infinities.
 //
+// Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
+// 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
+// and column (WarpgroupSums.cpp, PlaneStaging.cpp). Products of one step are under way while elements of the
+// next are loaded, converted and stored.
+//
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
 // for each tile, adds them up in order.
 //
@@ -34,6 +39,7 @@
 
 #include "codegen/Emitter.h"
 #include "codegen/TensorCore.h"
+#include "codegen/Warpgroup.h"
 #include "passes/TensorTile.h"
 
 namespace tegula {
@@ -101,6 +107,31 @@ private:
   /// short one is rarely run, so it is loops wherever it can be; it would double the time of compilation.
   enum class Code { Quick, Careful };
 
+  /// One side of a product in shared memory as warpgroups read it.
+  struct PlaneOperand {
+    const ContractionSide *side;
+    const ContractionOperand *how;
+    const Group *group;
+    PlaneTile shared;
+    unsigned planes;    ///< that are stored: 1 where the second is always 0
+    unsigned offset;    ///< in a stage
+    unsigned count;     ///< units for a thread
+    unsigned firstLine; ///< among the lines of both sides
+    bool isCopied;      ///< asynchronously; else through registers
+  };
+  struct PlaneProduct {
+    tgl::ReduceOp reduce;
+    Multiplicand type;
+    Sum sum; ///< in steps of `substeps` stages
+    PlaneOperand row, column;
+    unsigned substeps;
+    static constexpr unsigned stages = 4;
+    bool isScaled() const { return type == Multiplicand::TF32; }
+    bool copies() const { return row.isCopied || column.isCopied; }
+    bool evaluates() const { return !row.isCopied || !column.isCopied; }
+    unsigned stageBytes() const { return row.shared.bytes() + column.shared.bytes(); }
+  };
+
   // DeviceContraction.cpp
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
@@ -113,13 +144,17 @@ private:
   Value *ceilDiv(Value *x, Value *y);
   void begin();
   Product makeProduct(unsigned number);
+  Sum makeSum(tgl::ReduceOp reduce, int64_t depth);
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
   void setTile(Value *number);
   unsigned sumsPitch() const { return tile.columns + 8; }
   unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
   void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);
+  void storePair(Value *first, Value *second, Value *row, Value *column, unsigned base);
+  Value *sumPlace(Value *row, Value *column, unsigned base);
   void emitRest();
   unsigned sumsBase(unsigned product) const;
+  void forOwnElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
   Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, unsigned number);
 
   // TileStaging.cpp
@@ -138,16 +173,51 @@ private:
   Value *evaluateAt(const Product &product, const Operand &operand, Value *step, Value *index);
   Value *evaluate(const Product &product, const Operand &operand, const Place &place);
   void store(const Product &product, const Operand &operand, Value *index, Value *value, Value *stage);
+  Value *valueAt(tgl::ReduceOp reduce, const ContractionSide &side, const Group &group, Value *k, Value *number);
   void storeStep(Product &product, llvm::ArrayRef<Value *> values, Value *stage);
   void evaluateToStage(Product &product, Value *step, Value *stage);
   bool evaluates(const Product &product) const;
 
   // TileSums.cpp
-  Sums sumUpSafely(Product &product);
+  void sumUpSafely(unsigned number);
   Sums sumUp(Product &product, Code code);
-  Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums);
+  Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums, Value *orElse = nullptr);
   Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, Code code);
   Sums multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial, Code code);
+
+  // PlaneStaging.cpp
+  struct UnitPlace {
+    Value *line, *unit; ///< i32, in the tile
+  };
+  PlaneProduct makePlaneProduct(unsigned number);
+  UnitPlace unitOf(const PlaneOperand &operand, unsigned index);
+  Value *existsAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
+  Value *loadElement(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
+  Value *loadRun(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
+                 unsigned count);
+  Value *readPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
+                   Value *&exists);
+  Value *loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step, unsigned index);
+  llvm::SmallVector<Value *> loadUnits(const PlaneProduct &product, Value *step);
+  void storeUnits(const PlaneProduct &product, llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales,
+                  Value *stage);
+  void copyUnits(const PlaneProduct &product, Value *step, Value *stage);
+
+  // WarpgroupSums.cpp
+  bool byWarpgroups() const { return tile.warpgroups && hasWarpgroups; }
+  unsigned groupRows() const { return tile.rows / Warpgroup::rows; }
+  unsigned groupColumns() const { return tile.columns / (threads() / Warpgroup::threads / groupRows()); }
+  unsigned linesBase() const;
+  Value *lineMaximum(unsigned which, Value *line);
+  void raiseMaxima(const PlaneProduct &product, llvm::ArrayRef<Value *> maxima, unsigned which);
+  Value *largestOf(Value *unit);
+  Value *scaleOf(Value *maximum, bool isInverse);
+  llvm::SmallVector<Value *> findScales(const PlaneProduct &product, llvm::ArrayRef<Value *> units);
+  Value *anyLineTooSmall();
+  Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums);
+  Sums sumUpByWarpgroups(const PlaneProduct &product, Value *&isUnsafe);
+  void placeOfGroupSum(unsigned number, Value *&row, Value *&column);
+  void storeGroupSums(llvm::ArrayRef<Value *> sums, unsigned base);
 
   Emitter &e;
   llvm::IRBuilder<> &b;
@@ -161,6 +231,7 @@ private:
   Value *split = nullptr;                                     // i64
   Group rows, columns;
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
+  bool hasWarpgroups;
 };
 
 } // namespace tegula

@@ -41,6 +41,8 @@ struct EmitterOptions {
   bool dependentLaunches = false;
   /// Dynamic shared memory that a block may ask for, and blocks of a cluster (1: there are none).
   unsigned sharedBytes = 0, clusterBlocks = 1;
+  /// The device has wgmma (sm_90a).
+  bool hasWarpgroups = false;
   /// Verify every access, not only those that data decides.
   bool checked = false;
 };

@@ -43,6 +43,24 @@ static std::optional<unsigned> findAtom(StringRef name) {
   return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// What inline PTX is listed as: the name of its last instruction, without the shape of a product.
+static std::string nameOfPtx(StringRef text) {
+  SmallVector<StringRef> statements, parts;
+  text.split(statements, ';', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  while (!statements.empty() && (statements.back().trim().empty() || statements.back().trim() == "}"))
+    statements.pop_back();
+  if (statements.empty())
+    return "";
+  statements.back().ltrim(" {").split(' ').first.split(parts, '.');
+  std::string name;
+  for (StringRef part : parts) {
+    bool isShape = part.starts_with("m64n") && part.ends_with("k16");
+    if (!isShape)
+      name += (name.empty() ? "" : ".") + part.str();
+  }
+  return name;
+}
+
 static constexpr unsigned sharedSpace = 3;
 static constexpr StringLiteral hooksName = "tegula.hooks", constantsName = "tegula.constants",
                                entrySuffix = ".entry";
@@ -236,10 +254,10 @@ void Emulation::replaceAtom(CallInst &call, unsigned atom) {
 
 void Emulation::handleCall(CallInst &call) {
   if (auto *text = dyn_cast<InlineAsm>(call.getCalledOperand())) {
-    StringRef name = text->getAsmString();
+    std::string name = nameOfPtx(text->getAsmString());
     if (std::optional<unsigned> atom = findAtom(name))
       return replaceAtom(call, *atom);
-    return fail(call, "the emulator has no host function for the PTX '" + name + "' (Atoms.def)");
+    return fail(call, "the emulator has no host function for the PTX '" + text->getAsmString() + "' (Atoms.def)");
   }
   Function *callee = call.getCalledFunction();
   if (!callee)

@@ -96,6 +96,12 @@ std::array<Value *, 4> TensorCore::multiply(ArrayRef<Value *> a, ArrayRef<Value 
   return result;
 }
 
+Value *TensorCore::narrow(Value *value) {
+  if (type == Multiplicand::F16)
+    return b.CreateBitCast(b.CreateFPTrunc(value, b.getHalfTy()), b.getInt16Ty());
+  return b.CreateTrunc(b.CreateLShr(asWord(value), 16), b.getInt16Ty());
+}
+
 Value *TensorCore::round(Value *word) {
   return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_f2tf32_rna, {asFloat(word)});
 }

@@ -60,6 +60,8 @@ public:
   std::array<Value *, 4> multiply(llvm::ArrayRef<Value *> a, llvm::ArrayRef<Value *> columns,
                                   const std::array<Value *, 4> &sums);
 
+  /// The 16 bits of a value that came from such an element.
+  Value *narrow(Value *value);
   /// The number of TF32 that is nearest to an f32, halves away from zero; words are i32.
   Value *round(Value *word);
   struct Parts {

@@ -138,26 +138,29 @@ void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step
 // Evaluated elements
 //===----------------------------------------------------------------------===//
 
-/// As bits of the tile's element type.
-Value *DeviceContraction::evaluate(const Product &product, const Operand &operand,
-                                   const Place &place) {
-  tgl::ReduceOp reduce = product.reduce;
-  SmallVector<unsigned> sums = product.sum.axes;
-  setNumber(cast<tgl::AxesOp>(reduce.getOperation()), sums, operand.side->collapsesSum, place.k);
-  setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
-  for (mlir::Operation *op : operand.side->slice)
+/// The product of a side's factors at a point of the sum and a row (or column).
+Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const ContractionSide &side, const Group &group,
+                                  Value *k, Value *number) {
+  auto summed = cast<tgl::AxesOp>(reduce.getOperation());
+  setNumber(summed, to_vector(seq<unsigned>(0, summed.getAxes().size())), side.collapsesSum, k);
+  setNumber(axes, group.axes, side.collapsesAxes, number);
+  for (mlir::Operation *op : side.slice)
     e.emitOp(op);
   Value *result = nullptr;
-  for (mlir::Value factor : operand.side->factors) {
+  for (mlir::Value factor : side.factors) {
     Value *value = e.valueOf(factor);
     result = result ? b.CreateFMul(result, value) : value;
   }
+  return result;
+}
+
+/// As bits of the tile's element type.
+Value *DeviceContraction::evaluate(const Product &product, const Operand &operand,
+                                   const Place &place) {
+  Value *value = valueAt(product.reduce, *operand.side, *operand.group, place.k, place.number);
   if (operand.type == Multiplicand::TF32)
-    return b.CreateBitCast(result, b.getInt32Ty());
-  // The value comes from such an element, so nothing is lost.
-  if (operand.type == Multiplicand::F16)
-    return b.CreateBitCast(b.CreateFPTrunc(result, b.getHalfTy()), b.getInt16Ty());
-  return b.CreateTrunc(b.CreateLShr(b.CreateBitCast(result, b.getInt32Ty()), 16), b.getInt16Ty());
+    return b.CreateBitCast(value, b.getInt32Ty());
+  return TensorCore(b, operand.type).narrow(value);
 }
 
 /// Where the element does not exist, 0.

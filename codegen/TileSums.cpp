@@ -177,35 +177,43 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
   return result;
 }
 
-/// A bit, the same for all threads of the block.
-Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums) {
+/// A bit, the same for all threads of the block: whether a sum is not finite, or `orElse` holds in any thread.
+Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums, Value *orElse) {
   Value *zero = ConstantFP::get(b.getFloatTy(), 0), *all = zero;
   for (Value *sum : sums) // 0 unless there is an infinity or NaN
     all = b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {sum, zero, all});
   Value *own = b.CreateFCmpUNO(all, all);
+  if (orElse)
+    own = b.CreateOr(own, orElse);
   return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_all, {i32(0), own});
 }
 
-DeviceContraction::Sums DeviceContraction::sumUpSafely(Product &product) {
-  Sums fast = sumUp(product, Code::Quick);
-  if (product.row.how->parts + product.column.how->parts == 2) {
+/// The sums of product `number` to their place in shared memory; other threads see them after a barrier.
+void DeviceContraction::sumUpSafely(unsigned number) {
+  Product product = makeProduct(number);
+  unsigned base = sumsBase(number);
+  bool hasParts = product.row.how->parts + product.column.how->parts > 2;
+  auto sumUpCarefully = [&] {
+    Sums sums = sumUp(product, hasParts ? Code::Careful : Code::Quick);
     barrier(); // shared memory is free
-    return fast;
+    storeSums(sums, base);
+  };
+  Sums fast;
+  Value *isUnsafe = nullptr;
+  if (byWarpgroups()) {
+    PlaneProduct planes = makePlaneProduct(number);
+    fast = sumUpByWarpgroups(planes, isUnsafe);
+  } else if (hasParts) {
+    fast = sumUp(product, Code::Quick);
+    isUnsafe = isAnyNotFinite(fast);
+  } else {
+    return sumUpCarefully();
   }
-  Value *again = isAnyNotFinite(fast);
-  BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
-  Sums careful;
-  e.emitIf(again, [&] {
-    careful = sumUp(product, Code::Careful);
+  auto storeFast = [&] { byWarpgroups() ? storeGroupSums(fast, base) : storeSums(fast, base); };
+  if (!isUnsafe) {
     barrier();
-    end = b.GetInsertBlock();
-  });
-  Sums result;
-  for (auto [one, other] : zip_equal(fast, careful)) {
-    PHINode *either = b.CreatePHI(b.getFloatTy(), 2);
-    either->addIncoming(one, before);
-    either->addIncoming(other, end);
-    result.push_back(either);
+    return storeFast();
   }
-  return result;
+  e.emitIf(b.CreateNot(isUnsafe), storeFast);
+  e.emitIf(isUnsafe, sumUpCarefully);
 }

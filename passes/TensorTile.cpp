@@ -111,6 +111,24 @@ std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const Contr
   return result;
 }
 
+/// Elements that do not exist are read from their tensor's first place, so there must be one; and a block has
+/// something to add up.
+bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
+  auto hasElements = [](const ContractionOperand &operand) {
+    if (operand.staging == Staging::Values)
+      return true;
+    return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(), [](tgl::IndexExprAttr dim) {
+      std::optional<int64_t> extent = dim.getExpr().asConstant();
+      return extent && *extent > 0;
+    });
+  };
+  return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
+    auto &[product, operands] = both;
+    std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
+    return points && *points > 0 && hasElements(operands.row) && hasElements(operands.column);
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // The shape of a tile
 //===----------------------------------------------------------------------===//
@@ -120,6 +138,7 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
   auto numbers = [&](ArrayRef<int64_t> values) { return builder.getDenseI64ArrayAttr(values); };
   return builder.getDictionaryAttr({builder.getNamedAttr("shape", numbers({rows, columns})),
                                     builder.getNamedAttr("splits", builder.getI64IntegerAttr(splits)),
+                                    builder.getNamedAttr("warpgroups", builder.getBoolAttr(warpgroups)),
                                     builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))});
 }
 
@@ -130,9 +149,11 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
   auto shape = tile.getAs<mlir::DenseI64ArrayAttr>("shape");
   auto warps = tile.getAs<mlir::DenseI64ArrayAttr>("warps");
   auto splits = tile.getAs<mlir::IntegerAttr>("splits");
+  auto warpgroups = tile.getAs<mlir::BoolAttr>("warpgroups");
   if (!shape || shape.size() != 2 || !warps || warps.size() != 2 || !splits)
     return std::nullopt;
-  return TensorTile{shape[0], shape[1], warps[0], warps[1], splits.getInt()};
+  return TensorTile{shape[0], shape[1],        warps[0],
+                    warps[1], splits.getInt(), warpgroups && warpgroups.getValue()};
 }
 
 namespace {
@@ -140,13 +161,15 @@ namespace {
 struct Candidate {
   int64_t rows, columns, warpRows, warpColumns;
   double half, single; // 0: not for such operands
+  bool warpgroups = false;
 };
 } // namespace
 
 /// A warp's rectangle decides how often operands are read from shared memory: of 64 x 64 elements 16-bit
 /// products are about as fast to read as to multiply; three products of TF32 hide the reading of 64 x 32.
 static constexpr Candidate candidates[] = {
-    {128, 256, 2, 4, 1.0, 0},    {128, 128, 2, 4, 0.8, 1.0},   {128, 64, 4, 2, 0.6, 0.85},
+    {128, 256, 2, 4, 1.6, 0, true},     {128, 128, 2, 4, 1.3, 2.6, true},   {64, 256, 2, 4, 1.2, 2.4, true},
+    {128, 64, 4, 2, 0.9, 1.8, true},    {64, 128, 2, 4, 0.9, 1.8, true},    {128, 256, 2, 4, 1.0, 0},    {128, 128, 2, 4, 0.8, 1.0},   {128, 64, 4, 2, 0.6, 0.85},
     {64, 128, 2, 4, 0.6, 0.85},  {64, 64, 2, 2, 0.5, 0.7},     {128, 32, 4, 1, 0.35, 0.55},
     {32, 128, 1, 4, 0.35, 0.55}, {128, 16, 4, 1, 0.2, 0.35},   {16, 128, 1, 4, 0.2, 0.35},
 };
@@ -183,13 +206,14 @@ std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan,
       double(*rows) * *columns * *batch * summed < double(1 << 18))
     return std::nullopt;
 
+  bool canWarpgroups = canMultiplyByWarpgroups(plan, products);
   std::optional<TensorTile> best;
   double least = 0;
   constexpr double startUp = 3000, secondLaunch = 5000, bytesPerClock = 2000;
   for (const Candidate &candidate : candidates) {
     double speed = allHalf ? candidate.half : candidate.single;
     bool isLarge = candidate.rows * candidate.columns > 128 * 128;
-    if (speed == 0 || (isLarge && !allVectors))
+    if (speed == 0 || (isLarge && !allVectors) || (candidate.warpgroups && !canWarpgroups))
       continue;
     // The accumulators of all products but one wait in shared memory.
     if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024)
@@ -205,8 +229,8 @@ std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan,
       if (best && total >= least)
         continue;
       least = total;
-      best = TensorTile{candidate.rows, candidate.columns, candidate.warpRows,
-                             candidate.warpColumns, splits};
+      best = TensorTile{candidate.rows,        candidate.columns, candidate.warpRows,
+                        candidate.warpColumns, splits,            candidate.warpgroups};
     }
   }
   return best;

@@ -46,10 +46,17 @@ struct ProductOperands {
 /// How each product of the plan is multiplied; nothing where tensor cores cannot.
 std::optional<llvm::SmallVector<ProductOperands>> describeOperands(const ContractionPlan &plan);
 
+/// Whether all that the products read, and something, is known to exist.
+bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products);
+
 /// A block computes `rows` x `columns` elements with `warpRows` x `warpColumns` warps, each a rectangle
 /// of 16 x 8 fragments. `splits` blocks share the sum of a tile; a second launch adds up their parts.
+///
+/// With `warpgroups`, and where the machine has them (sm_90a), each four warps multiply together: 64 rows by all
+/// columns of the tile where it has 128 rows, by half of them where it has 64.
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
+  bool warpgroups = false;
 
   int64_t threads() const { return warpRows * warpColumns * 32; }
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;

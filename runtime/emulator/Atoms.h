@@ -70,6 +70,14 @@ void multiplyF16(AtomCall &call);
 void multiplyBF16(AtomCall &call);
 void multiplyTF32(AtomCall &call);
 void roundToTF32(AtomCall &call);
+void roundToPair(AtomCall &call);
+void multiplyGroupF16(AtomCall &call);
+void multiplyGroupBF16(AtomCall &call);
+void commitProducts(AtomCall &call);
+void waitForProducts(AtomCall &call);
+void waitForSums(AtomCall &call);
+float addProducts(llvm::ArrayRef<double> products, float before);
+float halfToFloat(uint16_t bits);
 } // namespace atoms
 
 using AtomFunction = void (*)(AtomCall &call);

@@ -50,7 +50,7 @@ template void atoms::loadMatrices<true>(AtomCall &own);
 // Products (PTX ISA, "mma")
 //===----------------------------------------------------------------------===//
 
-static float halfToFloat(uint16_t bits) {
+float atoms::halfToFloat(uint16_t bits) {
   uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
   float value = exponent == 31  ? (fraction ? NAN : INFINITY)
                 : exponent == 0 ? std::ldexp(float(fraction), -24)
@@ -61,7 +61,7 @@ static float halfToFloat(uint16_t bits) {
 /// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim", 2025):
 /// products and the sum before are cut off below 2^-25 of the largest of them, added exactly, and rounded
 /// towards zero.
-static float addProducts(ArrayRef<double> products, float before) {
+float atoms::addProducts(ArrayRef<double> products, float before) {
   double special = before, largest = std::abs(before);
   bool isFinite = std::isfinite(before);
   for (double product : products) {
@@ -108,12 +108,12 @@ static void multiply(AtomCall &own) {
         double products[depth];
         for (unsigned k = 0; k < depth; ++k)
           products[k] = a[row][k] * b[column][k];
-        calls[lane]->result<float>(sum, addProducts(products, calls[lane]->operand<float>(6 + sum)));
+        calls[lane]->result<float>(sum, atoms::addProducts(products, calls[lane]->operand<float>(6 + sum)));
       }
   });
 }
 
-static float halfOf(uint32_t word, unsigned number) { return halfToFloat(word >> (16 * number)); }
+static float halfOf(uint32_t word, unsigned number) { return atoms::halfToFloat(word >> (16 * number)); }
 static float brainOf(uint32_t word, unsigned number) {
   return std::bit_cast<float>(word >> (16 * number) << 16);
 }
@@ -129,4 +129,12 @@ void atoms::roundToTF32(AtomCall &call) {
   auto bits = call.operand<uint32_t>(0);
   bool isNan = (bits & 0x7fffffff) > 0x7f800000;
   call.result<uint32_t>(0, isNan ? 0x7fffffff : (bits + 0x1000) & 0xffffe000);
+}
+
+/// cvt.rn.f16x2.f32: two f32 as f16, the second in the lower half.
+void atoms::roundToPair(AtomCall &call) {
+  auto half = [&](unsigned number) {
+    return uint32_t(std::bit_cast<uint16_t>(static_cast<_Float16>(call.operand<float>(number))));
+  };
+  call.result<uint32_t>(0, half(0) << 16 | half(1));
 }

@@ -63,6 +63,16 @@ struct ClusterPhase {
   std::vector<Thread *> waiting;
 };
 
+/// What products of four warps, under way until they are waited for, read of shared memory.
+struct AsyncProducts {
+  struct Read {
+    const char *from;
+    uint32_t bytes, access;
+  };
+  std::vector<Read> open; // in no group yet
+  std::deque<std::vector<Read>> groups;
+};
+
 /// One thread of the device.
 class Thread {
 public:
@@ -96,6 +106,7 @@ public:
   Clocks knowledge() const;
   AsyncCopies copies;
   std::shared_ptr<ClusterPhase> clusterPhase; // at which it has arrived and for which it has not waited
+  AsyncProducts products;
   unsigned reducingBarriers = 0; // that it has come to
   unsigned looks = 0; // at values that others write, since the last yield
   struct {            // what it waits for; call: a meeting of lanes; else a barrier

@@ -1,0 +1,230 @@
+//===- PlaneStaging.cpp - Operands of warpgroups to shared memory ---------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Elements come in units of eight neighbours, 16 bytes of a plane. Numbers of 16 bits that lie so in memory
+// are copied asynchronously. All else is loaded or evaluated into registers, element by element where it must
+// be, converted, and stored as lines along the sum whatever their order in memory: threads side by side have
+// neighbours in memory, and store to different banks.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned number) {
+  const ContractionProduct &planned = plan.products[number];
+  const ProductOperands &how = products[number];
+  PlaneProduct product;
+  product.reduce = planned.reduce;
+  product.type = how.type;
+  unsigned planes = product.isScaled() ? std::max(how.row.parts, how.column.parts) : 1;
+  auto operand = [&](const ContractionSide &side, const ContractionOperand &operand, const Group &group,
+                     unsigned offset, unsigned firstLine) {
+    PlaneOperand result;
+    result.side = &side;
+    result.how = &operand;
+    result.group = &group;
+    result.isCopied = !product.isScaled() && operand.staging == Staging::Vectors;
+    result.shared = {!result.isCopied || operand.alongSum, planes, group.extent};
+    result.planes = product.isScaled() ? operand.parts : 1;
+    result.offset = offset;
+    result.count = result.shared.units() / threads();
+    result.firstLine = firstLine;
+    return result;
+  };
+  product.row = operand(planned.row, how.row, rows, 0, 0);
+  product.column = operand(planned.column, how.column, columns, product.row.shared.bytes(), rows.extent);
+  // Tensor cores truncate what they add up: with two planes their sums are kept for 64 points alone.
+  product.substeps = planes;
+  product.sum = makeSum(product.reduce, product.row.shared.depth() * product.substeps);
+  return product;
+}
+
+/// Where unit `index` of this thread lies in the tile.
+DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &operand, unsigned index) {
+  const PlaneTile &shared = operand.shared;
+  if (shared.alongSum && !operand.how->alongSum) { // neighbours in memory are lines
+    Value *line = b.CreateURem(thread, i32(shared.extent));
+    Value *unit = b.CreateUDiv(thread, i32(shared.extent));
+    return {line, b.CreateAdd(unit, i32(index * (threads() / shared.extent)))};
+  }
+  unsigned perLine = shared.unitsInLine();
+  Value *line = b.CreateUDiv(thread, i32(perLine));
+  if (perLine == 4) { // eight threads side by side have lines 0 and 4 of eight, whose units lie in all banks
+    Value *high = b.CreateAnd(line, i32(~7)), *odd = b.CreateShl(b.CreateAnd(line, i32(1)), i32(2));
+    line = b.CreateOr(b.CreateOr(high, odd), b.CreateAnd(b.CreateLShr(line, i32(1)), i32(3)));
+  }
+  return {b.CreateAdd(line, i32(index * (threads() / perLine))), b.CreateURem(thread, i32(perLine))};
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+/// Whether the sum has a point `k` and the statement a row (or column) `number`; null: always.
+Value *DeviceContraction::existsAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
+                                   Value *number) {
+  Value *exists = nullptr;
+  if (!operand.group->fits)
+    exists = b.CreateICmpSLT(number, operand.group->total);
+  if (!product.sum.fits) {
+    Value *inside = b.CreateICmpSLT(k, product.sum.total);
+    exists = exists ? b.CreateAnd(exists, inside) : inside;
+  }
+  return exists;
+}
+
+/// The address of the element that the side reads there; that of the tensor's first where it does not exist.
+Value *DeviceContraction::readPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
+                                    Value *number, Value *&exists) {
+  tgl::ReadOp read = operand.how->read;
+  auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
+  setNumber(summed, product.sum.axes, operand.side->collapsesSum, k);
+  setNumber(axes, operand.group->axes, operand.side->collapsesAxes, number);
+  for (mlir::Operation *op : operand.side->slice)
+    if (op != read)
+      e.emitOp(op);
+  const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
+  SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
+  exists = existsAt(product, operand, k, number);
+  if (read.getFill()) {
+    Value *inside = e.emitBoundsCheck(subscripts, buffer.type);
+    exists = exists ? b.CreateAnd(exists, inside) : inside;
+  }
+  Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));
+  if (exists)
+    offset = b.CreateSelect(exists, offset, i64(0));
+  return b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
+}
+
+/// `count` neighbours in memory, 0 where they do not exist: f32, or 16 bits.
+Value *DeviceContraction::loadRun(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
+                                  Value *number, unsigned count) {
+  Value *exists = nullptr, *place = readPlace(product, operand, k, number, exists);
+  Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
+  Type *type = count == 1 ? element : FixedVectorType::get(element, count);
+  unsigned bytes = count * element->getPrimitiveSizeInBits() / 8;
+  LoadInst *load = b.CreateAlignedLoad(type, place, Align(bytes));
+  if (e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second.isConstant)
+    load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
+  return exists ? b.CreateSelect(exists, load, Constant::getNullValue(type)) : static_cast<Value *>(load);
+}
+
+/// One value, f32 or the 16 bits of one.
+Value *DeviceContraction::loadElement(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
+                                      Value *number) {
+  if (operand.how->staging != Staging::Values) // a plain read, which waits for nothing
+    return loadRun(product, operand, k, number, 1);
+  Type *type = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
+  auto value = [&] {
+    Value *result = valueAt(product.reduce, *operand.side, *operand.group, k, number);
+    return product.isScaled() ? result : TensorCore(b, product.type).narrow(result);
+  };
+  Value *exists = existsAt(product, operand, k, number);
+  return exists ? e.emitIfElse(exists, value, Constant::getNullValue(type)) : value();
+}
+
+/// Eight neighbours along the sum as a vector.
+Value *DeviceContraction::loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step,
+                                   unsigned index) {
+  UnitPlace place = unitOf(operand, index);
+  Value *first = b.CreateAdd(b.CreateMul(step, i64(operand.shared.depth())),
+                             wide(b.CreateShl(place.unit, i32(3))));
+  Value *number = b.CreateAdd(operand.group->first, wide(place.line));
+  Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
+  Value *unit = PoisonValue::get(FixedVectorType::get(element, PlaneTile::unit));
+  auto at = [&](unsigned n) { return n ? b.CreateAdd(first, i64(n)) : first; };
+  if (operand.how->staging == Staging::Vectors && operand.how->alongSum && product.isScaled()) {
+    constexpr unsigned count = 4; // 16 bytes
+    for (unsigned n = 0; n < PlaneTile::unit; n += count)
+      unit = b.CreateInsertVector(unit->getType(), unit, loadRun(product, operand, at(n), number, count),
+                                  uint64_t(n));
+    return unit;
+  }
+  for (unsigned n = 0; n < PlaneTile::unit; ++n)
+    unit = b.CreateInsertElement(unit, loadElement(product, operand, at(n), number), uint64_t(n));
+  return unit;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// This thread's units of what is not copied, rows first.
+SmallVector<Value *> DeviceContraction::loadUnits(const PlaneProduct &product, Value *step) {
+  SmallVector<Value *> units;
+  for (const PlaneOperand *operand : {&product.row, &product.column})
+    for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index)
+      units.push_back(loadUnit(product, *operand, step, index));
+  return units;
+}
+
+/// Values times their line's scale become the sum of one or two numbers of f16.
+void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *> units,
+                                   ArrayRef<Value *> scales, Value *stage) {
+  Warpgroup group(b, product.type == Multiplicand::BF16);
+  auto *words = FixedVectorType::get(b.getInt32Ty(), PlaneTile::unit / 2);
+  for (const PlaneOperand *operand : {&product.row, &product.column})
+    for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
+      UnitPlace place = unitOf(*operand, index);
+      auto store = [&](Value *values, unsigned plane) {
+        Value *offset = b.CreateAdd(group.place(operand->shared, place.line, place.unit, plane),
+                                    i32(operand->offset));
+        b.CreateAlignedStore(values, b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), Align(16));
+      };
+      Value *unit = units.front();
+      units = units.drop_front();
+      if (!product.isScaled()) {
+        store(unit, 0);
+        continue;
+      }
+      Value *planes[2] = {PoisonValue::get(words), PoisonValue::get(words)};
+      for (unsigned word = 0; word < PlaneTile::unit / 2; ++word) {
+        std::array<Value *, 2> values;
+        for (unsigned n = 0; n < 2; ++n)
+          values[n] = b.CreateFMul(b.CreateExtractElement(unit, uint64_t(2 * word + n)), scales.front());
+        for (unsigned plane = 0; plane < operand->planes; ++plane) {
+          Value *pair = b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {values[1], values[0]});
+          planes[plane] = b.CreateInsertElement(planes[plane], b.CreateBitCast(pair, b.getInt32Ty()), word);
+          for (unsigned n = 0; n < 2; ++n)
+            values[n] =
+                b.CreateFSub(values[n], b.CreateFPExt(b.CreateExtractElement(pair, uint64_t(n)), b.getFloatTy()));
+        }
+      }
+      scales = scales.drop_front();
+      for (unsigned plane = 0; plane < operand->planes; ++plane)
+        store(planes[plane], plane);
+    }
+}
+
+/// Starts the copies of one step.
+void DeviceContraction::copyUnits(const PlaneProduct &product, Value *step, Value *stage) {
+  Warpgroup group(b, product.type == Multiplicand::BF16);
+  for (const PlaneOperand *operand : {&product.row, &product.column})
+    for (unsigned index = 0; operand->isCopied && index < operand->count; ++index) {
+      UnitPlace place = unitOf(*operand, index);
+      Value *alongLine = wide(b.CreateShl(place.unit, i32(3))), *line = wide(place.line);
+      bool alongSum = operand->shared.alongSum;
+      Value *k = b.CreateAdd(b.CreateMul(step, i64(operand->shared.depth())), alongSum ? alongLine : line);
+      Value *number = b.CreateAdd(operand->group->first, alongSum ? line : alongLine);
+      Value *exists = nullptr, *from = readPlace(product, *operand, k, number, exists);
+      Value *offset =
+          b.CreateAdd(group.place(operand->shared, place.line, place.unit, 0), i32(operand->offset));
+      SmallVector<Value *> operands{b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), from};
+      if (exists)
+        operands.push_back(b.CreateSelect(exists, i32(16), i32(0)));
+      b.CreateIntrinsic(b.getVoidTy(),
+                        exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                               : Intrinsic::nvvm_cp_async_cg_shared_global_16,
+                        operands);
+    }
+}

@@ -1,0 +1,118 @@
+//===- Warpgroup.cpp - Matrix products of four warps ----------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Warpgroup.h"
+
+#include "llvm/ADT/Twine.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+Value *Warpgroup::place(const PlaneTile &tile, Value *line, Value *unit, unsigned plane) {
+  constexpr unsigned inLine = PlaneTile::lineElements / PlaneTile::unit; // 8: a power of two
+  Value *start = b.CreateShl(line, i32(7));
+  if (!tile.alongSum) { // the panel, and the unit in it
+    Value *panel = b.CreateLShr(unit, i32(3));
+    start = b.CreateAdd(start, b.CreateMul(panel, i32(tile.depth() * PlaneTile::lineBytes)));
+    unit = b.CreateAnd(unit, i32(inLine - 1));
+  }
+  Value *chunk = b.CreateAdd(unit, i32(plane * tile.depth() / PlaneTile::unit));
+  chunk = b.CreateXor(chunk, b.CreateAnd(line, i32(inLine - 1)));
+  return b.CreateAdd(start, b.CreateShl(chunk, i32(4)));
+}
+
+/// PTX ISA, "Matrix Descriptor Format": address, leading and stride offsets in 16 bytes at bits 0, 16 and 32;
+/// the swizzle of 128 bytes is a 1 at bit 62. The stride is from eight lines to the next eight. The leading
+/// offset is from panel to panel; where lines are along the sum there are none.
+Value *Warpgroup::descriptor(const PlaneTile &tile, Value *address, Value *first, unsigned plane,
+                             unsigned step) {
+  uint64_t stride = 8 * PlaneTile::lineBytes;
+  uint64_t leading = tile.alongSum ? 16 : tile.depth() * PlaneTile::lineBytes;
+  uint64_t fixed = leading / 16 << 16 | stride / 16 << 32 | uint64_t(1) << 62;
+  Value *offset;
+  if (tile.alongSum) {
+    offset = b.CreateShl(first, i32(7));
+    offset = b.CreateAdd(offset, i32((plane * tile.depth() + step * stepDepth) * 2));
+  } else {
+    offset = b.CreateMul(b.CreateLShr(first, i32(6)), i32(tile.depth() * PlaneTile::lineBytes));
+    offset = b.CreateAdd(offset, i32(step * stepDepth * PlaneTile::lineBytes));
+  }
+  Value *place = b.CreateLShr(b.CreateAnd(b.CreateAdd(address, offset), i32(0x3ffff)), i32(4));
+  return b.CreateOr(b.CreateZExt(place, b.getInt64Ty()), b.getInt64(fixed));
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Inline PTX with `count` floats as its results, $0 and on, and `sums`, if any, in the same registers.
+Warpgroup::Sums Warpgroup::callOnSums(const std::string &text, const std::string &inputs,
+                                      ArrayRef<Value *> operands, ArrayRef<Value *> sums, unsigned count) {
+  std::string constraints;
+  for (unsigned n = 0; n < count; ++n)
+    constraints += "=f,";
+  constraints += inputs;
+  SmallVector<Value *> all(operands.begin(), operands.end());
+  for (auto [n, sum] : enumerate(sums)) {
+    constraints += "," + std::to_string(n);
+    all.push_back(sum);
+  }
+  constraints += ",~{memory}";
+  SmallVector<Type *> types;
+  for (Value *value : all)
+    types.push_back(value->getType());
+  auto *result = StructType::get(b.getContext(), SmallVector<Type *>(count, b.getFloatTy()));
+  auto *type = FunctionType::get(result, types, false);
+  CallInst *call = b.CreateCall(InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true), all);
+  call->setConvergent();
+  Sums values;
+  for (unsigned n = 0; n < count; ++n)
+    values.push_back(b.CreateExtractValue(call, n));
+  return values;
+}
+
+void Warpgroup::begin() { b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_fence_sync_aligned, {}); }
+
+void Warpgroup::commit() {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
+}
+
+Warpgroup::Sums Warpgroup::multiply(ArrayRef<Value *> sums, unsigned columns, Value *rowOperand,
+                                    bool rowsAlongSum, Value *columnOperand, bool columnsAlongSum) {
+  unsigned count = columns / 2;
+  std::string type = isBrain ? "bf16" : "f16", registers;
+  for (unsigned n = 0; n < count; ++n)
+    registers += (n ? ", $" : "$") + std::to_string(n);
+  auto number = [&](unsigned n) { return "$" + std::to_string(count + n); };
+  std::string text = "{ .reg .pred p; setp.ne.b32 p, " + number(2) + ", 0; " +
+                     "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + "k16.f32." + type +
+                     "." + type + " {" + registers + "}, " + number(0) + ", " + number(1) + ", p, 1, 1, " +
+                     number(3) + ", " + number(4) + "; }";
+  return callOnSums(text, "l,l,n,n,n",
+                    {rowOperand, columnOperand, i32(!sums.empty()), i32(!rowsAlongSum), i32(!columnsAlongSum)},
+                    sums, count);
+}
+
+void Warpgroup::waitForAllBut(unsigned groups) {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_wait_group_sync_aligned, {b.getInt64(groups)});
+}
+
+Warpgroup::Sums Warpgroup::wait(ArrayRef<Value *> sums) {
+  return callOnSums("wgmma.wait_group.sync.aligned $" + std::to_string(sums.size()) + ";", "n", {i32(0)}, sums,
+                    sums.size());
+}
+
+void Warpgroup::publish() {
+  auto *type = FunctionType::get(b.getVoidTy(), false);
+  b.CreateCall(InlineAsm::get(type, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true));
+}

@@ -1,0 +1,84 @@
+//===- Warpgroup.h - Matrix products of four warps ----------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// wgmma (sm_90a) multiplies 64 rows by 8 to 256 columns over 16 points of the sum. Both operands are read
+// from shared memory, the four warps' sums lie in registers, and the product runs while the warps go on
+// (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). Thread t of the 128
+// holds of its sums, with n = 0, 1, ...
+//
+//   row 16 (t / 32) + t % 32 / 4 + 8 (n / 2 % 2)    column 8 (n / 4) + 2 (t % 4) + n % 2
+//
+// Operands lie in shared memory as the swizzle of 128 bytes wants it: lines of 128 bytes whose chunks of 16
+// are exchanged by the line's number in its eight (XOR). A line is either a row with its neighbours along
+// the sum, or a point of the sum with 64 neighbours along rows; then tiles of more rows are panels of 64,
+// one after the other.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_WARPGROUP_H
+#define TEGULA_CODEGEN_WARPGROUP_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace tegula {
+
+/// An operand's tile in shared memory.
+struct PlaneTile {
+  bool alongSum;   ///< a line is a row (or column); else it is a point of the sum
+  unsigned planes; ///< 16-bit numbers whose sum is a value, beside each other in a line: 1, or 2 along the sum
+  unsigned extent; ///< rows (or columns), a multiple of 64
+  static constexpr unsigned lineBytes = 128, lineElements = 64, unit = 8, alignment = 1024;
+
+  unsigned depth() const { return lineElements / planes; } ///< points of the sum
+  unsigned bytes() const { return extent * lineBytes; }
+  /// Units of eight neighbours, in a line and in the tile.
+  unsigned unitsInLine() const { return alongSum ? depth() / unit : extent / unit; }
+  unsigned units() const { return extent * depth() / unit; }
+};
+
+class Warpgroup {
+public:
+  using Value = llvm::Value;
+  using Sums = llvm::SmallVector<Value *>;
+  static constexpr unsigned threads = 128, rows = 64, stepDepth = 16;
+
+  /// bf16, else f16.
+  Warpgroup(llvm::IRBuilder<> &builder, bool isBrain) : b(builder), isBrain(isBrain) {}
+
+  /// Byte in the tile of a unit of a line; both numbers i32.
+  Value *place(const PlaneTile &tile, Value *line, Value *unit, unsigned plane);
+  /// What tells wgmma where an operand lies: rows from `first` (i32, a multiple of 64, or of 8 along the sum)
+  /// of the tile at `address` (i32, in shared memory), the plane's points of the sum 16 * `step` and on.
+  Value *descriptor(const PlaneTile &tile, Value *address, Value *first, unsigned plane, unsigned step);
+
+  /// Before products, where registers or (other threads' stores apart) shared memory have changed.
+  void begin();
+  /// sums + rows * columns, for 2 * sums columns; no sums: 0. What comes back must not be touched before
+  /// it was waited for.
+  Sums multiply(llvm::ArrayRef<Value *> sums, unsigned columns, Value *rowOperand, bool rowsAlongSum,
+                Value *columnOperand, bool columnsAlongSum);
+  void commit();
+  /// Waits until at most `groups` of the committed are under way: their operands may not change yet.
+  void waitForAllBut(unsigned groups);
+  /// Waits for all; the sums that can be used.
+  Sums wait(llvm::ArrayRef<Value *> sums);
+  /// Makes this thread's stores to shared memory visible to products, after the next barrier.
+  void publish();
+
+private:
+  llvm::IRBuilder<> &b;
+  bool isBrain;
+
+  Value *i32(int64_t value) { return b.getInt32(value); }
+  Sums callOnSums(const std::string &text, const std::string &inputs, llvm::ArrayRef<Value *> operands,
+                  llvm::ArrayRef<Value *> sums, unsigned count);
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_WARPGROUP_H

@@ -1,0 +1,258 @@
+//===- WarpgroupRoles.cpp - Sums of f32 by warpgroups ----------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// f32 values keep their accuracy (Ootomo and Yokota, arXiv 2203.03341): x * s = h + l with h the nearest
+// number of f16 and l that of the rest, products hh, hl and lh. The power of two s puts the largest element of
+// a row's (or column's) first step below 2^10: so all up to 64 times as large fit, and elements down to 2^-12
+// of it keep 22 bits, smaller ones an error of 2^-34 of it. Tensor cores truncate what they add up: sums are
+// kept for 64 points of the sum and added to f32 sums in registers.
+//
+// Where that does not hold a tile is computed again by sumUp: where a sum is not finite (an element too large,
+// or itself not finite), and where a row's first step was 0 and all that came later is tiny.
+//
+// Half of a block's threads, the producers, load elements, convert and store them; the others multiply, and do
+// all the rest. A stage of shared memory goes from one to the other and back by a pair of barriers. Producers
+// have two steps of elements in registers: one is converted while the other is loaded.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Registers of a thread of each role: together what a multiprocessor has for 512 threads.
+static constexpr unsigned producerRegisters = 104, consumerRegisters = 152;
+
+/// Barriers of a block by number. All is 0 of those who do the rest.
+enum Barrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4, Empty = Full + 4 };
+
+/// Exponent of the power of two below which scaling puts the largest element of the first step.
+static constexpr int scaledExponent = 9;
+/// Scaled lines whose largest element stays below this have lost bits.
+static constexpr double smallestMaximum = 4;
+
+//===----------------------------------------------------------------------===//
+// Scales
+//===----------------------------------------------------------------------===//
+
+unsigned DeviceContraction::linesBase() const {
+  return sharedBytes() - (products.size() - 1) * sumsBytes() - 2 * 4 * (tile.rows + tile.columns);
+}
+
+/// Bits of a line's largest absolute value: `which` 0, of the first step; 1, of all.
+Value *DeviceContraction::lineMaximum(unsigned which, Value *line) {
+  Value *number = b.CreateAdd(line, i32(which * (tile.rows + tile.columns)));
+  return sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(linesBase())));
+}
+
+/// The power of two for a line; or one over it.
+Value *DeviceContraction::scaleOf(Value *maximum, bool isInverse) {
+  constexpr int bias = 127, mantissaBits = 23;
+  Value *exponent = b.CreateLShr(maximum, i32(mantissaBits));
+  exponent = b.CreateBinaryIntrinsic(Intrinsic::umax, exponent, i32(scaledExponent + 1));
+  exponent = b.CreateBinaryIntrinsic(Intrinsic::umin, exponent, i32(2 * bias));
+  exponent = b.CreateSelect(b.CreateICmpEQ(maximum, i32(0)), i32(bias + scaledExponent), exponent);
+  Value *scale = isInverse ? b.CreateSub(exponent, i32(scaledExponent))
+                           : b.CreateSub(i32(2 * bias + scaledExponent), exponent);
+  return b.CreateBitCast(b.CreateShl(scale, i32(mantissaBits)), b.getFloatTy());
+}
+
+/// Enters the largest values of this thread's units.
+void DeviceContraction::raiseMaxima(const PlaneProduct &product, ArrayRef<Value *> maxima, unsigned which) {
+  SyncScope::ID scope = b.getContext().getOrInsertSyncScopeID("block");
+  for (const PlaneOperand *operand : {&product.row, &product.column})
+    for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
+      Value *line = b.CreateAdd(unitOf(*operand, index).line, i32(operand->firstLine));
+      b.CreateAtomicRMW(AtomicRMWInst::UMax, lineMaximum(which, line),
+                        b.CreateBitCast(maxima.front(), b.getInt32Ty()), Align(4), AtomicOrdering::Monotonic,
+                        scope);
+      maxima = maxima.drop_front();
+    }
+}
+
+Value *DeviceContraction::largestOf(Value *unit) {
+  return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, unit));
+}
+
+/// From the units of the first step, for each its scale.
+SmallVector<Value *> DeviceContraction::findScales(const PlaneProduct &product, ArrayRef<Value *> units) {
+  unsigned count = 2 * (tile.rows + tile.columns);
+  for (unsigned first = 0; first < count; first += threads()) {
+    auto clear = [&] {
+      b.CreateAlignedStore(i32(0), lineMaximum(0, b.CreateAdd(thread, i32(first))), Align(4));
+    };
+    if (first + threads() <= count)
+      clear();
+    else
+      e.emitIf(b.CreateICmpULT(thread, i32(count - first)), clear);
+  }
+  barrier();
+  SmallVector<Value *> maxima, scales;
+  for (Value *unit : units)
+    maxima.push_back(largestOf(unit));
+  raiseMaxima(product, maxima, 0);
+  barrier();
+  for (const PlaneOperand *operand : {&product.row, &product.column})
+    for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
+      Value *line = b.CreateAdd(unitOf(*operand, index).line, i32(operand->firstLine));
+      scales.push_back(
+          scaleOf(b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4)), /*isInverse=*/false));
+    }
+  return scales;
+}
+
+/// Whether one of the lines that this thread looks at had a first step of 0 and is tiny.
+Value *DeviceContraction::anyLineTooSmall() {
+  Value *any = b.getFalse();
+  unsigned count = tile.rows + tile.columns;
+  for (unsigned first = 0; first < count; first += threads()) {
+    Value *line = b.CreateAdd(thread, i32(first));
+    line = b.CreateBinaryIntrinsic(Intrinsic::umin, line, i32(count - 1));
+    Value *start = b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4));
+    Value *whole = b.CreateAlignedLoad(b.getFloatTy(), lineMaximum(1, line), Align(4));
+    Value *scaled = b.CreateFMul(whole, scaleOf(start, /*isInverse=*/false));
+    Value *isSmall = b.CreateFCmpOLT(scaled, ConstantFP::get(b.getFloatTy(), smallestMaximum));
+    Value *isZero = b.CreateFCmpOEQ(whole, ConstantFP::get(b.getFloatTy(), 0));
+    any = b.CreateOr(any, b.CreateAnd(isSmall, b.CreateNot(isZero)));
+  }
+  return any;
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+/// Announces to the other role that barrier `number` (i32) is reached; or waits for the other.
+void DeviceContraction::arriveAt(Value *number) {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_arrive_aligned_count,
+                    {number, i32(blockThreads())});
+}
+void DeviceContraction::waitAt(Value *number) {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                    {number, i32(blockThreads())});
+}
+
+/// Producers do their part of all products and end.
+void DeviceContraction::startRoles() {
+  Function *function = b.GetInsertBlock()->getParent();
+  BasicBlock *producer = BasicBlock::Create(b.getContext(), "producer", function);
+  BasicBlock *consumer = BasicBlock::Create(b.getContext(), "consumer", function);
+  b.CreateCondBr(b.CreateICmpUGE(thread, i32(threads())), producer, consumer);
+  b.SetInsertPoint(producer);
+  {
+    SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
+    SaveAndRestore number(ownBarrier, unsigned(Producers));
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32, {i32(producerRegisters)});
+    for (unsigned number = 0; number < products.size(); ++number) {
+      if (number)
+        waitAt(i32(Again));
+      produce(makePlaneProduct(number));
+    }
+    b.CreateRetVoid();
+  }
+  b.SetInsertPoint(consumer);
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(consumerRegisters)});
+}
+
+/// Shared memory is free for the next product.
+void DeviceContraction::letProducersGoOn() { arriveAt(i32(Again)); }
+
+/// Half of the threads have nothing to do.
+void DeviceContraction::endProducers() {
+  Function *function = b.GetInsertBlock()->getParent();
+  BasicBlock *producer = BasicBlock::Create(b.getContext(), "producer", function);
+  BasicBlock *consumer = BasicBlock::Create(b.getContext(), "consumer", function);
+  b.CreateCondBr(b.CreateICmpUGE(thread, i32(threads())), producer, consumer);
+  b.SetInsertPoint(producer);
+  b.CreateRetVoid();
+  b.SetInsertPoint(consumer);
+}
+
+void DeviceContraction::produce(const PlaneProduct &product) {
+  unsigned sets = product.substeps, stages = PlaneProduct::stages;
+  SmallVector<Value *> first = loadUnits(product, b.CreateMul(product.sum.firstStep, i64(sets)));
+  unsigned numUnits = first.size();
+  SmallVector<Value *> scales = findScales(product, first);
+  // Carried: the largest values so far; the units of as many steps.
+  SmallVector<Value *> carried(numUnits, ConstantFP::get(b.getFloatTy(), 0));
+  carried.append(first);
+  for (unsigned set = 1; set < sets; ++set)
+    carried.append(loadNext(product, i64(set), first));
+  SmallVector<Value *> last = e.emitLoop(
+      i64(0), product.sum.steps, i64(1), carried,
+      [&](Value *step, ArrayRef<Value *> current) {
+        SmallVector<Value *> next(current.take_front(numUnits));
+        current = current.drop_front(numUnits);
+        for (unsigned set = 0; set < sets; ++set) {
+          ArrayRef<Value *> units = current.slice(set * numUnits, numUnits);
+          Value *number = b.CreateAdd(b.CreateMul(step, i64(sets)), i64(set));
+          Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1));
+          e.emitIf(b.CreateICmpSGE(number, i64(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
+          storeUnits(product, units, scales, planeStage(product, stage));
+          arriveAt(b.CreateAdd(stage, i32(Full)));
+          for (unsigned unit = 0; unit < numUnits; ++unit)
+            next[unit] = b.CreateMaxNum(next[unit], largestOf(units[unit]));
+          next.append(loadNext(product, b.CreateAdd(number, i64(sets)), units));
+        }
+        return next;
+      },
+      "step");
+  raiseMaxima(product, ArrayRef(last).take_front(numUnits), 1);
+  arriveAt(i32(Finished));
+}
+
+/// `isUnsafe`: a bit, the same for all consumers: the sums are not to be used. Shared memory is free for sums.
+DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, Value *&isUnsafe) {
+  Warpgroup warps(b, /*isBrain=*/false);
+  unsigned stages = PlaneProduct::stages;
+  Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
+  auto release = [&](Value *number, Value *stage) { // unless nobody waits for it
+    e.emitIf(b.CreateICmpSLT(b.CreateAdd(number, i64(stages)), total),
+             [&] { arriveAt(b.CreateAdd(stage, i32(Empty))); });
+  };
+  SmallVector<Value *> zeros(groupColumns() / 2, ConstantFP::get(b.getFloatTy(), 0));
+  Sums sums = e.emitLoop(
+      i64(0), product.sum.steps, i64(1), zeros,
+      [&](Value *step, ArrayRef<Value *> current) {
+        Sums partial, next;
+        SmallVector<std::pair<Value *, Value *>> used;
+        for (unsigned substep = 0; substep < product.substeps; ++substep) {
+          Value *number = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), i64(substep));
+          Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1));
+          waitAt(b.CreateAdd(stage, i32(Full)));
+          warps.publish(); // here, where it waits for no loads
+          partial = multiplyPlanes(product, planeStage(product, stage), partial);
+          used.push_back({number, stage});
+        }
+        for (unsigned substep = 0; substep + 1 < product.substeps; ++substep) {
+          warps.waitForAllBut(product.substeps - 1 - substep);
+          release(used[substep].first, used[substep].second);
+        }
+        partial = warps.wait(partial);
+        release(used.back().first, used.back().second);
+        for (auto [sum, added] : zip_equal(current, partial))
+          next.push_back(b.CreateFAdd(sum, added));
+        return next;
+      },
+      "step");
+  waitAt(i32(Finished));
+  Value *tooSmall = anyLineTooSmall();
+  for (auto [n, sum] : enumerate(sums)) {
+    Value *row, *column;
+    placeOfGroupSum(n, row, column);
+    for (Value *line : {row, b.CreateAdd(column, i32(product.column.firstLine))})
+      sum = b.CreateFMul(sum, scaleOf(b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4)),
+                                      /*isInverse=*/true));
+  }
+  isUnsafe = isAnyNotFinite(sums, tooSmall);
+  return sums;
+}
