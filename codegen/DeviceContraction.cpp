@@ -87,7 +87,11 @@ Value *DeviceContraction::special(Intrinsic::ID id) {
 }
 
 void DeviceContraction::barrier() {
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
+  if (hasRoles())
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                      {i32(ownBarrier), i32(threads())});
+  else
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
 }
 
 Value *DeviceContraction::sharedAt(Value *bytes) {
@@ -337,8 +341,13 @@ void DeviceContraction::emitTile(Value *workspace) {
     number = b.CreateUDiv(number, i64(tile.splits));
   }
   setTile(number);
-  for (unsigned which = 0; which < products.size(); ++which)
+  if (hasRoles())
+    startRoles();
+  for (unsigned which = 0; which < products.size(); ++which) {
     sumUpSafely(which);
+    if (hasRoles() && which + 1 < products.size())
+      letProducersGoOn();
+  }
   barrier();
   if (tile.splits == 1)
     return emitRest();
@@ -352,6 +361,8 @@ void DeviceContraction::emitTile(Value *workspace) {
 void DeviceContraction::emitCombine(Value *workspace) {
   begin();
   setTile(wide(block));
+  if (hasRoles())
+    endProducers();
   for (unsigned which = 0; which < products.size(); ++which) {
     SmallVector<Value *> zeros(tile.rows * tile.columns / threads(), ConstantFP::get(b.getFloatTy(), 0));
     Sums sums = e.emitLoop(

@@ -27,8 +27,7 @@
 //
 // Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
-// and column (WarpgroupSums.cpp, PlaneStaging.cpp). Products of one step are under way while elements of the
-// next are loaded, converted and stored.
+// and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
 // for each tile, adds them up in order.
@@ -51,7 +50,7 @@ public:
 
   /// Tiles of the statement: blocks, for one part of the sums.
   IndexExpr numTiles() const;
-  unsigned threads() const { return tile.threads(); }
+  unsigned blockThreads() const { return tile.threads() * (hasRoles() ? 2 : 1); }
   unsigned sharedBytes() const;
   /// What a block leaves in the workspace.
   unsigned blockWorkspaceBytes() const;
@@ -132,6 +131,9 @@ private:
     unsigned stageBytes() const { return row.shared.bytes() + column.shared.bytes(); }
   };
 
+  /// Those that multiply: all but producers.
+  unsigned threads() const { return tile.threads(); }
+
   // DeviceContraction.cpp
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
@@ -188,7 +190,9 @@ private:
   // PlaneStaging.cpp
   struct UnitPlace {
     Value *line, *unit; ///< i32, in the tile
+    unsigned below;     ///< lines further, a multiple of 8: they are exchanged alike
   };
+  Value *lineOf(const UnitPlace &place) { return b.CreateAdd(place.line, i32(place.below)); }
   PlaneProduct makePlaneProduct(unsigned number);
   UnitPlace unitOf(const PlaneOperand &operand, unsigned index);
   Value *existsAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
@@ -203,21 +207,35 @@ private:
                   Value *stage);
   void copyUnits(const PlaneProduct &product, Value *step, Value *stage);
 
+  Value *planeStage(const PlaneProduct &product, Value *number);
+  Value *followingStage(Value *number, unsigned by);
+  llvm::SmallVector<Value *> loadNext(const PlaneProduct &product, Value *number);
+
   // WarpgroupSums.cpp
   bool byWarpgroups() const { return tile.warpgroups && hasWarpgroups; }
   unsigned groupRows() const { return tile.rows / Warpgroup::rows; }
   unsigned groupColumns() const { return tile.columns / (threads() / Warpgroup::threads / groupRows()); }
+  Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums);
+  Sums sumUpByWarpgroups(const PlaneProduct &product);
+  void placeOfGroupSum(unsigned number, Value *&row, Value *&column);
+  void storeGroupSums(llvm::ArrayRef<Value *> sums, unsigned base);
+
+  // WarpgroupRoles.cpp
+  bool hasRoles() const { return byWarpgroups() && products.front().type == Multiplicand::TF32; }
+  void startRoles();
+  void produce(const PlaneProduct &product);
+  Sums consume(const PlaneProduct &product, Value *&isUnsafe);
+  void arriveAt(Value *number);
+  void waitAt(Value *number);
+  void letProducersGoOn();
+  void endProducers();
   unsigned linesBase() const;
   Value *lineMaximum(unsigned which, Value *line);
-  void raiseMaxima(const PlaneProduct &product, llvm::ArrayRef<Value *> maxima, unsigned which);
   Value *largestOf(Value *unit);
+  void raiseMaxima(const PlaneProduct &product, llvm::ArrayRef<Value *> maxima, unsigned which);
   Value *scaleOf(Value *maximum, bool isInverse);
   llvm::SmallVector<Value *> findScales(const PlaneProduct &product, llvm::ArrayRef<Value *> units);
   Value *anyLineTooSmall();
-  Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums);
-  Sums sumUpByWarpgroups(const PlaneProduct &product, Value *&isUnsafe);
-  void placeOfGroupSum(unsigned number, Value *&row, Value *&column);
-  void storeGroupSums(llvm::ArrayRef<Value *> sums, unsigned base);
 
   Emitter &e;
   llvm::IRBuilder<> &b;
@@ -232,6 +250,7 @@ private:
   Group rows, columns;
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
   bool hasWarpgroups;
+  unsigned ownBarrier = 0; // number of the barrier of the threads that the current code is for
 };
 
 } // namespace tegula

@@ -305,7 +305,7 @@ private:
     auto emitOne = [&](const std::string &function, auto body) {
       DeviceEmitter emitter(module, options, code.sites);
       DeviceContraction contraction(emitter, *plan, *tile, *operands);
-      emitter.emitTileFunction(op, function, inputs, contraction.threads(),
+      emitter.emitTileFunction(op, function, inputs, contraction.blockThreads(),
                                [&](Value *workspace) { body(contraction, workspace); });
       if (failure.empty())
         failure = emitter.error();
@@ -313,7 +313,7 @@ private:
     PlanTiles &tiles = step.tiles;
     emitOne(tiles.function = name + "_tile", [&](DeviceContraction &contraction, Value *workspace) {
       tiles.count = contraction.numTiles();
-      tiles.threads = contraction.threads();
+      tiles.threads = contraction.blockThreads();
       tiles.splits = tile->splits;
       tiles.sharedBytes = contraction.sharedBytes();
       tiles.workspaceBytes = contraction.blockWorkspaceBytes();

@@ -43,7 +43,7 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
   };
   product.row = operand(planned.row, how.row, rows, 0, 0);
   product.column = operand(planned.column, how.column, columns, product.row.shared.bytes(), rows.extent);
-  // Tensor cores truncate what they add up: with two planes their sums are kept for 64 points alone.
+  // Sums of f32 are kept for 64 points alone.
   product.substeps = planes;
   product.sum = makeSum(product.reduce, product.row.shared.depth() * product.substeps);
   return product;
@@ -55,7 +55,7 @@ DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &opera
   if (shared.alongSum && !operand.how->alongSum) { // neighbours in memory are lines
     Value *line = b.CreateURem(thread, i32(shared.extent));
     Value *unit = b.CreateUDiv(thread, i32(shared.extent));
-    return {line, b.CreateAdd(unit, i32(index * (threads() / shared.extent)))};
+    return {line, b.CreateAdd(unit, i32(index * (threads() / shared.extent))), 0};
   }
   unsigned perLine = shared.unitsInLine();
   Value *line = b.CreateUDiv(thread, i32(perLine));
@@ -63,7 +63,7 @@ DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &opera
     Value *high = b.CreateAnd(line, i32(~7)), *odd = b.CreateShl(b.CreateAnd(line, i32(1)), i32(2));
     line = b.CreateOr(b.CreateOr(high, odd), b.CreateAnd(b.CreateLShr(line, i32(1)), i32(3)));
   }
-  return {b.CreateAdd(line, i32(index * (threads() / perLine))), b.CreateURem(thread, i32(perLine))};
+  return {line, b.CreateURem(thread, i32(perLine)), index * (threads() / perLine)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -114,7 +114,8 @@ Value *DeviceContraction::loadRun(const PlaneProduct &product, const PlaneOperan
   Type *type = count == 1 ? element : FixedVectorType::get(element, count);
   unsigned bytes = count * element->getPrimitiveSizeInBits() / 8;
   LoadInst *load = b.CreateAlignedLoad(type, place, Align(bytes));
-  if (e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second.isConstant)
+  // Producers' loads stay between the barriers where they stand: there they are under way while others are used.
+  if (!hasRoles() && e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second.isConstant)
     load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
   return exists ? b.CreateSelect(exists, load, Constant::getNullValue(type)) : static_cast<Value *>(load);
 }
@@ -139,7 +140,7 @@ Value *DeviceContraction::loadUnit(const PlaneProduct &product, const PlaneOpera
   UnitPlace place = unitOf(operand, index);
   Value *first = b.CreateAdd(b.CreateMul(step, i64(operand.shared.depth())),
                              wide(b.CreateShl(place.unit, i32(3))));
-  Value *number = b.CreateAdd(operand.group->first, wide(place.line));
+  Value *number = b.CreateAdd(operand.group->first, wide(lineOf(place)));
   Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
   Value *unit = PoisonValue::get(FixedVectorType::get(element, PlaneTile::unit));
   auto at = [&](unsigned n) { return n ? b.CreateAdd(first, i64(n)) : first; };
@@ -168,6 +169,24 @@ SmallVector<Value *> DeviceContraction::loadUnits(const PlaneProduct &product, V
   return units;
 }
 
+Value *DeviceContraction::planeStage(const PlaneProduct &product, Value *number) {
+  return sharedAt(b.CreateMul(number, i32(product.stageBytes())));
+}
+
+/// Of the ring.
+Value *DeviceContraction::followingStage(Value *number, unsigned by) {
+  return b.CreateAnd(b.CreateAdd(number, i32(by)), i32(PlaneProduct::stages - 1));
+}
+
+/// The units of the block's step `number` (i64); of its last where it has no such step. There is no branch, so
+/// that loads stay where they are: far from what uses them.
+SmallVector<Value *> DeviceContraction::loadNext(const PlaneProduct &product, Value *number) {
+  Value *substeps = i64(product.substeps);
+  Value *last = b.CreateSub(b.CreateMul(product.sum.steps, substeps), i64(1));
+  number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, last);
+  return loadUnits(product, b.CreateAdd(b.CreateMul(product.sum.firstStep, substeps), number));
+}
+
 /// Values times their line's scale become the sum of one or two numbers of f16.
 void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *> units,
                                    ArrayRef<Value *> scales, Value *stage) {
@@ -178,7 +197,7 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
       UnitPlace place = unitOf(*operand, index);
       auto store = [&](Value *values, unsigned plane) {
         Value *offset = b.CreateAdd(group.place(operand->shared, place.line, place.unit, plane),
-                                    i32(operand->offset));
+                                    i32(operand->offset + place.below * PlaneTile::lineBytes));
         b.CreateAlignedStore(values, b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), Align(16));
       };
       Value *unit = units.front();
@@ -212,13 +231,13 @@ void DeviceContraction::copyUnits(const PlaneProduct &product, Value *step, Valu
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; operand->isCopied && index < operand->count; ++index) {
       UnitPlace place = unitOf(*operand, index);
-      Value *alongLine = wide(b.CreateShl(place.unit, i32(3))), *line = wide(place.line);
+      Value *alongLine = wide(b.CreateShl(place.unit, i32(3))), *line = wide(lineOf(place));
       bool alongSum = operand->shared.alongSum;
       Value *k = b.CreateAdd(b.CreateMul(step, i64(operand->shared.depth())), alongSum ? alongLine : line);
       Value *number = b.CreateAdd(operand->group->first, alongSum ? line : alongLine);
       Value *exists = nullptr, *from = readPlace(product, *operand, k, number, exists);
-      Value *offset =
-          b.CreateAdd(group.place(operand->shared, place.line, place.unit, 0), i32(operand->offset));
+      Value *offset = b.CreateAdd(group.place(operand->shared, place.line, place.unit, 0),
+                                  i32(operand->offset + place.below * PlaneTile::lineBytes));
       SmallVector<Value *> operands{b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), from};
       if (exists)
         operands.push_back(b.CreateSelect(exists, i32(16), i32(0)));

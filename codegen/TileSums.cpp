@@ -185,6 +185,9 @@ Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums, Value *orElse) 
   Value *own = b.CreateFCmpUNO(all, all);
   if (orElse)
     own = b.CreateOr(own, orElse);
+  if (hasRoles())
+    return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_count,
+                             {i32(ownBarrier), i32(threads()), own});
   return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_all, {i32(0), own});
 }
 
@@ -200,9 +203,10 @@ void DeviceContraction::sumUpSafely(unsigned number) {
   };
   Sums fast;
   Value *isUnsafe = nullptr;
-  if (byWarpgroups()) {
-    PlaneProduct planes = makePlaneProduct(number);
-    fast = sumUpByWarpgroups(planes, isUnsafe);
+  if (hasRoles()) {
+    fast = consume(makePlaneProduct(number), isUnsafe);
+  } else if (byWarpgroups()) {
+    fast = sumUpByWarpgroups(makePlaneProduct(number));
   } else if (hasParts) {
     fast = sumUp(product, Code::Quick);
     isUnsafe = isAnyNotFinite(fast);

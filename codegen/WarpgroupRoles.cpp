@@ -16,8 +16,8 @@
 // or itself not finite), and where a row's first step was 0 and all that came later is tiny.
 //
 // Half of a block's threads, the producers, load elements, convert and store them; the others multiply, and do
-// all the rest. A stage of shared memory goes from one to the other and back by a pair of barriers. Producers
-// have two steps of elements in registers: one is converted while the other is loaded.
+// all the rest. A stage of shared memory goes from one to the other and back by a pair of barriers. While some of
+// the producers' warps wait for elements the others convert theirs.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
@@ -30,7 +30,7 @@ using namespace llvm;
 using namespace tegula;
 
 /// Registers of a thread of each role: together what a multiprocessor has for 512 threads.
-static constexpr unsigned producerRegisters = 104, consumerRegisters = 152;
+static constexpr unsigned producerRegisters = 88, consumerRegisters = 168;
 
 /// Barriers of a block by number. All is 0 of those who do the rest.
 enum Barrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4, Empty = Full + 4 };
@@ -71,7 +71,7 @@ void DeviceContraction::raiseMaxima(const PlaneProduct &product, ArrayRef<Value 
   SyncScope::ID scope = b.getContext().getOrInsertSyncScopeID("block");
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
-      Value *line = b.CreateAdd(unitOf(*operand, index).line, i32(operand->firstLine));
+      Value *line = b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine));
       b.CreateAtomicRMW(AtomicRMWInst::UMax, lineMaximum(which, line),
                         b.CreateBitCast(maxima.front(), b.getInt32Ty()), Align(4), AtomicOrdering::Monotonic,
                         scope);
@@ -103,7 +103,7 @@ SmallVector<Value *> DeviceContraction::findScales(const PlaneProduct &product, 
   barrier();
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
-      Value *line = b.CreateAdd(unitOf(*operand, index).line, i32(operand->firstLine));
+      Value *line = b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine));
       scales.push_back(
           scaleOf(b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4)), /*isInverse=*/false));
     }
@@ -144,6 +144,7 @@ void DeviceContraction::waitAt(Value *number) {
 /// Producers do their part of all products and end.
 void DeviceContraction::startRoles() {
   Function *function = b.GetInsertBlock()->getParent();
+  function->addFnAttr("nvvm.minctasm", "1"); // registers move between roles only where their number is fixed
   BasicBlock *producer = BasicBlock::Create(b.getContext(), "producer", function);
   BasicBlock *consumer = BasicBlock::Create(b.getContext(), "consumer", function);
   b.CreateCondBr(b.CreateICmpUGE(thread, i32(threads())), producer, consumer);
@@ -178,31 +179,25 @@ void DeviceContraction::endProducers() {
 }
 
 void DeviceContraction::produce(const PlaneProduct &product) {
-  unsigned sets = product.substeps, stages = PlaneProduct::stages;
-  SmallVector<Value *> first = loadUnits(product, b.CreateMul(product.sum.firstStep, i64(sets)));
+  unsigned stages = PlaneProduct::stages;
+  SmallVector<Value *> first = loadNext(product, i64(0));
   unsigned numUnits = first.size();
   SmallVector<Value *> scales = findScales(product, first);
-  // Carried: the largest values so far; the units of as many steps.
+  // Carried: the largest values so far; the units of the step.
   SmallVector<Value *> carried(numUnits, ConstantFP::get(b.getFloatTy(), 0));
   carried.append(first);
-  for (unsigned set = 1; set < sets; ++set)
-    carried.append(loadNext(product, i64(set), first));
   SmallVector<Value *> last = e.emitLoop(
-      i64(0), product.sum.steps, i64(1), carried,
-      [&](Value *step, ArrayRef<Value *> current) {
+      i64(0), b.CreateMul(product.sum.steps, i64(product.substeps)), i64(1), carried,
+      [&](Value *number, ArrayRef<Value *> current) {
         SmallVector<Value *> next(current.take_front(numUnits));
-        current = current.drop_front(numUnits);
-        for (unsigned set = 0; set < sets; ++set) {
-          ArrayRef<Value *> units = current.slice(set * numUnits, numUnits);
-          Value *number = b.CreateAdd(b.CreateMul(step, i64(sets)), i64(set));
-          Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1));
-          e.emitIf(b.CreateICmpSGE(number, i64(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
-          storeUnits(product, units, scales, planeStage(product, stage));
-          arriveAt(b.CreateAdd(stage, i32(Full)));
-          for (unsigned unit = 0; unit < numUnits; ++unit)
-            next[unit] = b.CreateMaxNum(next[unit], largestOf(units[unit]));
-          next.append(loadNext(product, b.CreateAdd(number, i64(sets)), units));
-        }
+        ArrayRef<Value *> units = current.drop_front(numUnits);
+        Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1));
+        e.emitIf(b.CreateICmpSGE(number, i64(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
+        storeUnits(product, units, scales, planeStage(product, stage));
+        arriveAt(b.CreateAdd(stage, i32(Full)));
+        for (unsigned unit = 0; unit < numUnits; ++unit)
+          next[unit] = b.CreateMaxNum(next[unit], largestOf(units[unit]));
+        next.append(loadNext(product, b.CreateAdd(number, i64(1))));
         return next;
       },
       "step");

@@ -122,9 +122,12 @@ bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<Produ
       return extent && *extent > 0;
     });
   };
+  bool isSingle = products.front().type == Multiplicand::TF32;
   return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
     auto &[product, operands] = both;
     std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
+    if (isSingle != (operands.type == Multiplicand::TF32))
+      return false; // one division of labour for all
     return points && *points > 0 && hasElements(operands.row) && hasElements(operands.column);
   });
 }

@@ -63,8 +63,10 @@ void alignedBarrierOr(AtomCall &call) {
   unsigned number = thread.reducingBarriers++;
   if (bits.size() <= number)
     bits.resize(number + 1);
-  bits[number] = bits[number] || call.operand<uint8_t>(1);
-  thread.barrier(call.operand<uint32_t>(0), 0, /*isAligned=*/true, /*waits=*/true, call.site.place);
+  bool isCounted = call.numOperands() > 2;
+  bits[number] = bits[number] || call.operand<uint8_t>(isCounted ? 2 : 1);
+  uint32_t count = isCounted ? call.operand<uint32_t>(1) : 0;
+  thread.barrier(call.operand<uint32_t>(0), count, /*isAligned=*/true, /*waits=*/true, call.site.place);
   call.result<uint8_t>(0, bits[number]);
 }
 

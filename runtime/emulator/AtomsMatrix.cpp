@@ -73,12 +73,16 @@ float atoms::addProducts(ArrayRef<double> products, float before) {
     return special;
   if (largest == 0)
     return special;
-  int exponent = std::ilogb(largest) - 25;
-  auto cut = [&](double value) { return int64_t(std::ldexp(value, -exponent)); };
+  // Powers of two by their bits: products of such numbers are far from the ends of double.
+  constexpr int bias = 1023, mantissaBits = 52;
+  auto power = [](int exponent) { return std::bit_cast<double>(uint64_t(bias + exponent) << mantissaBits); };
+  int exponent = int(std::bit_cast<uint64_t>(largest) >> mantissaBits) - bias - 25;
+  double scale = power(-exponent);
+  auto cut = [&](double value) { return int64_t(value * scale); };
   int64_t sum = cut(before);
   for (double product : products)
     sum += cut(product);
-  double exact = std::ldexp(double(sum), exponent); // of fewer than 53 bits
+  double exact = double(sum) * power(exponent); // of fewer than 53 bits
   float rounded = exact;
   if (std::isinf(rounded))
     return std::abs(exact) < 0x1p128 ? std::copysign(std::numeric_limits<float>::max(), rounded) : rounded;

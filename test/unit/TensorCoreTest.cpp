@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/TensorCore.h"
+#include "codegen/Warpgroup.h"
 #include "llvm/IR/Constants.h"
 #include <gtest/gtest.h>
 #include <set>
@@ -82,6 +83,72 @@ TEST_F(TensorCorePlaces, HaveNoBankConflicts) {
             banks.insert(offset(tile, first + line, (start + word) * 4 / tile.elementBytes) / 4 % 32);
         EXPECT_EQ(banks.size(), 32u) << first << " " << start;
       }
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Warpgroups
+//===----------------------------------------------------------------------===//
+
+class WarpgroupPlaces : public ::testing::Test {
+protected:
+  LLVMContext context;
+  IRBuilder<> builder{context};
+  Warpgroup group{builder, /*isBrain=*/false};
+
+  unsigned place(const PlaneTile &tile, unsigned line, unsigned unit, unsigned plane) {
+    return cast<ConstantInt>(group.place(tile, builder.getInt32(line), builder.getInt32(unit), plane))
+        ->getZExtValue();
+  }
+
+  void forEachTile(function_ref<void(const PlaneTile &)> body) {
+    for (unsigned extent : {64, 128, 256})
+      for (PlaneTile tile : {PlaneTile{true, 1, extent}, PlaneTile{true, 2, extent}, PlaneTile{false, 1, extent}}) {
+        SCOPED_TRACE(testing::Message() << tile.alongSum << " " << tile.planes << " " << extent);
+        body(tile);
+      }
+  }
+  static unsigned lines(const PlaneTile &tile) { return tile.alongSum ? tile.extent : tile.depth(); }
+};
+
+TEST_F(WarpgroupPlaces, AreDistinctAndInsideTheTile) {
+  forEachTile([&](const PlaneTile &tile) {
+    std::set<unsigned> places;
+    for (unsigned plane = 0; plane < tile.planes; ++plane)
+      for (unsigned line = 0; line < lines(tile); ++line)
+        for (unsigned unit = 0; unit < tile.unitsInLine(); ++unit) {
+          unsigned byte = place(tile, line, unit, plane);
+          EXPECT_EQ(byte % 16, 0u);
+          EXPECT_LE(byte + 16, tile.bytes());
+          EXPECT_TRUE(places.insert(byte).second) << line << " " << unit;
+        }
+    EXPECT_EQ(places.size() * 16, tile.bytes());
+  });
+}
+
+// Where wgmma looks for a unit, from its descriptor: PTX ISA, the layouts of the swizzle of 128 bytes.
+TEST_F(WarpgroupPlaces, AreThoseOfTheDescriptor) {
+  constexpr unsigned base = 0x8000;
+  forEachTile([&](const PlaneTile &tile) {
+    for (unsigned plane = 0; plane < tile.planes; ++plane)
+      for (unsigned first = 0; first < tile.extent; first += 64)
+        for (unsigned step = 0; step < tile.depth() / 16; ++step) {
+          uint64_t descriptor = cast<ConstantInt>(group.descriptor(tile, builder.getInt32(base),
+                                                                   builder.getInt32(first), plane, step))
+                                    ->getZExtValue();
+          EXPECT_EQ(descriptor >> 62, 1u);
+          unsigned start = (descriptor & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4;
+          unsigned stride = (descriptor >> 32 & 0x3fff) << 4;
+          for (unsigned x = 0; x < 64; x += tile.alongSum ? 1 : 8)
+            for (unsigned k = 0; k < 16; k += tile.alongSum ? 8 : 1) {
+              unsigned byte = tile.alongSum ? start + x / 8 * stride + x % 8 * 128 + k * 2
+                                            : start + x / 64 * leading + k / 8 * stride + k % 8 * 128 + x * 2;
+              byte ^= (byte >> 7 & 7) << 4;
+              unsigned line = tile.alongSum ? first + x : step * 16 + k;
+              unsigned unit = tile.alongSum ? (step * 16 + k) / 8 : (first + x) / 8;
+              EXPECT_EQ(byte, base + place(tile, line, unit, plane)) << first << " " << step << " " << x << " " << k;
+            }
+        }
   });
 }
 
