@@ -77,7 +77,10 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
   void fuse(Block &block, Prover &prover) {
     gatherDefinitions(block);
     count("producers inlined", inlineProducers(block, prover));
-    count("statements merged", mergeNests(block, batchedProducts, prover));
+    // Only what stands at the top has the whole machine.
+    bool isTop = !block.getParentOp()->getParentOfType<ParallelOp>() && !isa<ParallelOp>(block.getParentOp());
+    MergeOptions options{batchedProducts, isTop ? fewestPoints : 0};
+    count("statements merged", mergeNests(block, options, prover));
     PrivatizeCounts counts = privatizeTemps(block, prover);
     count("temporaries privatized", counts.privatized);
     count("temporaries forwarded", counts.forwarded);

@@ -180,14 +180,17 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
 
     *Why here*: the last pass that thinks in whole statements.
     *Rounding*: none: a temporary of a storage type rounds also when it is read through (`tgl.convert`).
-    *Stops*: at dependences that are not point to point along the shared axes, at contractions, whose
+    *Stops*: at dependences that are not point to point along the shared axes, at nests of few points with
+    much work each where the machine is wide (`fewest-points`), at contractions, whose
     operands are reused along the axes that a nest would run in order, and at recomputing reductions.
   }];
   let options = [
     Option<"singletons", "singletons", "bool", /*default=*/"false",
            "make a launch of every statement, without fusing">,
     Option<"batchedProducts", "batched-products", "bool", /*default=*/"false",
-           "merge contractions of a batch, of which blocks of rows run together later (tgl-block-rows)">];
+           "merge contractions of a batch, of which blocks of rows run together later (tgl-block-rows)">,
+    Option<"fewestPoints", "fewest-points", "int64_t", /*default=*/"0",
+           "points of a nest with much to do at each: fewer leave parts of the machine without work">];
 }
 
 def SplitResiduesPass : Pass<"tgl-split-residues", "::tegula::tgl::KernelOp"> {
@@ -282,8 +285,8 @@ def OrderWindowsPass : Pass<"tgl-order-windows", "::tegula::tgl::KernelOp"> {
     *Why here*: the products are those that the contraction strategy takes, on a GPU; a CPU packs both factors
     in caches as it multiplies.
     *Rounding*: none but that of a sum's order.
-    *Stops*: at unknown sizes, channels that 4 does not divide, products too small for another launch, and
-    where both factors are as large as their product is often used.
+    *Stops*: at unknown sizes, products too small for another launch, and where elements are used too seldom. Channels
+    that 4 does not divide keep their place in the order; the other factor is packed then where it is computed.
   }];
 }
 
@@ -316,7 +319,7 @@ def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"
     *Stops*: at sizes that are not known, at reductions that keep positions (argmax), and where the
     reduction needs a temporary of its statement or what the statement writes.
   }];
-  let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
+  let options = [Option<"threads", "threads", "int64_t", /*default=*/"270336",
                         "threads that keep the machine busy">];
 }
 

@@ -98,6 +98,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Statements that belong together run together; the rest of memory traffic goes.
   FusePassOptions fuseOptions;
   fuseOptions.batchedProducts = options.machine == Machine::CPU;
+  fuseOptions.fewestPoints = options.machine == Machine::GPU ? 512 : 0; // blocks: four for each multiprocessor
   pipeline.add(createFusePass(fuseOptions));
   // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that is in them.
   // A GPU multiplies by zeros where it can read the image once for all of them.

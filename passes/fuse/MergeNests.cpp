@@ -8,6 +8,7 @@
 #include "passes/fuse/MergeNests.h"
 #include "mlir/IR/Dominance.h"
 #include "passes/fuse/Access.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -142,8 +143,42 @@ static bool isBatched(ParallelOp statement, ArrayRef<Value> shared) {
   return result;
 }
 
+/// Elements that a statement goes through for all its points, where sizes say; the most of its parts.
+static std::optional<int64_t> elementsOf(Operation *op, int64_t points = 1) {
+  if (auto axes = dyn_cast<AxesOp>(op)) {
+    std::optional<int64_t> own = knownPoints(axes);
+    if (!own || llvm::MulOverflow(points, *own, points))
+      return std::nullopt;
+  }
+  int64_t most = points;
+  for (Region &region : op->getRegions())
+    for (Operation &inner : region.getOps()) {
+      if (inner.getNumRegions() == 0)
+        continue;
+      std::optional<int64_t> elements = elementsOf(&inner, points);
+      if (!elements)
+        return std::nullopt;
+      most = std::max(most, *elements);
+    }
+  return most;
+}
+
+/// Whether a nest over the shared axes leaves most of the machine without work: it has few points, with much to
+/// do at each. (Many statements of their own have axes enough; sums of few points are split.)
+static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t fewestPoints) {
+  constexpr int64_t muchWork = 65536; // elements of a point: tens of microseconds of a block
+  int64_t points = 1;
+  for (const AxisPair &pair : shared.pairs) {
+    std::optional<int64_t> extent = (highOf(pair.first) - lowOf(pair.first)).asConstant();
+    if (!extent || *extent >= fewestPoints || (points *= *extent) >= fewestPoints)
+      return false;
+  }
+  std::optional<int64_t> one = elementsOf(first), other = elementsOf(second);
+  return one && other && std::max(*one, *other) / std::max<int64_t>(points, 1) > muchWork;
+}
+
 static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,
-                         bool batchedProducts) {
+                         const MergeOptions &options) {
   SmallVector<Value> firstRest = restOf(first, shared.pairs, false),
                      secondRest = restOf(second, shared.pairs, true);
   bool same = firstRest.empty() && secondRest.empty();
@@ -155,7 +190,7 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   // A contraction takes pointwise work on its result, nothing else, but for those of a batch: what goes from
   // one to the next (the scores of attention) stays in the cache then.
   if (firstContracts || secondContracts) {
-    if (batchedProducts && shared.flow) {
+    if (options.batchedProducts && shared.flow) {
       SmallVector<Value> firstShared, secondShared;
       for (const AxisPair &pair : shared.pairs) {
         firstShared.push_back(pair.first);
@@ -170,6 +205,8 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   // does broadcasting a stored value cost enough to give up the order of a pointwise statement.
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
+  if (!same && starves(first, second, shared, options.fewestPoints))
+    return false;
   return staysLocal(first, firstRest) && staysLocal(second, secondRest);
 }
 
@@ -233,7 +270,7 @@ using KnownAxes = llvm::MapVector<std::pair<Operation *, Operation *>, SharedAxe
 
 /// The nearest statement before `second` that it joins, as the nest that the two become; null where
 /// there is none.
-static ParallelOp joinEarlier(ParallelOp second, bool flow, bool batchedProducts, KnownAxes &known,
+static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &options, KnownAxes &known,
                               Prover &prover) {
   unsigned distance = 0;
   for (Operation *op = second->getPrevNode(); op && distance < maxDistance; op = op->getPrevNode()) {
@@ -245,7 +282,7 @@ static ParallelOp joinEarlier(ParallelOp second, bool flow, bool batchedProducts
     if (isNew)
       entry->second = sharedAxes(first, second, prover);
     const SharedAxes &shared = entry->second;
-    if (shared.flow != flow || !isWorthwhile(first, second, shared, batchedProducts))
+    if (shared.flow != flow || !isWorthwhile(first, second, shared, options))
       continue;
     if (Operation *place = meetingPlace(first, second)) {
       SmallVector<AxisPair> pairs = shared.pairs;
@@ -261,7 +298,7 @@ static ParallelOp joinEarlier(ParallelOp second, bool flow, bool batchedProducts
   return nullptr;
 }
 
-unsigned tegula::mergeNests(Block &block, bool batchedProducts, Prover &prover) {
+unsigned tegula::mergeNests(Block &block, const MergeOptions &options, Prover &prover) {
   unsigned merges = 0;
   KnownAxes known;
   // Producers and consumers first: they decide which axes are outer ones.
@@ -272,7 +309,7 @@ unsigned tegula::mergeNests(Block &block, bool batchedProducts, Prover &prover) 
       // A grown nest may join what its part could not.
       ParallelOp nest;
       if (statement)
-        nest = joinEarlier(statement, flow, batchedProducts, known, prover);
+        nest = joinEarlier(statement, flow, options, known, prover);
       if (nest) {
         ++merges;
         next = nest;

@@ -12,10 +12,16 @@
 
 namespace tegula {
 
+struct MergeOptions {
+  bool batchedProducts = false;
+  int64_t fewestPoints = 0;
+};
+
 /// Merges `parallel` statements of a block that share axes into nests over these, in which what has
 /// further axes is an inner `parallel`; with `batchedProducts` also contractions of a batch, whose rows run
-/// in blocks later. Returns the number of merges.
-unsigned mergeNests(mlir::Block &block, bool batchedProducts, Prover &prover);
+/// in blocks later. Nests of much work have `fewestPoints` at least, each of which a part of the machine runs,
+/// where sizes are known. Returns the number of merges.
+unsigned mergeNests(mlir::Block &block, const MergeOptions &options, Prover &prover);
 
 struct PrivatizeCounts {
   unsigned privatized = 0, forwarded = 0;

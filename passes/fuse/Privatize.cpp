@@ -180,6 +180,39 @@ static bool forward(TempOp temp) {
   return true;
 }
 
+/// Replaces reads of the element that a point of the nest has written by the value, where the temporary stays since
+/// others read it too. Returns how many.
+static unsigned forwardWrites(ParallelOp nest) {
+  unsigned forwarded = 0;
+  Block &body = nest.getBody().front();
+  for (WriteOp write : body.getOps<WriteOp>()) {
+    auto temp = write.getTensor().getDefiningOp<TempOp>();
+    if (!temp || write.getAdd() || write.getGuard() || write.getChecked())
+      continue;
+    SmallVector<ReadOp> reads;
+    bool isOnlyWrite = llvm::all_of(temp->getUsers(), [&](Operation *user) {
+      return user == write || !nest->isProperAncestor(user) || isa<ReadOp>(user);
+    });
+    for (Operation *user : temp->getUsers()) {
+      auto read = dyn_cast<ReadOp>(user);
+      Operation *ancestor = read ? body.findAncestorOpInBlock(*read) : nullptr;
+      if (ancestor && write->isBeforeInBlock(ancestor) && isPlain(read) && !read.getGuard() &&
+          llvm::equal(read.getSubscriptExprs(), write.getSubscriptExprs()))
+        reads.push_back(read);
+    }
+    if (!isOnlyWrite || reads.empty())
+      continue;
+    OpBuilder builder(write);
+    Value value = roundToStorage(builder, write.getLoc(), write.getValue(), temp.getType().getElementType());
+    for (ReadOp read : reads) {
+      read.replaceAllUsesWith(value);
+      read.erase();
+      ++forwarded;
+    }
+  }
+  return forwarded;
+}
+
 PrivatizeCounts tegula::privatizeTemps(Block &block, Prover &prover) {
   PrivatizeCounts counts;
   SmallVector<TempOp> temps(block.getOps<TempOp>());
@@ -199,6 +232,7 @@ PrivatizeCounts tegula::privatizeTemps(Block &block, Prover &prover) {
       SmallVector<TempOp> inner(nest.getBody().front().getOps<TempOp>());
       for (TempOp temp : inner)
         counts.forwarded += forward(temp);
+      counts.forwarded += forwardWrites(nest);
     }
   return counts;
 }

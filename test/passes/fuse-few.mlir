@@ -1,0 +1,104 @@
+// RUN: tegula-opt %s --tgl-fuse=fewest-points=512 --split-input-file | FileCheck %s
+// RUN: tegula-opt %s --tgl-fuse --split-input-file | FileCheck %s --check-prefix=NARROW
+
+// Sixteen rows of a million elements: on a wide machine their mean is found row by row, and then all elements are
+// computed at once. What a row's own values are is known without reading them again.
+// CHECK-LABEL: tgl.kernel @rows
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%[[N:.*]] = 0 to 16)
+// CHECK: %[[SUM:.*]] = tgl.reduce sum
+// CHECK: tgl.write %[[SUM]], %mean[%[[N]]]
+// CHECK: %[[SQUARES:.*]] = tgl.reduce sum
+// CHECK: arith.subf %{{.*}}, %[[SUM]]
+// CHECK: tgl.write %[[SQUARES]], %var[%[[N]]]
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 16, %{{.*}} = 0 to 1048576)
+// NARROW-LABEL: tgl.kernel @rows
+// NARROW: tgl.launch
+// NARROW: tgl.parallel (%{{.*}} = 0 to 16)
+// NARROW: tgl.parallel (%{{.*}} = 0 to 1048576)
+tgl.kernel @rows(%x: !tgl.tensor<[16, 1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                 %y: !tgl.tensor<[16, 1048576], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %mean = tgl.temp "mean" : !tgl.tensor<[16], f32>
+  %var = tgl.temp "var" : !tgl.tensor<[16], f32>
+  tgl.parallel (%n = 0 to 16) {
+    %s = tgl.reduce sum (%k = 0 to 1048576) -> f32 {
+      %a = tgl.read %x[%n, %k] : !tgl.tensor<[16, 1048576], f32>
+      tgl.yield %a : f32
+    }
+    tgl.write %s, %mean[%n] : f32, !tgl.tensor<[16], f32>
+  }
+  tgl.parallel (%n = 0 to 16) {
+    %s = tgl.reduce sum (%k = 0 to 1048576) -> f32 {
+      %a = tgl.read %x[%n, %k] : !tgl.tensor<[16, 1048576], f32>
+      %m = tgl.read %mean[%n] : !tgl.tensor<[16], f32>
+      %d = arith.subf %a, %m : f32
+      %q = arith.mulf %d, %d : f32
+      tgl.yield %q : f32
+    }
+    tgl.write %s, %var[%n] : f32, !tgl.tensor<[16], f32>
+  }
+  tgl.parallel (%n = 0 to 16, %k = 0 to 1048576) {
+    %a = tgl.read %x[%n, %k] : !tgl.tensor<[16, 1048576], f32>
+    %m = tgl.read %mean[%n] : !tgl.tensor<[16], f32>
+    %v = tgl.read %var[%n] : !tgl.tensor<[16], f32>
+    %d = arith.subf %a, %m : f32
+    %e = arith.divf %d, %v : f32
+    tgl.write %e, %y[%n, %k] : f32, !tgl.tensor<[16, 1048576], f32>
+  }
+}
+
+// -----
+
+// Short rows stay together, few as they are: a launch would cost more than the wait.
+// CHECK-LABEL: tgl.kernel @short
+// CHECK: tgl.parallel (%{{.*}} = 0 to 16)
+// CHECK: tgl.parallel (%{{.*}} = 0 to 1024)
+// CHECK-NOT: tgl.launch
+tgl.kernel @short(%x: !tgl.tensor<[16, 1024], f32> {tgl.name = "x", tgl.role = "in"},
+                  %y: !tgl.tensor<[16, 1024], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %mean = tgl.temp "mean" : !tgl.tensor<[16], f32>
+  tgl.parallel (%n = 0 to 16) {
+    %s = tgl.reduce sum (%k = 0 to 1024) -> f32 {
+      %a = tgl.read %x[%n, %k] : !tgl.tensor<[16, 1024], f32>
+      tgl.yield %a : f32
+    }
+    tgl.write %s, %mean[%n] : f32, !tgl.tensor<[16], f32>
+  }
+  tgl.parallel (%n = 0 to 16, %k = 0 to 1024) {
+    %a = tgl.read %x[%n, %k] : !tgl.tensor<[16, 1024], f32>
+    %m = tgl.read %mean[%n] : !tgl.tensor<[16], f32>
+    %d = arith.subf %a, %m : f32
+    tgl.write %d, %y[%n, %k] : f32, !tgl.tensor<[16, 1024], f32>
+  }
+}
+
+// -----
+
+// What is kept with fewer bits is read as it was rounded; another element than the point's own is read.
+// CHECK-LABEL: tgl.kernel @rounded
+// CHECK: %[[SUM:.*]] = tgl.reduce sum
+// CHECK: %[[ROUNDED:.*]] = tgl.convert %[[SUM]] to f16
+// CHECK: arith.addf %[[ROUNDED]], %{{.*}}
+tgl.kernel @rounded(%x: !tgl.tensor<[16, 1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                    %z: !tgl.tensor<[16], f32> {tgl.name = "z", tgl.role = "out"},
+                    %y: !tgl.tensor<[16, 1048576], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %h = tgl.temp "h" : !tgl.tensor<[16], f16>
+  tgl.parallel (%n = 0 to 16) {
+    %s = tgl.reduce sum (%k = 0 to 1048576) -> f32 {
+      %a = tgl.read %x[%n, %k] : !tgl.tensor<[16, 1048576], f32>
+      tgl.yield %a : f32
+    }
+    tgl.write %s, %h[%n] : f32, !tgl.tensor<[16], f16>
+  }
+  tgl.parallel (%n = 0 to 16) {
+    %a = tgl.read %h[%n] : !tgl.tensor<[16], f16>
+    %b = tgl.read %x[%n, 0] : !tgl.tensor<[16, 1048576], f32>
+    %c = arith.addf %a, %b : f32
+    tgl.write %c, %z[%n] : f32, !tgl.tensor<[16], f32>
+  }
+  tgl.parallel (%n = 0 to 16, %k = 0 to 1048576) {
+    %m = tgl.read %h[%n] : !tgl.tensor<[16], f16>
+    tgl.write %m, %y[%n, %k] : f32, !tgl.tensor<[16, 1048576], f32>
+  }
+}
