@@ -319,7 +319,7 @@ def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"
     *Stops*: at sizes that are not known, at reductions that keep positions (argmax), and where the
     reduction needs a temporary of its statement or what the statement writes.
   }];
-  let options = [Option<"threads", "threads", "int64_t", /*default=*/"270336",
+  let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
                         "threads that keep the machine busy">];
 }
 

@@ -166,7 +166,7 @@ static std::optional<int64_t> elementsOf(Operation *op, int64_t points = 1) {
 /// Whether a nest over the shared axes leaves most of the machine without work: it has few points, with much to
 /// do at each. (Many statements of their own have axes enough; sums of few points are split.)
 static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t fewestPoints) {
-  constexpr int64_t muchWork = 65536; // elements of a point: tens of microseconds of a block
+  constexpr int64_t muchWork = 393216; // elements of a point: more than a cluster of blocks keeps
   int64_t points = 1;
   for (const AxisPair &pair : shared.pairs) {
     std::optional<int64_t> extent = (highOf(pair.first) - lowOf(pair.first)).asConstant();
