@@ -151,9 +151,11 @@ class _Judge:
         return taken, times, agrees
 
     def _judge(self, taken: list, agrees: bool) -> None:
-        base, judged, audited = self._module(agrees), 0, False
+        timed, judged, audited = self._module(agrees), 0, False
         self.record["seeds"] = self.secret
         for place, distribution, written, chosen in taken:
+            # A module may keep tensors beside its parameters and buffers: those of a run in float64 stay in it.
+            base = timed if chosen is not None else self._module(agrees)
             case = Case(base.built, self._inputs(base, place, distribution), base.state)
             if chosen is not None:
                 self._judge_timed(case, place, written, chosen)
@@ -168,7 +170,8 @@ class _Judge:
                     "distribution": distribution, "flags": case.flags}
             self.record["cases"].append(told)
             self.record["flags"] += [flag for flag in case.flags if flag not in self.record["flags"]]
-            judged += judge_case(written, case, self.variant.cost.depth, told, "dropout-off" in case.flags)
+            # Of any call: the module whose dropout the first one switched off draws nothing from then on.
+            judged += judge_case(written, case, self.variant.cost.depth, told, "dropout-off" in self.record["flags"])
             if told["outcome"] == "wrong":
                 raise Ended("wrong", told["reason"], f"call {place}, {distribution}: {told['message']}")
         if not judged:

@@ -67,6 +67,43 @@ def test_honest_module_that_writes_to_its_input():
     assert judged(text, task)["outcome"] == "right"
 
 
+KEEPS = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.kept = torch.nn.Linear(8, 8), torch.zeros(16, 8)
+
+    def forward(self, x):
+        self.kept = torch.tanh(self.linear(x) + 0 * self.kept)
+        return self.kept
+
+def get_inputs():
+    return [torch.rand(16, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_honest_module_that_keeps_a_tensor():
+    """Neither a parameter nor a buffer: what the reference leaves in it in float64 is not there in the next call."""
+    record = judged(KEEPS.replace("class Model(", "class ModelNew("), KEEPS, turns=2)
+    assert record["outcome"] == "right", record
+
+
+DROPOUT = module("return torch.softmax(self.drop(x), 1)").replace(
+    "    def forward", "    def __init__(self):\n        super().__init__()\n        self.drop = torch.nn.Dropout(0.2)\n\n    def forward")
+
+
+@pytest.mark.parametrize("chance, outcome", [("0.2", "unjudged"), ("0.0", "right")])
+def test_honest_with_dropout(chance, outcome):
+    """What it draws nobody knows: in no call, not in the first alone, are its numbers held against the module's."""
+    text = DROPOUT.replace("class Model(", "class ModelNew(").replace("0.2", chance)
+    assert judged(text, DROPOUT, turns=2)["outcome"] == outcome
+
+
 WRONG = {
     "result kept by pointer": "key = x.data_ptr()\nif key not in self.kept:\n    self.kept[key] = self.right(x)\nreturn self.kept[key]",
     "result kept by shape": "key = tuple(x.shape)\nif key not in self.kept:\n    self.kept[key] = self.right(x)\nreturn self.kept[key]",
