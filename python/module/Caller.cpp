@@ -42,6 +42,12 @@ Caller::Caller(const Program &program, size_t kernel, nb::callable specialise)
   }
 }
 
+void Caller::settle(const std::string &name) {
+  for (Parameter &parameter : parameters)
+    if (parameter.role == TEGULA_CONSTANT && parameter.name == name)
+      parameter.isRequired = false;
+}
+
 int Caller::traverse(visitproc visit, void *arg) const {
   Py_VISIT(specialise.ptr());
   for (const auto &[key, kernel] : known)

@@ -28,6 +28,9 @@ public:
 
   nb::object call(const nb::args &args, const nb::kwargs &kwargs);
 
+  /// A constant that all calls have: one that does not give it takes that.
+  void settle(const std::string &name);
+
   /// For the garbage collector: `specialise` usually refers back to what owns the caller.
   int traverse(visitproc visit, void *arg) const;
   void clear();

@@ -159,6 +159,7 @@ NB_MODULE(_tegula, module) {
       .def("synchronize", synchronize);
   nb::class_<Caller>(module, "Caller", nb::type_slots(callerSlots))
       .def(nb::init<const Program &, size_t, nb::callable>())
+      .def("settle", &Caller::settle)
       .def("__call__", &Caller::call);
   module.def("make_context", makeContext);
   module.def("parse", parse);

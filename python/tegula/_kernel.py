@@ -182,12 +182,15 @@ class Kernel:
         self.parameters: tuple[Parameter, ...] = tuple(
             Parameter(*one) for one in _tegula.parameters_of(program, index)
         )
-        self.__signature__ = _python_signature(self.parameters)
+        self._refuse_unknown()
+        self.__signature__ = _python_signature(tuple(map(self._settled, self.parameters)))
         self._inputs = {one.name: one for one in self.parameters if one.role != "out"}
         self.__doc__ = f"{self.signature}\n\n{Kernel.__doc__}"
         lines, _ = _tegula.check(program, self.name)
         _errors.warn(lines, self._warned)
         self._call = _tegula.Caller(program, index, self._specialise)
+        for one in self._settings:
+            self._call.settle(one)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self._call(*arguments, **named)
@@ -245,11 +248,32 @@ class Kernel:
             if target == "cuda":
                 one._handle.synchronize(device)
 
+    def _settled(self, one: Parameter) -> Parameter:
+        """A parameter with the kernel's own setting as its default."""
+        if one.role != "constant" or one.name not in self._settings:
+            return one
+        return one._replace(default=self._settings[one.name])
+
+    def _words(self) -> set[str]:
+        return {word for one in self.parameters for text in (one.name, one.type, *one.dims)
+                for word in _WORD.findall(text)}
+
+    def _refuse_unknown(self) -> None:
+        roles = {one.name: one.role for one in self.parameters}
+        for name in self._settings:
+            if roles.get(name, "constant") != "constant":
+                what = "scalar" if roles[name] == "scalar" else "tensor"
+                raise _errors.wrong_call(f"'{name}' is a {what}: give it at each call")
+            if name not in roles and name not in self._words():
+                raise _errors.wrong_call(f"kernel '{self.name}' has no constant, type or size '{name}'")
+
     def _set(self, settings: dict[str, Any]) -> None:
         """Takes those of another kernel's settings that this one has too."""
-        known = {word for one in self.parameters for text in (one.name, one.type, *one.dims)
-                 for word in _WORD.findall(text)}
-        self._settings.update({name: _text_of(value) for name, value in settings.items() if name in known})
+        known = self._words()
+        taken = {name: _text_of(value) for name, value in settings.items() if name in known}
+        self._settings.update(taken)
+        for one in taken:
+            self._call.settle(one)
 
     def _any(self) -> Compiled:
         if self._compiled:
@@ -295,10 +319,10 @@ def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input
     """The kernel of a program's text as a callable.
 
     `kernel`: its name; None: the last one. `settings`: constants (`pad=1`, `stride=(2, 1)`), dtypes of
-    generic types (`T="f16"`) and sizes to specialise for (`N=1024`), for all calls. `checked`: verify every
-    access while running on the CPU. `file_name` is for messages.
+    generic types (`T="f16"`) and sizes to specialise for (`N=1024`), for all calls; a call that gives a constant
+    itself has that one. `checked`: verify every access while running on the CPU. `file_name` is for messages.
 
-    Raises ProgramError for a wrong program, LaunchError for a kernel that it does not have. Warnings are
+    Raises ProgramError for a wrong program, LaunchError for a kernel or setting that it does not have. Warnings are
     TegulaWarning. Machine code is made by the first call."""
     program = _tegula.parse(text, file_name)
     names = _tegula.kernels_of(program)

@@ -24,7 +24,7 @@ def main():
             print(f"skipped: no {name}: {error}")
             return 77
     sys.path.insert(0, os.path.abspath(args.package))
-    os.environ["TEGULA_COMMAND"] = args.command
+    os.environ["TEGULA_COMMAND"] = os.path.abspath(args.command) if args.command else ""
     import pytest
 
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "package")

@@ -46,6 +46,34 @@ def test_constants_specialise_and_are_cached():
     assert fixed(x).tolist() == [3] * 3 and fixed(x, pad=2).tolist() == [2] * 3
 
 
+@pytest.mark.parametrize("type, value, instead", [("float", 0.5, 3.0), ("int", 3, 4), ("bool", False, True),
+                                                  ("int[2]", (2, 3), (4, 5))])
+def test_constants_without_a_default_are_settled_when_compiling(type, value, instead):
+    """For all calls: those by position and by name, the signature, an operator of PyTorch."""
+    read = "c[0] + 10 * c[1]" if type == "int[2]" else "where(c, 1.0, 2.0)" if type == "bool" else "c"
+    text = f"kernel k(x: f32[N], c: {type}, s: f32) -> (y: f32[N]) {{ y[i] = s * x[i] + {read} }}"
+    def wanted(c):
+        return 2 + (c[0] + 10 * c[1] if type == "int[2]" else (1 if c else 2) if type == "bool" else c)
+    kernel, x = tegula.compile(text, c=value), torch.ones(2)
+    assert kernel(x, s=2).tolist() == kernel(x, None, 2).tolist() == [wanted(value)] * 2
+    assert kernel.compiled().constants["c"] == (list(value) if type == "int[2]" else value)
+    assert kernel(x, instead, 2).tolist() == kernel(x, c=instead, s=2).tolist() == [wanted(instead)] * 2
+    assert kernel(x, s=2).tolist() == [wanted(value)] * 2
+    with pytest.raises(tegula.LaunchError, match="needs 'c'"):
+        tegula.compile(text)(x, s=2)
+    with pytest.raises(tegula.LaunchError, match="needs 's'"):
+        kernel(x)
+
+
+def test_settings_that_a_kernel_does_not_have_are_told_when_compiling():
+    text = "kernel k(x: T[..., N], c: int, s: f32) -> (y: T[..., N]) { y[..., i] = s * c * x[..., i] }"
+    assert tegula.compile(text, c=2, T="f32", N=4)(torch.ones(3, 4), s=1).sum() == 24
+    for name, told in (("d", "has no constant, type or size 'd'"), ("s", "'s' is a scalar"), ("x", "'x' is a tensor"),
+                       ("y", "'y' is a tensor"), ("M", "has no constant, type or size 'M'")):
+        with pytest.raises(tegula.LaunchError, match=told):
+            tegula.compile(text, **{name: 2})
+
+
 def test_scalars_with_a_default(device):
     kernel = tegula.compile("kernel k(x: f32[N], s: f32 = 2, n: i32 = 1) -> (y: f32[N]) { y[i] = x[i] * s + n }")
     x = torch.ones(2, device=device)
