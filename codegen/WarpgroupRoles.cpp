@@ -13,7 +13,7 @@
 // kept for 64 points of the sum and added to f32 sums in registers.
 //
 // Where that does not hold a tile is computed again by sumUp: where a sum is not finite (an element too large,
-// or itself not finite), and where a row's first step was 0 and all that came later is tiny.
+// or itself not finite), and where a row's first step was 0 and all that came later is tiny (below 2^-9).
 //
 // Half of a block's threads, the producers, load elements, convert and store them; the others multiply, and do
 // all the rest. A stage of shared memory goes from one to the other and back by a pair of barriers. While some of
@@ -37,8 +37,10 @@ enum Barrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4, Empt
 
 /// Exponent of the power of two below which scaling puts the largest element of the first step.
 static constexpr int scaledExponent = 9;
-/// Scaled lines whose largest element stays below this have lost bits.
-static constexpr double smallestMaximum = 4;
+/// Exponent of the scale where that step is 0: for elements below 2^10.
+static constexpr int blindExponent = 6;
+/// A scaled line whose largest element stays below this has lost bits: errors are up to 2^-25.
+static constexpr double smallestMaximum = 0x1p-3;
 
 //===----------------------------------------------------------------------===//
 // Scales
@@ -60,7 +62,7 @@ Value *DeviceContraction::scaleOf(Value *maximum, bool isInverse) {
   Value *exponent = b.CreateLShr(maximum, i32(mantissaBits));
   exponent = b.CreateBinaryIntrinsic(Intrinsic::umax, exponent, i32(scaledExponent + 1));
   exponent = b.CreateBinaryIntrinsic(Intrinsic::umin, exponent, i32(2 * bias));
-  exponent = b.CreateSelect(b.CreateICmpEQ(maximum, i32(0)), i32(bias + scaledExponent), exponent);
+  exponent = b.CreateSelect(b.CreateICmpEQ(maximum, i32(0)), i32(bias + scaledExponent - blindExponent), exponent);
   Value *scale = isInverse ? b.CreateSub(exponent, i32(scaledExponent))
                            : b.CreateSub(i32(2 * bias + scaledExponent), exponent);
   return b.CreateBitCast(b.CreateShl(scale, i32(mantissaBits)), b.getFloatTy());
