@@ -136,11 +136,14 @@ static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *
 /// Sets axes to their `number`-th point, the last axis fastest.
 void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
                                   Value *number) {
+  // What the others leave is the first axis' that has more than one point.
+  const unsigned *first = find_if(group, [&](unsigned axis) { return tgl::knownPoints(op, axis) != 1; });
+  unsigned front = first != group.end() ? *first : group.empty() ? 0 : group.front();
   for (unsigned axis : reverse(group)) {
     Value *digit = number;
     if (collapses && axis != group.back()) {
       digit = i64(0);
-    } else if (!collapses && axis != group.front()) {
+    } else if (!collapses && axis != front) {
       Value *extent = extentOf(op, axis);
       if (!isa<Constant>(extent))
         extent = b.CreateBinaryIntrinsic(Intrinsic::umax, extent, i64(1));

@@ -115,6 +115,7 @@ private:
     unsigned planes;    ///< that are stored: 1 where the second is always 0
     unsigned offset;    ///< in a stage
     unsigned count;     ///< units for a thread
+    unsigned vector;    ///< elements that a load brings
     unsigned firstLine; ///< among the lines of both sides
     bool isCopied;      ///< asynchronously; else through registers
   };
@@ -195,12 +196,19 @@ private:
   Value *lineOf(const UnitPlace &place) { return b.CreateAdd(place.line, i32(place.below)); }
   PlaneProduct makePlaneProduct(unsigned number);
   UnitPlace unitOf(const PlaneOperand &operand, unsigned index);
-  Value *existsAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
+  Value *existsAt(const PlaneProduct &product, Value *k);
+  Value *numberOf(const PlaneOperand &operand, Value *line, unsigned count);
   Value *loadElement(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
-  Value *loadRun(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
-                 unsigned count);
+  Value *readOffset(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
+                    Value *&inside);
   Value *readPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
                    Value *&exists);
+  Value *placeAt(const PlaneOperand &operand, Value *offset);
+  Value *loadAt(const PlaneProduct &product, const PlaneOperand &operand, Value *place, Value *exists);
+  Value *insert(Value *unit, Value *values, unsigned n);
+  std::optional<int64_t> stepInUnit(const PlaneProduct &product, const PlaneOperand &operand);
+  Value *loadSteps(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
+                   int64_t step);
   Value *loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step, unsigned index);
   llvm::SmallVector<Value *> loadUnits(const PlaneProduct &product, Value *step);
   void storeUnits(const PlaneProduct &product, llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales,

@@ -15,6 +15,7 @@
 #include "codegen/DeviceContraction.h"
 
 #include "ir/TglUtils.h"
+#include "passes/Nest.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -35,6 +36,7 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
     result.group = &group;
     result.isCopied = !product.isScaled() && operand.staging == Staging::Vectors;
     result.shared = {!result.isCopied || operand.alongSum, planes, group.extent};
+    result.vector = product.isScaled() && operand.staging == Staging::Vectors && operand.alongSum ? 4 : 1;
     result.planes = product.isScaled() ? operand.parts : 1;
     result.offset = offset;
     result.count = result.shared.units() / threads();
@@ -70,22 +72,23 @@ DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &opera
 // Elements
 //===----------------------------------------------------------------------===//
 
-/// Whether the sum has a point `k` and the statement a row (or column) `number`; null: always.
-Value *DeviceContraction::existsAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
-                                   Value *number) {
-  Value *exists = nullptr;
-  if (!operand.group->fits)
-    exists = b.CreateICmpSLT(number, operand.group->total);
-  if (!product.sum.fits) {
-    Value *inside = b.CreateICmpSLT(k, product.sum.total);
-    exists = exists ? b.CreateAnd(exists, inside) : inside;
-  }
-  return exists;
+/// Whether the sum has a point `k`; null: always.
+Value *DeviceContraction::existsAt(const PlaneProduct &product, Value *k) {
+  return product.sum.fits ? nullptr : b.CreateICmpSLT(k, product.sum.total);
 }
 
-/// The address of the element that the side reads there; that of the tensor's first where it does not exist.
-Value *DeviceContraction::readPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
-                                    Value *number, Value *&exists) {
+/// The row (column) of the statement that is line `line` of the tile, of `count` neighbours the first. Beyond the
+/// last row it is the last again: its sums are not used, and it is there to be read.
+Value *DeviceContraction::numberOf(const PlaneOperand &operand, Value *line, unsigned count) {
+  Value *number = b.CreateAdd(operand.group->first, line);
+  if (operand.group->fits)
+    return number;
+  return b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(operand.group->total, i64(count)));
+}
+
+/// Where in its tensor the side's read is, in elements. `inside`: whether that is in bounds; null: always.
+Value *DeviceContraction::readOffset(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
+                                     Value *number, Value *&inside) {
   tgl::ReadOp read = operand.how->read;
   auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
   setNumber(summed, product.sum.axes, operand.side->collapsesSum, k);
@@ -93,23 +96,29 @@ Value *DeviceContraction::readPlace(const PlaneProduct &product, const PlaneOper
   for (mlir::Operation *op : operand.side->slice)
     if (op != read)
       e.emitOp(op);
-  const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
+  tgl::TglTensorType type = e.buffers.find(read.getTensor())->second.type;
   SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
-  exists = existsAt(product, operand, k, number);
-  if (read.getFill()) {
-    Value *inside = e.emitBoundsCheck(subscripts, buffer.type);
-    exists = exists ? b.CreateAnd(exists, inside) : inside;
-  }
-  Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));
-  if (exists)
-    offset = b.CreateSelect(exists, offset, i64(0));
+  inside = read.getFill() ? e.emitBoundsCheck(subscripts, type) : nullptr;
+  return e.emitIndex(tgl::elementOffset(type, subscripts));
+}
+
+Value *DeviceContraction::placeAt(const PlaneOperand &operand, Value *offset) {
+  const Emitter::Buffer &buffer = e.buffers.find(tgl::ReadOp(operand.how->read).getTensor())->second;
   return b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
 }
 
-/// `count` neighbours in memory, 0 where they do not exist: f32, or 16 bits.
-Value *DeviceContraction::loadRun(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
-                                  Value *number, unsigned count) {
-  Value *exists = nullptr, *place = readPlace(product, operand, k, number, exists);
+/// The address of the element that the side reads there; that of the tensor's first where it does not exist.
+Value *DeviceContraction::readPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
+                                    Value *number, Value *&exists) {
+  Value *inside = nullptr, *offset = readOffset(product, operand, k, number, inside);
+  exists = e.emitAnd(existsAt(product, k), inside);
+  return placeAt(operand, exists ? b.CreateSelect(exists, offset, i64(0)) : offset);
+}
+
+/// The operand's vector at that address; 0 where it does not exist.
+Value *DeviceContraction::loadAt(const PlaneProduct &product, const PlaneOperand &operand, Value *place,
+                                 Value *exists) {
+  unsigned count = operand.vector;
   Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
   Type *type = count == 1 ? element : FixedVectorType::get(element, count);
   unsigned bytes = count * element->getPrimitiveSizeInBits() / 8;
@@ -120,18 +129,80 @@ Value *DeviceContraction::loadRun(const PlaneProduct &product, const PlaneOperan
   return exists ? b.CreateSelect(exists, load, Constant::getNullValue(type)) : static_cast<Value *>(load);
 }
 
-/// One value, f32 or the 16 bits of one.
+/// One value, or one vector of neighbours in memory: f32, or the 16 bits of a number.
 Value *DeviceContraction::loadElement(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
                                       Value *number) {
-  if (operand.how->staging != Staging::Values) // a plain read, which waits for nothing
-    return loadRun(product, operand, k, number, 1);
+  if (operand.how->isPlain) {
+    Value *exists = nullptr, *place = readPlace(product, operand, k, number, exists);
+    return loadAt(product, operand, place, exists);
+  }
   Type *type = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
   auto value = [&] {
     Value *result = valueAt(product.reduce, *operand.side, *operand.group, k, number);
     return product.isScaled() ? result : TensorCore(b, product.type).narrow(result);
   };
-  Value *exists = existsAt(product, operand, k, number);
+  Value *exists = existsAt(product, k);
   return exists ? e.emitIfElse(exists, value, Constant::getNullValue(type)) : value();
+}
+
+/// The unit with a value or a vector from element `n` on.
+Value *DeviceContraction::insert(Value *unit, Value *values, unsigned n) {
+  return values->getType()->isVectorTy() ? b.CreateInsertVector(unit->getType(), unit, values, uint64_t(n))
+                                         : b.CreateInsertElement(unit, values, uint64_t(n));
+}
+
+/// By how many elements the points of a unit are apart, where a unit has one place in all axes of the sum but one,
+/// and what a fill checks is the same for all its points; nothing elsewhere.
+std::optional<int64_t> DeviceContraction::stepInUnit(const PlaneProduct &product, const PlaneOperand &operand) {
+  if (!operand.how->isPlain)
+    return std::nullopt;
+  tgl::ReadOp read = operand.how->read;
+  auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
+  ArrayRef<unsigned> order = product.sum.axes;
+  while (!operand.side->collapsesSum && order.size() > 1 && tgl::knownPoints(summed, order.back()) == 1)
+    order = order.drop_back();
+  bool isAlone = operand.side->collapsesSum || tgl::knownPoints(summed, order.drop_back()) == 1;
+  std::optional<int64_t> extent = tgl::knownPoints(summed, order.back());
+  if (!isAlone && (!extent || *extent % PlaneTile::unit))
+    return std::nullopt;
+  mlir::Value axis = summed.getAxes()[order.back()];
+  if (any_of(operand.side->slice,
+             [&](mlir::Operation *op) { return op != read && is_contained(op->getOperands(), axis); }))
+    return std::nullopt;
+  SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
+  if (read.getFill()) {
+    Prover prover(sizeFacts(read->getParentOfType<tgl::KernelOp>()));
+    AxisScope scope(prover, read);
+    for (auto [subscript, dim] : zip(subscripts, read.getTensorType().getDims()))
+      if (subscript.uses(axis) && !scope.provesInBounds(subscript, dim.getExpr()))
+        return std::nullopt;
+  }
+  std::optional<int64_t> step = tgl::stepAlong(tgl::elementOffset(read.getTensorType(), subscripts), axis);
+  return step && *step >= 0 ? step : std::nullopt;
+}
+
+/// A unit whose points are `step` elements apart: its place and bounds are computed once.
+Value *DeviceContraction::loadSteps(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
+                                    Value *number, int64_t step) {
+  auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
+  Value *exists = nullptr, *offset = readOffset(product, operand, k, number, exists);
+  std::optional<int64_t> points = tgl::knownPoints(summed, product.sum.axes);
+  bool isWhole = product.sum.fits || (points && *points % PlaneTile::unit == 0);
+  if (isWhole)
+    exists = e.emitAnd(exists, existsAt(product, k));
+  // From the tensor's first element on there are as many steps as in any unit.
+  Value *place = placeAt(operand, exists && isWhole ? b.CreateSelect(exists, offset, i64(0)) : offset);
+  Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
+  Value *unit = PoisonValue::get(FixedVectorType::get(element, PlaneTile::unit));
+  for (unsigned n = 0; n < PlaneTile::unit; n += operand.vector) {
+    Value *from = b.CreateInBoundsGEP(element, place, i64(n * step)), *isThere = exists;
+    if (!isWhole) {
+      isThere = e.emitAnd(exists, existsAt(product, b.CreateAdd(k, i64(n))));
+      from = b.CreateSelect(isThere, from, placeAt(operand, i64(0)));
+    }
+    unit = insert(unit, loadAt(product, operand, from, isThere), n);
+  }
+  return unit;
 }
 
 /// Eight neighbours along the sum as a vector.
@@ -140,19 +211,15 @@ Value *DeviceContraction::loadUnit(const PlaneProduct &product, const PlaneOpera
   UnitPlace place = unitOf(operand, index);
   Value *first = b.CreateAdd(b.CreateMul(step, i64(operand.shared.depth())),
                              wide(b.CreateShl(place.unit, i32(3))));
-  Value *number = b.CreateAdd(operand.group->first, wide(lineOf(place)));
+  Value *number = numberOf(operand, wide(lineOf(place)), 1);
+  if (std::optional<int64_t> apart = stepInUnit(product, operand))
+    return loadSteps(product, operand, first, number, *apart);
   Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
   Value *unit = PoisonValue::get(FixedVectorType::get(element, PlaneTile::unit));
-  auto at = [&](unsigned n) { return n ? b.CreateAdd(first, i64(n)) : first; };
-  if (operand.how->staging == Staging::Vectors && operand.how->alongSum && product.isScaled()) {
-    constexpr unsigned count = 4; // 16 bytes
-    for (unsigned n = 0; n < PlaneTile::unit; n += count)
-      unit = b.CreateInsertVector(unit->getType(), unit, loadRun(product, operand, at(n), number, count),
-                                  uint64_t(n));
-    return unit;
+  for (unsigned n = 0; n < PlaneTile::unit; n += operand.vector) {
+    Value *k = n ? b.CreateAdd(first, i64(n)) : first;
+    unit = insert(unit, loadElement(product, operand, k, number), n);
   }
-  for (unsigned n = 0; n < PlaneTile::unit; ++n)
-    unit = b.CreateInsertElement(unit, loadElement(product, operand, at(n), number), uint64_t(n));
   return unit;
 }
 
@@ -234,7 +301,7 @@ void DeviceContraction::copyUnits(const PlaneProduct &product, Value *step, Valu
       Value *alongLine = wide(b.CreateShl(place.unit, i32(3))), *line = wide(lineOf(place));
       bool alongSum = operand->shared.alongSum;
       Value *k = b.CreateAdd(b.CreateMul(step, i64(operand->shared.depth())), alongSum ? alongLine : line);
-      Value *number = b.CreateAdd(operand->group->first, alongSum ? line : alongLine);
+      Value *number = numberOf(*operand, alongSum ? line : alongLine, alongSum ? 1 : PlaneTile::unit);
       Value *exists = nullptr, *from = readPlace(product, *operand, k, number, exists);
       Value *offset = b.CreateAdd(group.place(operand->shared, place.line, place.unit, 0),
                                   i32(operand->offset + place.below * PlaneTile::lineBytes));

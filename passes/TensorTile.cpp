@@ -10,6 +10,7 @@
 #include "ir/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Nest.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -28,6 +29,16 @@ static bool fillsWithZero(tgl::ReadOp read) {
   return !read.getFill() || matchPattern(read.getFill(), mlir::m_AnyZeroFloat());
 }
 
+/// Axes of one point replaced by it, but for `kept`.
+static ValueExpr withoutSingleAxes(const ValueExpr &expr, mlir::Value kept) {
+  return expr.substitute([&](mlir::Value value) -> std::optional<ValueExpr> {
+    if (value == kept || !axesOpOf(value))
+      return std::nullopt;
+    ValueExpr low = lowOf(value);
+    return low.asConstant() && (highOf(value) - low).asConstant() == 1 ? std::optional(low) : std::nullopt;
+  });
+}
+
 /// Whether `count` elements from every multiple of `count` along the group's last axis are neighbours
 /// that start at a multiple of `count`.
 static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> group, bool collapsed,
@@ -35,7 +46,7 @@ static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> 
   if (read.getFill())
     return false;
   mlir::Value axis = owner.getAxes()[group.back()];
-  ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  ValueExpr offset = withoutSingleAxes(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), axis);
   if (tgl::stepAlong(offset, axis) != 1)
     return false;
   std::optional<int64_t> low = tgl::getAxisRange(owner, group.back()).lo.asConstant();
@@ -77,6 +88,7 @@ static void chooseStaging(ContractionOperand &operand, const ContractionSide &si
   // What else the side computes are subscripts, which copies do not wait for.
   if (llvm::any_of(side.slice, [&](mlir::Operation *op) { return op != read && isa<tgl::ReadOp>(op); }))
     return;
+  operand.isPlain = true;
   SmallVector<unsigned> sums = llvm::to_vector(llvm::seq<unsigned>(0, summed.getAxes().size()));
   int64_t count = isHalf ? 8 : 4;
   bool vectors = operand.alongSum ? isInVectors(read, summed, sums, side.collapsesSum, count)
@@ -115,7 +127,7 @@ std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const Contr
 /// something to add up.
 bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
   auto hasElements = [](const ContractionOperand &operand) {
-    if (operand.staging == Staging::Values)
+    if (!operand.isPlain)
       return true;
     return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(), [](tgl::IndexExprAttr dim) {
       std::optional<int64_t> extent = dim.getExpr().asConstant();

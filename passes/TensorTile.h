@@ -36,6 +36,8 @@ struct ContractionOperand {
   /// Neighbours in shared memory are neighbours along the sum, not along rows or columns.
   bool alongSum = false;
   tgl::ReadOp read; ///< the side's only factor, where it is a read
+  /// Elements are what the read finds at a place known without other reads; 0 where it does not exist.
+  bool isPlain = false;
 };
 
 struct ProductOperands {
