@@ -123,6 +123,17 @@ std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const Contr
   return result;
 }
 
+/// Whether eight points of the sum, from a multiple of eight, are a run along its last axis: their places then
+/// have all but a step in common. Single ones of f32 cost the threads that stage them more than products by warps.
+static bool comesInRuns(const ContractionSide &side, tgl::AxesOp summed) {
+  constexpr int64_t run = 8;
+  int64_t last = summed.getAxes().size() - 1, longAxes = 0;
+  for (unsigned axis = 0; axis < summed.getAxes().size(); ++axis)
+    longAxes += tgl::knownPoints(summed, {axis}) != 1;
+  std::optional<int64_t> extent = tgl::knownPoints(summed, {unsigned(last)});
+  return side.collapsesSum || longAxes <= 1 || (extent && *extent % run == 0);
+}
+
 /// Elements that do not exist are read from their tensor's first place, so there must be one; and a block has
 /// something to add up.
 bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
@@ -140,6 +151,9 @@ bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<Produ
     std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
     if (isSingle != (operands.type == Multiplicand::TF32))
       return false; // one division of labour for all
+    tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
+    if (isSingle && !(comesInRuns(product.row, summed) && comesInRuns(product.column, summed)))
+      return false;
     return points && *points > 0 && hasElements(operands.row) && hasElements(operands.column);
   });
 }
