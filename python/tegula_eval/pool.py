@@ -26,6 +26,7 @@ class Worker:
         self.environment["PYTHONPATH"] = os.pathsep.join(
             filter(None, [package, self.environment.get("PYTHONPATH")]))
         self.process: subprocess.Popen | None = None
+        self._stopping = threading.Lock()
 
     def start(self) -> None:
         self.process = self.starter(lambda: subprocess.Popen(
@@ -38,12 +39,13 @@ class Worker:
     def judge(self, request: dict, deadline_s: float, memory_bytes: int | None) -> dict:
         if self.process is None:
             self.start()
+        process = self.process  # another thread may stop it at any time
         try:
-            self.process.stdin.write(json.dumps({"request": request, "deadline_s": deadline_s,
+            process.stdin.write(json.dumps({"request": request, "deadline_s": deadline_s,
                                                  "memory_bytes": memory_bytes}) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except OSError:
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except (OSError, ValueError):  # it died; or its pipes are closed
             line = ""
         if not line:
             self.stop()
@@ -51,12 +53,17 @@ class Worker:
         return json.loads(line)
 
     def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdin.close()
-            self.process.stdout.close()
-            self.process = None
+        with self._stopping:
+            process, self.process = self.process, None
+        if process is None:
+            return  # or another thread sees to it
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            try:
+                pipe.close()
+            except OSError:  # what was to be written to it is lost
+                pass
 
 
 class Pool:

@@ -1,7 +1,10 @@
 import os
 import signal
+import subprocess
+import threading
 import time
 
+import pytest
 from tegula_eval.isolation import run
 
 
@@ -97,8 +100,6 @@ def test_what_a_task_prints_is_not_an_answer(capfd):
 
 def test_workers_outlive_the_threads_that_use_them():
     """Each request on a thread of its own: the second finds the worker that the first one started."""
-    import threading
-
     from tegula_eval.pool import Pool
     pool, processes = Pool(1, 60, None), []
 
@@ -114,3 +115,20 @@ def test_workers_outlive_the_threads_that_use_them():
     finally:
         pool.stop()
     assert len(set(processes)) == 1
+
+
+@pytest.mark.parametrize("round", range(20))
+def test_a_worker_that_is_stopped_while_it_judges(round):
+    """Whoever waits for it hears that it died, whichever of the two closes its pipes."""
+    from tegula_eval.pool import Worker
+    worker, outcomes = Worker(), []
+    worker.process = subprocess.Popen(["sleep", "100"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    waiter = threading.Thread(target=lambda: outcomes.append(worker.judge({}, 60, None)))
+    waiter.start()
+    time.sleep(0.1)  # it waits for the answer
+    if round % 2:
+        worker.process.kill()
+    worker.stop()
+    waiter.join(20)
+    assert [outcome["kind"] for outcome in outcomes] == ["crashed"]
+    assert worker.process is None
