@@ -32,10 +32,9 @@ double now(clockid_t clock) {
   return time.tv_sec + time.tv_nsec * 1e-9;
 }
 
-/// Processor time of the threads of this process but this one.
-double secondsOfOthers() { return now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID); }
-
 } // namespace
+
+double secondsOfOtherThreads() { return now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID); }
 
 Timing summarize(ArrayRef<double> seconds) {
   Timing timing;
@@ -63,14 +62,14 @@ void CacheFlush::run() {
     memory[i] += static_cast<char>(round);
 }
 
-void awaitRest() {
+void awaitRest(function_ref<double()> seconds) {
   constexpr unsigned mostWaits = 100;
   constexpr long waitNanoseconds = 500'000;
   for (unsigned wait = 0; wait < mostWaits; ++wait) {
-    double before = secondsOfOthers();
+    double before = seconds();
     timespec pause{0, waitNanoseconds};
     ::nanosleep(&pause, nullptr);
-    if (secondsOfOthers() - before < waitNanoseconds * 1e-9 / 20)
+    if (seconds() - before < waitNanoseconds * 1e-9 / 20)
       return;
   }
 }

@@ -42,9 +42,13 @@ private:
   unsigned round = 0;
 };
 
+/// Processor time, in seconds, of the threads of this process but this one, those that have ended included.
+double secondsOfOtherThreads();
+
 /// Waits until the other threads of this process sleep. Workers spin for milliseconds after their work, for
 /// more of the same kind; the other side's next call would share a core with them. Gives up after a while.
-void awaitRest();
+/// `seconds` tells the processor time that the others have used so far.
+void awaitRest(llvm::function_ref<double()> seconds = secondsOfOtherThreads);
 
 struct TimedPair {
   Timing first, second;

@@ -10,10 +10,9 @@
 #include "bench/RefFile.h"
 #include "bench/Reference.h"
 #include "bench/Timing.h"
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <csignal>
+#include <ctime>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <thread>
@@ -329,16 +328,26 @@ TEST(BenchChild, OutlivesAChildThatDoesNot) {
 }
 
 TEST(BenchTiming, WaitsForWorkersThatSpin) {
-  std::atomic<bool> spins = true;
-  std::thread worker([&] {
-    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
-    while (std::chrono::steady_clock::now() < end)
-      ;
-    spins = false;
+  // Both readings of a wait: two waits in which the others work, one in which they do nearly nothing.
+  std::vector<double> readings = {0, 5e-4, 5e-4, 10e-4, 10e-4, 10.1e-4, 2, 3};
+  unsigned reads = 0;
+  awaitRest([&] { return readings[reads++]; });
+  EXPECT_EQ(reads, 6u);
+  unsigned waits = 0;
+  awaitRest([&] { return double(++waits); }); // gives up on those that never rest
+  EXPECT_GT(waits, 10u);
+}
+
+TEST(BenchTiming, KnowsTheWorkOfOtherThreads) {
+  double before = secondsOfOtherThreads();
+  std::thread worker([] {
+    timespec used;
+    do
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    while (used.tv_sec == 0 && used.tv_nsec < 5'000'000);
   });
-  awaitRest();
-  EXPECT_FALSE(spins);
   worker.join();
+  EXPECT_GE(secondsOfOtherThreads() - before, 5e-3);
 }
 
 TEST(BenchTiming, TakesMediansInTurns) {

@@ -226,6 +226,8 @@ TEST(Guards, RandomBoxes) {
 }
 
 TEST(Guards, Timing) {
+  if (!getenv("TEGULA_TIMES"))
+    GTEST_SKIP() << "set TEGULA_TIMES to measure";
   LaunchChecks checks = checksOf(
       "size N = 0 : 0\nsize C = 0 : 1\nsize H = 0 : 2\nsize KH = 0 : 3\nsize P = (H + 2 - KH)//2 + 1\n"
       "guard nonneg P : \"\"\nguard divides C, 8 : \"\"\nguard zero C - 64 : \"\"\n"

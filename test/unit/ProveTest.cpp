@@ -468,6 +468,8 @@ TEST(Prove, SimplifyAndRange) {
 }
 
 TEST(Prove, Timing) {
+  if (!getenv("TEGULA_TIMES"))
+    GTEST_SKIP() << "set TEGULA_TIMES to measure";
   std::vector<std::pair<double, const BoundsCase *>> times;
   double total = 0;
   for (const BoundsCase &c : boundsCases) {
