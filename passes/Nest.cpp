@@ -166,6 +166,15 @@ static bool isRemovable(Operation *op) {
   return isMemoryEffectFree(op) || isa<ReadOp, TempOp>(op);
 }
 
+SmallVector<ParallelOp> tegula::outermostStatements(KernelOp kernel) {
+  SmallVector<ParallelOp> statements;
+  kernel.walk([&](ParallelOp op) {
+    if (isa<LaunchOp, KernelOp>(op->getParentOp()))
+      statements.push_back(op);
+  });
+  return statements;
+}
+
 unsigned tegula::eraseUnusedOps(Block &block) {
   unsigned erased = 0;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {

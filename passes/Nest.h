@@ -44,6 +44,9 @@ std::optional<tgl::ValueExpr> boxVolume(tgl::AxesOp op);
 tgl::ParallelOp copyAxes(mlir::OpBuilder &builder, mlir::Location loc,
                          llvm::ArrayRef<mlir::Value> axes, mlir::IRMapping &map);
 
+/// The parallel statements of a kernel that stand in no other: each is a launch of a GPU.
+llvm::SmallVector<tgl::ParallelOp> outermostStatements(tgl::KernelOp kernel);
+
 /// Erases the ops of a block whose results are unused and that write nothing, nested blocks included.
 /// Returns how many.
 unsigned eraseUnusedOps(mlir::Block &block);

@@ -95,12 +95,7 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
 
   void runOnOperation() override {
     Prover prover(sizeFacts(getOperation()));
-    SmallVector<ParallelOp> statements;
-    getOperation().walk([&](ParallelOp op) {
-      if (isa<LaunchOp, KernelOp>(op->getParentOp()))
-        statements.push_back(op);
-    });
-    for (ParallelOp statement : statements) {
+    for (ParallelOp statement : outermostStatements(getOperation())) {
       if (!chooseTile(statement))
         continue;
       std::optional<Windows> windows = findWindows(statement, prover);

@@ -289,12 +289,7 @@ struct SplitPhasesPass : Counted<tegula::impl::SplitPhasesPassBase<SplitPhasesPa
   using Counted::Counted;
 
   void runOnOperation() override {
-    SmallVector<ParallelOp> statements;
-    getOperation().walk([&](ParallelOp op) {
-      if (isa<LaunchOp, KernelOp>(op->getParentOp()))
-        statements.push_back(op);
-    });
-    for (ParallelOp statement : statements) {
+    for (ParallelOp statement : outermostStatements(getOperation())) {
       if (!PhaseSplitter::match(statement))
         continue;
       OpBuilder builder(statement);

@@ -70,12 +70,7 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
   using Counted::Counted;
 
   void runOnOperation() override {
-    SmallVector<ParallelOp> statements;
-    getOperation().walk([&](ParallelOp op) {
-      if (isa<LaunchOp, KernelOp>(op->getParentOp()))
-        statements.push_back(op);
-    });
-    for (ParallelOp statement : statements) {
+    for (ParallelOp statement : outermostStatements(getOperation())) {
       if (chooseTile(statement)) // splits its sums itself
         continue;
       SmallVector<ReduceOp> reductions(statement.getBody().getOps<ReduceOp>());

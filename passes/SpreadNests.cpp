@@ -25,12 +25,7 @@ struct SpreadNestsPass : Counted<tegula::impl::SpreadNestsPassBase<SpreadNestsPa
   using Counted::Counted;
 
   void runOnOperation() override {
-    SmallVector<ParallelOp> statements;
-    getOperation().walk([&](ParallelOp op) {
-      if (isa<LaunchOp, KernelOp>(op->getParentOp()))
-        statements.push_back(op);
-    });
-    for (ParallelOp statement : statements)
+    for (ParallelOp statement : outermostStatements(getOperation()))
       while (spread(statement))
         count("nests spread");
   }
