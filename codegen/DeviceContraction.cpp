@@ -365,7 +365,7 @@ void DeviceContraction::emitCombine(Value *workspace) {
   begin();
   setTile(wide(block));
   if (hasRoles())
-    endProducers();
+    splitOff([] {}); // who has no product to stage has nothing to do
   for (unsigned which = 0; which < products.size(); ++which) {
     SmallVector<Value *> zeros(tile.rows * tile.columns / threads(), ConstantFP::get(b.getFloatTy(), 0));
     Sums sums = e.emitLoop(

@@ -50,6 +50,7 @@ public:
 
   /// Tiles of the statement: blocks, for one part of the sums.
   IndexExpr numTiles() const;
+  /// Those of a block.
   unsigned blockThreads() const { return tile.threads() * (hasRoles() ? 2 : 1); }
   unsigned sharedBytes() const;
   /// What a block leaves in the workspace.
@@ -230,13 +231,13 @@ private:
 
   // WarpgroupRoles.cpp
   bool hasRoles() const { return byWarpgroups() && products.front().type == Multiplicand::TF32; }
+  void splitOff(llvm::function_ref<void()> body);
   void startRoles();
   void produce(const PlaneProduct &product);
   Sums consume(const PlaneProduct &product, Value *&isUnsafe);
   void arriveAt(Value *number);
   void waitAt(Value *number);
   void letProducersGoOn();
-  void endProducers();
   unsigned linesBase() const;
   Value *lineMaximum(unsigned which, Value *line);
   Value *largestOf(Value *unit);

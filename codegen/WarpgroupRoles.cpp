@@ -143,15 +143,23 @@ void DeviceContraction::waitAt(Value *number) {
                     {number, i32(blockThreads())});
 }
 
-/// Producers do their part of all products and end.
-void DeviceContraction::startRoles() {
+/// The second half of the block's threads does `body` and ends; what follows is the first half's.
+void DeviceContraction::splitOff(function_ref<void()> body) {
   Function *function = b.GetInsertBlock()->getParent();
-  function->addFnAttr("nvvm.minctasm", "1"); // registers move between roles only where their number is fixed
   BasicBlock *producer = BasicBlock::Create(b.getContext(), "producer", function);
   BasicBlock *consumer = BasicBlock::Create(b.getContext(), "consumer", function);
   b.CreateCondBr(b.CreateICmpUGE(thread, i32(threads())), producer, consumer);
   b.SetInsertPoint(producer);
-  {
+  body();
+  b.CreateRetVoid();
+  b.SetInsertPoint(consumer);
+}
+
+/// Producers do their part of all products and end.
+void DeviceContraction::startRoles() {
+  // Registers move between roles only where the number at the start is fixed.
+  b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "1");
+  splitOff([&] {
     SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
     SaveAndRestore number(ownBarrier, unsigned(Producers));
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32, {i32(producerRegisters)});
@@ -160,25 +168,12 @@ void DeviceContraction::startRoles() {
         waitAt(i32(Again));
       produce(makePlaneProduct(number));
     }
-    b.CreateRetVoid();
-  }
-  b.SetInsertPoint(consumer);
+  });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(consumerRegisters)});
 }
 
 /// Shared memory is free for the next product.
 void DeviceContraction::letProducersGoOn() { arriveAt(i32(Again)); }
-
-/// Half of the threads have nothing to do.
-void DeviceContraction::endProducers() {
-  Function *function = b.GetInsertBlock()->getParent();
-  BasicBlock *producer = BasicBlock::Create(b.getContext(), "producer", function);
-  BasicBlock *consumer = BasicBlock::Create(b.getContext(), "consumer", function);
-  b.CreateCondBr(b.CreateICmpUGE(thread, i32(threads())), producer, consumer);
-  b.SetInsertPoint(producer);
-  b.CreateRetVoid();
-  b.SetInsertPoint(consumer);
-}
 
 void DeviceContraction::produce(const PlaneProduct &product) {
   unsigned stages = PlaneProduct::stages;
