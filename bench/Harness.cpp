@@ -23,9 +23,6 @@ using namespace llvm;
 namespace tegula::bench {
 namespace {
 
-/// Inputs of a timed case, each at addresses of its own.
-constexpr unsigned numSets = 3;
-
 json::Object toJson(const Timing &timing) {
   return json::Object{{"median", timing.median},
           {"lower", timing.lower},
@@ -40,34 +37,6 @@ json::Object toJson(const ErrorMeasure &measure) {
       ulps[label] = count;
   return json::Object{{"norm", measure.norm}, {"worst", measure.worst}, {"ulps", std::move(ulps)}};
 }
-
-/// Takes what a device's L2 cache holds out of it.
-class DeviceFlush {
-public:
-  explicit DeviceFlush(CudaDevice *device) : device(device) {}
-  ~DeviceFlush() {
-    if (address)
-      device->free(address);
-  }
-
-  Error run() {
-    uint64_t bytes = 2 * static_cast<uint64_t>(device->info().l2Bytes);
-    if (!address) {
-      Expected<DeviceAddress> allocated = device->allocate(bytes);
-      if (!allocated)
-        return allocated.takeError();
-      address = *allocated;
-    }
-    if (Error error = device->fill(address, ++round, bytes))
-      return error;
-    return device->synchronize();
-  }
-
-private:
-  CudaDevice *device;
-  DeviceAddress address = 0;
-  uint8_t round = 0;
-};
 
 class Harness {
 public:

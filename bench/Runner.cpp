@@ -367,4 +367,22 @@ int64_t Launch::bytes() const {
   return total;
 }
 
+DeviceFlush::~DeviceFlush() {
+  if (address)
+    device->free(address);
+}
+
+Error DeviceFlush::run() {
+  uint64_t bytes = 2 * static_cast<uint64_t>(device->info().l2Bytes);
+  if (!address) {
+    Expected<DeviceAddress> allocated = device->allocate(bytes);
+    if (!allocated)
+      return allocated.takeError();
+    address = *allocated;
+  }
+  if (Error error = device->fill(address, ++round, bytes))
+    return error;
+  return device->synchronize();
+}
+
 } // namespace tegula::bench

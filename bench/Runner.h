@@ -122,6 +122,22 @@ private:
   std::map<std::string, double> scalarValues;
 };
 
+/// Inputs of a timed case, each at addresses of its own.
+constexpr unsigned numSets = 3;
+
+/// Takes what a device's L2 cache holds out of it.
+class DeviceFlush {
+public:
+  explicit DeviceFlush(CudaDevice *device) : device(device) {}
+  ~DeviceFlush();
+  llvm::Error run();
+
+private:
+  CudaDevice *device;
+  DeviceAddress address = 0;
+  uint8_t round = 0;
+};
+
 } // namespace tegula::bench
 
 #endif // TEGULA_BENCH_RUNNER_H

@@ -13,6 +13,7 @@
 #include "codegen/Emulate.h"
 #include "codegen/HostTarget.h"
 #include "codegen/Parts.h"
+#include "codegen/PassGate.h"
 #include "codegen/Ptx.h"
 #include "ir/Tgl.h"
 #include "llvm/IR/Verifier.h"
@@ -42,7 +43,13 @@ public:
       : source(module), options(options), diagnostics(diagnostics),
         context(mlir::MLIRContext::Threading::DISABLED),
         messages(&context, [this](mlir::Diagnostic &said) { return note(said); }),
-        kernel(std::make_unique<CompiledKernel>()) {}
+        kernel(std::make_unique<CompiledKernel>()), runs(options.pipeline.runs) {
+    const PipelineOptions &pipeline = options.pipeline;
+    if (!runs && !(pipeline.disabled.empty() && pipeline.enabled.empty()))
+      runs = std::make_shared<PassRuns>(pipeline.disabled, PassRuns::all, std::vector<std::string>(), pipeline.enabled);
+    if (runs)
+      runs->begin();
+  }
 
   Expected<std::unique_ptr<CompiledKernel>> run() {
     kernel->target = options.target;
@@ -151,6 +158,7 @@ private:
 
   Error runPasses() {
     PipelineOptions pipeline = options.pipeline;
+    pipeline.runs = runs;
     pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
     pipeline.sizes = options.sizes;
     mlir::PassManager manager(&context);
@@ -241,6 +249,7 @@ private:
     const HostTarget &host = named ? *named : HostTarget::get();
     std::unique_ptr<TargetMachine> machine = host.createMachine();
     LLVMContext llvmContext;
+    PassGate gate(llvmContext, runs.get());
     collectErrors(llvmContext, heard);
     llvm::Module code(kernel->name, llvmContext);
     applyTarget(code, host, *machine);
@@ -276,7 +285,8 @@ private:
       }
       if (options.stopAfter < Phase::Assemble)
         return;
-      unsigned threads = hardware_concurrency().compute_thread_count();
+      // The order of runs is told where somebody notes them.
+      unsigned threads = options.pipeline.runs ? 1 : hardware_concurrency().compute_thread_count();
       std::vector<std::unique_ptr<MemoryBuffer>> objects =
           assembleInParts(code, host, std::min(threads, mostParts), heard);
       if (heard.empty())
@@ -303,6 +313,7 @@ private:
     if (!machine)
       return machine.takeError();
     LLVMContext llvmContext;
+    PassGate gate(llvmContext, runs.get());
     collectErrors(llvmContext, heard);
     llvm::Module code(kernel->name, llvmContext);
     applyDeviceTarget(code, **machine);
@@ -342,7 +353,7 @@ private:
       optimizeForDevice(code, **machine);
       keepLlvm(code);
       if (!isEmulated)
-        kernel->ptx = emitPtx(code, **machine);
+        kernel->ptx = emitPtx(code, **machine, runs.get());
     });
     if (!heard.empty())
       return defect("LLVM reports");
@@ -379,6 +390,7 @@ private:
   std::string heard; // errors of MLIR and LLVM, a line each
   mlir::ScopedDiagnosticHandler messages;
   std::unique_ptr<CompiledKernel> kernel;
+  std::shared_ptr<PassRuns> runs; // null: every pass runs
   std::unique_ptr<checked::Program> program;
   mlir::OwningOpRef<mlir::ModuleOp> ir;
 };

@@ -8,6 +8,7 @@
 
 #include "codegen/HostTarget.h"
 #include "codegen/Emitter.h"
+#include "codegen/PassGate.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
@@ -176,7 +177,8 @@ void optimize(Module &module, TargetMachine &machine) {
       function.addFnAttr(Attribute::OptimizeNone);
       function.addFnAttr(Attribute::NoInline); // which the other demands
     }
-  PassBuilder builder(&machine);
+  std::unique_ptr<PassInstrumentationCallbacks> gate = gateCallbacks(module.getContext());
+  PassBuilder builder(&machine, PipelineTuningOptions(), std::nullopt, gate.get());
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager sccs;

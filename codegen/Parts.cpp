@@ -25,6 +25,7 @@
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/thread.h"
 #include "llvm/Target/TargetMachine.h"
@@ -159,8 +160,10 @@ std::vector<std::unique_ptr<MemoryBuffer>> assembleInParts(Module &module, const
   raw_svector_ostream stream(bitcode);
   WriteBitcodeToFile(module, stream);
   std::vector<std::string> said(shares.size());
+  OptPassGate &gate = module.getContext().getOptPassGate();
   auto work = [&](unsigned part) {
     LLVMContext context;
+    context.setOptPassGate(gate);
     collectErrors(context, said[part]);
     Expected<std::unique_ptr<Module>> own =
         parseBitcodeFile(MemoryBufferRef(bitcode, module.getName()), context);

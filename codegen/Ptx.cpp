@@ -6,11 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Ptx.h"
+#include "codegen/PassGate.h"
 
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/BasicAliasAnalysis.h"
+#include "llvm/Analysis/GlobalsModRef.h"
+#include "llvm/Analysis/ScopedNoAliasAA.h"
+#include "llvm/Analysis/TypeBasedAliasAnalysis.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Pass.h"
 #include "llvm/InitializePasses.h"
+#include "llvm/Pass.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/PassRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -110,12 +116,29 @@ void tegula::applyDeviceTarget(Module &module, TargetMachine &machine) {
   module.setDataLayout(machine.createDataLayout());
 }
 
+/// An analysis is no pass that would ask before it runs: asked here, in the middle end and again in code generation.
+static bool runsAliasAnalysis(const Module &module) {
+  OptPassGate &gate = module.getContext().getOptPassGate();
+  return !gate.isEnabled() || gate.shouldRunPass("nvptx-aa", "");
+}
+
 void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager graph;
   ModuleAnalysisManager modules;
-  PassBuilder builder(&machine); // with the target's own cost model and alias analysis
+  std::unique_ptr<PassInstrumentationCallbacks> gate = gateCallbacks(module.getContext());
+  // With the target's own cost model and alias analysis.
+  PassBuilder builder(&machine, PipelineTuningOptions(), std::nullopt, gate.get());
+  if (!runsAliasAnalysis(module)) // registered first, it is that of all
+    functions.registerPass([] {
+      AAManager aliases;
+      aliases.registerFunctionAnalysis<BasicAA>();
+      aliases.registerFunctionAnalysis<ScopedNoAliasAA>();
+      aliases.registerFunctionAnalysis<TypeBasedAA>();
+      aliases.registerModuleAnalysis<GlobalsAA>();
+      return aliases;
+    });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graph);
   builder.registerFunctionAnalyses(functions);
@@ -142,24 +165,37 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
 }
 
 namespace {
-/// Code generation without passes that take a third of its time and find nothing in our code: addresses are
-/// canonical polynomials already. On tiles strength reduction of straight lines saves 4 % of the
+/// Code generation without passes that take a third of its time and find nothing in our code, unless they are asked
+/// for: addresses are canonical polynomials already. On tiles strength reduction of straight lines saves 4 % of the
 /// instructions, shifts and additions of addresses in shared memory, which ptxas folds.
 class DevicePasses : public legacy::PassManager {
 public:
+  DevicePasses(const Module &module, PassRuns *runs) : runs(runs), hasAliasAnalysis(runsAliasAnalysis(module)) {}
+
   void add(Pass *pass) override {
-    if (is_contained({"Straight line strength reduction", "Nary reassociation"}, pass->getPassName()))
+    StringRef name = pass->getPassName();
+    bool isLeftOut = name == "Straight line strength reduction"            ? !adds("slsr")
+                     : name == "Nary reassociation"                        ? !adds("nary-reassociate")
+                     : name == "NVPTX Address space based Alias Analysis"  ? !hasAliasAnalysis
+                                                                           : false;
+    if (isLeftOut)
       delete pass;
     else
       PassManager::add(pass);
   }
+
+private:
+  bool adds(StringRef pass) { return runs && runs->shouldAdd(pass); }
+
+  PassRuns *runs;
+  bool hasAliasAnalysis;
 };
 } // namespace
 
-std::string tegula::emitPtx(Module &module, TargetMachine &machine) {
+std::string tegula::emitPtx(Module &module, TargetMachine &machine, PassRuns *runs) {
   SmallString<0> text;
   raw_svector_ostream stream(text);
-  DevicePasses passes;
+  DevicePasses passes(module, runs);
   bool failed =
       machine.addPassesToEmitFile(passes, stream, nullptr, CodeGenFileType::AssemblyFile);
   assert(!failed && "NVPTX writes assembly");

@@ -20,6 +20,8 @@ class TargetMachine;
 
 namespace tegula {
 
+class PassRuns;
+
 /// `sm_80`, `sm_90a`, ...: a target that LLVM's NVPTX back end knows, of compute capability 8.0 or newer.
 bool isDeviceTarget(llvm::StringRef target);
 /// Compute capability times ten from `sm_90a`; 0 where it is not of that form.
@@ -36,7 +38,9 @@ void applyDeviceTarget(llvm::Module &module, llvm::TargetMachine &machine);
 /// A trimmed middle end: functions inlined, memory to registers, loop invariants out, common
 /// subexpressions merged. No vectorisers and no unrolling (docs/rationale.md).
 void optimizeForDevice(llvm::Module &module, llvm::TargetMachine &machine);
-std::string emitPtx(llvm::Module &module, llvm::TargetMachine &machine);
+/// `runs` decides which of the passes run that code generation for us leaves out: slsr and nary-reassociate
+/// (docs/rationale.md). Null: none.
+std::string emitPtx(llvm::Module &module, llvm::TargetMachine &machine, PassRuns *runs = nullptr);
 
 } // namespace tegula
 

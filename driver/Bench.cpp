@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Child.h"
 #include "bench/Harness.h"
+#include "driver/Ablate.h"
 #include "driver/Commands.h"
 #include "driver/Load.h"
 #include "llvm/ADT/STLExtras.h"
@@ -40,6 +41,10 @@ static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
+static cl::opt<std::string> ablatePasses("ablate", cl::ValueOptional, cl::value_desc("licm,gvn"),
+                                         cl::desc("Leave out each pass in turn, ours and LLVM's, or those named, "
+                                                  "and tell what it is worth; without libtorch"),
+                                         cl::sub(sub));
 static cl::opt<bool> dependentLaunches(
     "dependent-launches", cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
     cl::sub(sub));
@@ -267,6 +272,24 @@ ExitCode run() {
         return ExitWrongCall;
       }
     }
+  if (ablatePasses.getNumOccurrences()) {
+    if (options.checkOnly || checkedMode || dependentLaunches || summary) { // checkOnly: also the emulator
+      errs() << "tegula: --ablate times on cpu or cuda: it takes no --check, --checked, --summary or "
+                "--dependent-launches\n";
+      return ExitWrongCall;
+    }
+    StudyOptions study;
+    study.kernel = kernelName;
+    study.reference = reference;
+    study.settings = options.settings;
+    study.target = target;
+    study.threads = threads;
+    study.seed = seed;
+    study.limits.seconds = seconds.getNumOccurrences() ? seconds : 0.2; // for each pass
+    SmallVector<StringRef> passes;
+    StringRef(ablatePasses).split(passes, ',', -1, /*KeepEmpty=*/false);
+    return runAblation(paths, study, passes, deadline, json);
+  }
   Report report;
   for (const std::string &path : paths)
     benchFile(path, options, report);

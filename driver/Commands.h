@@ -23,7 +23,7 @@ struct Command {
   ExitCode (*run)();
 };
 
-extern const Command benchCommand, checkCommand, compileCommand, explainCommand, fixCommand,
+extern const Command benchCommand, bisectCommand, checkCommand, compileCommand, explainCommand, fixCommand,
     fmtCommand, grammarCommand, mcpCommand, promptCommand, runCommand;
 
 } // namespace tegula

@@ -57,8 +57,11 @@ static cl::list<std::string> givenOptionals("with", cl::value_desc("bias"),
                                             cl::desc("Optional tensors that are passed"),
                                             cl::CommaSeparated, cl::sub(sub));
 static cl::list<std::string> disabled("disable", cl::value_desc("tgl-fuse"),
-                                      cl::desc("Passes left out"), cl::CommaSeparated,
-                                      cl::sub(sub));
+                                      cl::desc("Passes left out: ours, LLVM's by name"),
+                                      cl::CommaSeparated, cl::sub(sub));
+static cl::list<std::string> enabled("enable", cl::value_desc("slsr"),
+                                     cl::desc("Passes of LLVM that are otherwise left out"),
+                                     cl::CommaSeparated, cl::sub(sub));
 static cl::list<std::string>
     printAfter("print-after", cl::value_desc("tgl-fuse|all"),
                cl::desc("Print the IR after these passes to standard error"), cl::CommaSeparated,
@@ -135,6 +138,29 @@ static ExitCode writeText(StringRef text) {
   return ExitSuccess;
 }
 
+/// Whether all names are in `known`; tells of one that is not.
+static bool knowsAll(ArrayRef<std::string> names, const std::vector<std::string> &known, StringRef what) {
+  SmallVector<StringRef> knownNames(known.begin(), known.end());
+  for (StringRef name : names) {
+    if (is_contained(knownNames, name))
+      continue;
+    errs() << "tegula: this compilation has no pass '" << name << "' that " << what;
+    StringRef nearest = nearestName(name, knownNames);
+    if (!nearest.empty())
+      errs() << "; nearest is '" << nearest << "'";
+    errs() << '\n';
+    return false;
+  }
+  return true;
+}
+
+/// Whether all that --disable and --enable name are passes of the compilation, which has been made to its end.
+static bool knowsPasses(const PipelineOptions &pipeline) {
+  return !pipeline.runs ||
+         (knowsAll(pipeline.disabled, pipeline.runs->passes(), "can be left out") &&
+          knowsAll(pipeline.enabled, pipeline.runs->spares(), "it leaves out by itself"));
+}
+
 static ExitCode run() {
   CompileOptions options;
   options.target = target;
@@ -172,6 +198,10 @@ static ExitCode run() {
   options.keepStages = {stage->name.str()};
   options.printLocations = locations;
   options.pipeline.disabled.assign(disabled.begin(), disabled.end());
+  options.pipeline.enabled.assign(enabled.begin(), enabled.end());
+  if (!disabled.empty() || !enabled.empty())
+    options.pipeline.runs = std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
+                                                       std::vector<std::string>(), options.pipeline.enabled);
   options.pipeline.printAfter.assign(printAfter.begin(), printAfter.end());
   options.pipeline.timing = timing;
 
@@ -207,6 +237,8 @@ static ExitCode run() {
   if (!*compiled)
     return ExitWrongProgram;
   const CompiledKernel &kernel = **compiled;
+  if (options.stopAfter >= Phase::EmitPtx && !knowsPasses(options.pipeline))
+    return ExitWrongCall;
   if (timing)
     for (const PhaseTime &time : kernel.times)
       errs() << formatv("{0,-10} {1,8:f2} ms\n", time.phase, time.milliseconds);

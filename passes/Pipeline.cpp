@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
+#include "passes/schedule/Strategy.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -26,7 +27,8 @@ public:
     StringRef flag = pass->getArgument();
     if (!llvm::is_contained(names, flag))
       names.push_back(flag.str());
-    if (!manager || llvm::is_contained(options.disabled, flag))
+    if (!manager || (options.runs && !options.runs->shouldRun(flag, "")) ||
+        llvm::is_contained(options.disabled, flag))
       return;
     if (auto *counted = dynamic_cast<CountedBase *>(pass.get()))
       counted->counters = options.counters;
@@ -133,6 +135,11 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   SchedulePassOptions scheduleOptions;
   scheduleOptions.gpu = options.machine == Machine::GPU;
   scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
+  // A strategy counts as a pass that runs before its choice.
+  if (options.runs)
+    for (const Strategy *strategy : strategies())
+      if (strategy != &generalStrategy() && !options.runs->shouldRun(strategy->name(), ""))
+        scheduleOptions.without.push_back(strategy->name().str());
   pipeline.add(createSchedulePass(scheduleOptions));
   pipeline.endPhase(Phase::Schedule);
 }

@@ -10,6 +10,7 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "passes/Counters.h"
+#include "passes/PassRuns.h"
 #include "passes/Phases.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -26,9 +27,13 @@ struct PipelineOptions {
   Machine machine = Machine::CPU;
   /// Sizes that are known, by symbol: the code is for these alone.
   std::map<std::string, int64_t> sizes;
-  /// Passes left out, by flag: `tgl-fuse`. A pass that later stages need is missed by the verifier
-  /// of its phase, which says so.
+  /// Passes left out, by flag (`tgl-fuse`), strategies of schedules and passes of LLVM by name (`contraction`,
+  /// `licm`). A pass that later stages need is missed by the verifier of its phase, which says so.
   std::vector<std::string> disabled;
+  /// Spare passes (PassRuns::shouldAdd) that are to run, by name: `slsr`.
+  std::vector<std::string> enabled;
+  /// Where it is given, decides too which of the passes that can be left out run, and notes them.
+  std::shared_ptr<PassRuns> runs;
   /// Passes after which the IR is printed, by flag; `all` for every pass.
   std::vector<std::string> printAfter;
   /// Run the verifier passes that stand between phases.
