@@ -60,6 +60,27 @@ static void gatherDefinitions(Block &block) {
   }
 }
 
+/// Replaces axes of one point by the point, as long as another axis is left: statements over the
+/// same points then have the same axes, as a convolution of one group has with what follows it.
+/// Returns how many.
+static unsigned dropSinglePoints(KernelOp kernel) {
+  unsigned dropped = 0;
+  kernel.walk([&](AxesOp owner) {
+    if (!isa<ParallelOp, ReduceOp>(owner.getOperation()))
+      return;
+    for (unsigned axis = owner.getAxes().size(); axis-- > 0 && owner.getAxes().size() > 1;) {
+      AxisRange range = getAxisRange(owner, axis);
+      if (!range.lo.asConstant() || (range.hi - range.lo).asConstant() != 1)
+        continue;
+      OpBuilder builder(owner);
+      replaceAllUsesWithExpr(builder, owner.getAxes()[axis], range.lo);
+      eraseAxis(owner, axis);
+      ++dropped;
+    }
+  });
+  return dropped;
+}
+
 namespace {
 struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
   using Counted::Counted;
@@ -67,6 +88,7 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
   void runOnOperation() override {
     Block &body = getOperation().getBody().front();
     if (!singletons) {
+      count("axes of one point dropped", dropSinglePoints(getOperation()));
       Prover prover(sizeFacts(getOperation()));
       fuse(body, prover);
     }

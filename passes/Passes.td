@@ -176,7 +176,8 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
     Pointwise producers are computed in their consumers where that costs nothing or little; statements
     that share outer axes become one nest over these (softmax is `parallel (i) { m = max; s = sum;
     parallel (j) { write } }`), and temporaries that no other nest reads become private to a point, or
-    values. Each nest is a `tgl.launch`.
+    values. Each nest is a `tgl.launch`. Axes of one point are dropped before: a convolution of one group then has
+    the axes of what follows it, which runs on its sums.
 
     *Why here*: the last pass that thinks in whole statements.
     *Rounding*: none: a temporary of a storage type rounds also when it is read through (`tgl.convert`).

@@ -85,13 +85,16 @@ static std::optional<Access> mainWrite(Operation *statement) {
 /// batch: then each point walks through all of memory).
 static bool staysLocal(ParallelOp statement, ArrayRef<Value> inner) {
   std::optional<Access> write = mainWrite(statement);
-  if (!write || write->subscripts.empty() || inner.empty())
+  if (!write || inner.empty())
+    return true;
+  // Dims of one point decide nothing.
+  llvm::erase_if(write->subscripts, [](const auto &subscript) { return subscript && subscript->asConstant(); });
+  if (write->subscripts.size() <= 1)
     return true;
   auto holds = [&](const std::optional<ValueExpr> &subscript) {
     return subscript && llvm::any_of(inner, [&](Value axis) { return subscript->uses(axis); });
   };
-  return write->subscripts.size() == 1 || !holds(write->subscripts.front()) ||
-         !holds(write->subscripts.back());
+  return !holds(write->subscripts.front()) || !holds(write->subscripts.back());
 }
 
 static unsigned countOps(Operation *op) {

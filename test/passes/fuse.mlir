@@ -218,3 +218,47 @@ tgl.kernel @groups(%x: !tgl.tensor<[G*E], f32> {tgl.name = "x", tgl.role = "in"}
     tgl.write %d, %y[E*%g + %e] : f32, !tgl.tensor<[G*E], f32>
   }
 }
+
+// One group: what has a single point is dropped, and the statements have the same axes.
+// CHECK-LABEL: tgl.kernel @one_group
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.parallel (%o = 0 to O, %p = 0 to P) {
+// CHECK: tgl.reduce sum (%c = 0 to C) -> f32
+// CHECK: tgl.read %x[%c, %p + 2]
+// CHECK: tgl.read %w[%o, %c, 0]
+// CHECK: arith.maximumf
+// CHECK: tgl.write %{{.*}}, %y[%o, %p]
+// CHECK-NOT: tgl.launch
+tgl.kernel @one_group(%x: !tgl.tensor<[C, P + 2], f32> {tgl.name = "x", tgl.role = "in"},
+                      %w: !tgl.tensor<[O, C, 1], f32> {tgl.name = "w", tgl.role = "in"},
+                      %y: !tgl.tensor<[O, P], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [C = 0 : 0, P = 2 : 1, O = 1 : 0] {
+  %h = tgl.temp "h" : !tgl.tensor<[O, P], f32>
+  tgl.parallel (%g = 0 to 1, %o = 0 to O, %p = 0 to P) {
+    %s = tgl.reduce sum (%c = 0 to C, %r = 0 to 1) -> f32 {
+      %v = tgl.read %x[C*%g + %c, %p + %r + 2] : !tgl.tensor<[C, P + 2], f32>
+      %u = tgl.read %w[O*%g + %o, %c, %r] : !tgl.tensor<[O, C, 1], f32>
+      %m = arith.mulf %v, %u : f32
+      tgl.yield %m : f32
+    }
+    tgl.write %s, %h[O*%g + %o, %p] : f32, !tgl.tensor<[O, P], f32>
+  }
+  tgl.parallel (%o = 0 to O, %p = 0 to P) {
+    %zero = arith.constant 0.0 : f32
+    %v = tgl.read %h[%o, %p] : !tgl.tensor<[O, P], f32>
+    %m = arith.maximumf %v, %zero : f32
+    tgl.write %m, %y[%o, %p] : f32, !tgl.tensor<[O, P], f32>
+  }
+}
+
+// Of axes that all have one point the first stays.
+// CHECK-LABEL: tgl.kernel @one_point
+// CHECK: tgl.parallel (%i = 0 to 1) {
+// CHECK: tgl.read %x[%i, 3]
+tgl.kernel @one_point(%x: !tgl.tensor<[1, 4], f32> {tgl.name = "x", tgl.role = "in"},
+                      %y: !tgl.tensor<[1, 1], f32> {tgl.name = "y", tgl.role = "out"}) sizes [] {
+  tgl.parallel (%i = 0 to 1, %j = 3 to 4) {
+    %v = tgl.read %x[%i, %j] : !tgl.tensor<[1, 4], f32>
+    tgl.write %v, %y[%i, %j - 3] : f32, !tgl.tensor<[1, 1], f32>
+  }
+}
