@@ -350,10 +350,18 @@ private:
       return Error::success();
     }
     time(Phase::EmitPtx, [&] {
-      optimizeForDevice(code, **machine);
-      keepLlvm(code);
-      if (!isEmulated)
-        kernel->ptx = emitPtx(code, **machine, runs.get());
+      if (isEmulated) { // runs the whole
+        optimizeForDevice(code, **machine);
+        return keepLlvm(code);
+      }
+      if (wants("llvm")) {
+        std::unique_ptr<llvm::Module> whole = CloneModule(code);
+        optimizeForDevice(*whole, **machine);
+        keepLlvm(*whole);
+      }
+      // The order of runs is told where somebody notes them.
+      unsigned threads = options.pipeline.runs ? 1 : hardware_concurrency().compute_thread_count();
+      kernel->ptx = emitPtxInParts(code, options.target, threads, runs.get(), heard);
     });
     if (!heard.empty())
       return defect("LLVM reports");

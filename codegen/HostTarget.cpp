@@ -131,7 +131,6 @@ static ModulePassManager hostPipeline(bool unroll) {
   // Windows of constant size, steps of sorts.
   simplify.addPass(UnrollConstantLoops());
   simplify.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
-  simplify.addPass(InstCombinePass());
   simplify.addPass(SimplifyCFGPass());
   if (unroll) {
     simplify.addPass(LoopUnrollPass(LoopUnrollOptions(2)));

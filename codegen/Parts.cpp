@@ -15,6 +15,7 @@
 
 #include "codegen/HostTarget.h"
 #include "codegen/Jit.h"
+#include "codegen/Ptx.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallString.h"
@@ -29,6 +30,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/thread.h"
 #include "llvm/Target/TargetMachine.h"
+#include <atomic>
 
 using namespace llvm;
 
@@ -61,7 +63,8 @@ static bool isRoot(const Function &function) {
   return !function.isDeclaration() && (!function.hasLocalLinkage() || function.hasAddressTaken());
 }
 
-using Shares = std::vector<std::vector<std::string>>; // names of the roots of each part
+/// Names of the roots of each part, in the order of the module.
+using Shares = std::vector<std::vector<std::string>>;
 
 /// What a root's code calls, and that calls in turn: each part that needs one makes it.
 static void addCallees(const Function &function, SetVector<const Function *> &callees) {
@@ -75,11 +78,10 @@ static void addCallees(const Function &function, SetVector<const Function *> &ca
 
 /// The heaviest root first, each to the part that it makes least heavy: one where what it calls is made
 /// already, where that is much.
-static Shares divide(const Module &module, unsigned mostParts) {
-  /// A thread and its context cost about a millisecond, which is that much code.
-  constexpr uint64_t leastWeight = 1500;
+static Shares divide(const Module &module, unsigned mostParts, uint64_t leastWeight) {
   struct Root {
     uint64_t weight;
+    unsigned place;
     std::string name;
     SetVector<const Function *> callees;
     bool operator>(const Root &other) const { return std::tie(weight, name) > std::tie(other.weight, other.name); }
@@ -89,7 +91,7 @@ static Shares divide(const Module &module, unsigned mostParts) {
   for (const Function &function : module) {
     if (!isRoot(function))
       continue;
-    Root root{weightOf(function), function.getName().str(), {}};
+    Root root{weightOf(function), unsigned(roots.size()), function.getName().str(), {}};
     addCallees(function, root.callees);
     total += root.weight;
     roots.push_back(std::move(root));
@@ -99,6 +101,7 @@ static Shares divide(const Module &module, unsigned mostParts) {
   Shares shares(numParts);
   std::vector<uint64_t> weights(numParts);
   std::vector<DenseSet<const Function *>> made(numParts);
+  std::vector<std::vector<Root>> parts(numParts);
   for (Root &root : roots) {
     auto weightWith = [&](size_t part) {
       uint64_t weight = weights[part] + root.weight;
@@ -113,25 +116,30 @@ static Shares divide(const Module &module, unsigned mostParts) {
         best = part;
     weights[best] = weightWith(best);
     made[best].insert_range(root.callees);
-    shares[best].push_back(std::move(root.name));
+    parts[best].push_back(std::move(root));
+  }
+  for (auto [share, part] : zip(shares, parts)) {
+    llvm::sort(part, [](const Root &lhs, const Root &rhs) { return lhs.place < rhs.place; });
+    for (Root &root : part)
+      share.push_back(std::move(root.name));
   }
   return shares;
 }
 
-/// Leaves the bodies of `share` and of what it calls.
-static void keepShare(Module &module, ArrayRef<std::string> share) {
-  SmallVector<Function *> roots; // before bodies go, which take their addresses
-  for (Function &function : module)
-    if (isRoot(function))
-      roots.push_back(&function);
-  for (Function *function : roots) {
-    if (function->hasLocalLinkage()) { // other parts refer to it
-      function->setLinkage(GlobalValue::ExternalLinkage);
-      function->setVisibility(GlobalValue::HiddenVisibility);
+/// Leaves the bodies of `share` and of what it calls. Of a module that is read lazily, only they are read.
+static Error keepShare(Module &module, const Shares &shares, unsigned part) {
+  for (auto [number, share] : enumerate(shares))
+    for (const std::string &name : share) {
+      Function *function = module.getFunction(name);
+      if (function->hasLocalLinkage()) { // other parts refer to it
+        function->setLinkage(GlobalValue::ExternalLinkage);
+        function->setVisibility(GlobalValue::HiddenVisibility);
+      }
+      if (number != part)
+        function->deleteBody();
     }
-    if (!is_contained(share, function->getName()))
-      function->deleteBody();
-  }
+  if (Error error = module.materializeAll())
+    return error;
   for (bool changed = true; changed;) {
     changed = false;
     for (Function &function : make_early_inc_range(module))
@@ -140,50 +148,110 @@ static void keepShare(Module &module, ArrayRef<std::string> share) {
         changed = true;
       }
   }
+  return Error::success();
 }
 
-static std::unique_ptr<MemoryBuffer> assemblePart(Module &module, const HostTarget &target) {
-  std::unique_ptr<TargetMachine> machine = target.createMachine();
-  optimize(module, *machine);
-  return emitObject(module, *machine);
-}
-
-std::vector<std::unique_ptr<MemoryBuffer>> assembleInParts(Module &module, const HostTarget &target,
-                                                           unsigned mostParts, std::string &heard) {
-  Shares shares = divide(module, std::max(1u, mostParts));
-  std::vector<std::unique_ptr<MemoryBuffer>> objects(shares.size());
+/// What `make` makes of the parts, by as many threads. Contexts belong to one thread each.
+static std::vector<std::unique_ptr<MemoryBuffer>>
+makeParts(Module &module, const Shares &shares, unsigned threads, std::string &heard,
+          function_ref<std::unique_ptr<MemoryBuffer>(Module &, unsigned part)> make) {
+  std::vector<std::unique_ptr<MemoryBuffer>> made(shares.size());
   if (shares.size() == 1) {
-    objects[0] = assemblePart(module, target);
-    return objects;
+    made[0] = make(module, 0);
+    return made;
   }
-  SmallString<0> bitcode; // contexts belong to one thread each
+  SmallString<0> bitcode;
   raw_svector_ostream stream(bitcode);
   WriteBitcodeToFile(module, stream);
   std::vector<std::string> said(shares.size());
   OptPassGate &gate = module.getContext().getOptPassGate();
-  auto work = [&](unsigned part) {
+  auto makeOwn = [&](unsigned part) {
     LLVMContext context;
     context.setOptPassGate(gate);
     collectErrors(context, said[part]);
     Expected<std::unique_ptr<Module>> own =
-        parseBitcodeFile(MemoryBufferRef(bitcode, module.getName()), context);
-    if (!own) {
-      said[part] += "\n" + toString(own.takeError());
-      return;
-    }
-    keepShare(**own, shares[part]);
-    objects[part] = assemblePart(**own, target);
+        getLazyBitcodeModule(MemoryBufferRef(bitcode, module.getName()), context);
+    Error error = own ? keepShare(**own, shares, part) : own.takeError();
+    if (error)
+      said[part] += "\n" + toString(std::move(error));
+    else
+      made[part] = make(**own, part);
   };
-  std::vector<llvm::thread> threads;
-  for (unsigned part = 1; part < shares.size(); ++part)
-    threads.emplace_back(work, part);
-  keepShare(module, shares[0]);
-  objects[0] = assemblePart(module, target);
-  for (llvm::thread &thread : threads)
-    thread.join();
+  std::atomic<unsigned> next = 1;
+  auto work = [&] {
+    for (unsigned part; (part = next++) < shares.size();)
+      makeOwn(part);
+  };
+  std::vector<llvm::thread> others;
+  for (unsigned other = 1; other < std::min<size_t>(threads, shares.size()); ++other)
+    others.emplace_back(work);
+  if (Error error = keepShare(module, shares, 0))
+    said[0] += "\n" + toString(std::move(error));
+  else
+    made[0] = make(module, 0);
+  work();
+  for (llvm::thread &other : others)
+    other.join();
   for (const std::string &errors : said)
     heard += errors;
-  return objects;
+  return made;
+}
+
+std::vector<std::unique_ptr<MemoryBuffer>> assembleInParts(Module &module, const HostTarget &target,
+                                                           unsigned mostParts, std::string &heard) {
+  /// A thread and its context cost about a millisecond, which is that much code.
+  constexpr uint64_t leastWeight = 1500;
+  Shares shares = divide(module, std::max(1u, mostParts), leastWeight);
+  return makeParts(module, shares, shares.size(), heard, [&](Module &part, unsigned) {
+    std::unique_ptr<TargetMachine> machine = target.createMachine();
+    optimize(part, *machine);
+    return emitObject(part, *machine);
+  });
+}
+
+/// A text has no linkage: what several parts made has a name in each.
+static void nameAfter(unsigned part, Module &module) {
+  for (GlobalValue &value : module.global_values())
+    if (value.hasLocalLinkage())
+      value.setName(value.getName() + "." + Twine(part));
+}
+
+/// Appends a text of PTX to another of the same target: without its directives, and declarations that were made.
+static void appendPtx(std::string &whole, StringRef part) {
+  constexpr StringLiteral lastDirective = ".address_size 64\n";
+  part = part.substr(part.find(lastDirective) + lastDirective.size());
+  for (StringRef line; !part.empty();) {
+    std::tie(line, part) = part.split('\n');
+    if (line.starts_with(".extern") && StringRef(whole).contains(line))
+      continue;
+    whole += line;
+    whole += '\n';
+  }
+}
+
+std::string emitPtxInParts(Module &module, StringRef target, unsigned threads, PassRuns *runs, std::string &heard) {
+  // More parts than threads of a small machine: each should cost little beside what it makes.
+  constexpr unsigned mostParts = 16;
+  constexpr uint64_t leastWeight = 4000;
+  Shares shares = divide(module, mostParts, leastWeight);
+  std::vector<std::unique_ptr<MemoryBuffer>> texts =
+      makeParts(module, shares, threads, heard, [&](Module &part, unsigned number) {
+        std::unique_ptr<TargetMachine> machine = cantFail(createDeviceMachine(target));
+        if (shares.size() > 1)
+          nameAfter(number, part);
+        optimizeForDevice(part, *machine);
+        return MemoryBuffer::getMemBufferCopy(emitPtx(part, *machine, runs));
+      });
+  std::string whole;
+  for (const std::unique_ptr<MemoryBuffer> &text : texts) {
+    if (!text)
+      continue; // `heard` says why
+    if (whole.empty())
+      whole = text->getBuffer();
+    else
+      appendPtx(whole, text->getBuffer());
+  }
+  return whole;
 }
 
 } // namespace tegula

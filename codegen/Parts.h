@@ -16,10 +16,12 @@ namespace llvm {
 class LLVMContext;
 class MemoryBuffer;
 class Module;
+class StringRef;
 } // namespace llvm
 
 namespace tegula {
 struct HostTarget;
+class PassRuns;
 
 /// Appends what LLVM reports of errors to `heard`, a line each: by itself it would print, and end the process.
 /// `heard` must outlive the context.
@@ -29,6 +31,11 @@ void collectErrors(llvm::LLVMContext &context, std::string &heard);
 /// a thread of its own. A function's code is the same in whatever part it is made. Uses the module up.
 std::vector<std::unique_ptr<llvm::MemoryBuffer>> assembleInParts(llvm::Module &module, const HostTarget &target,
                                                                  unsigned mostParts, std::string &heard);
+
+/// The same for a device target: optimizes and writes PTX, one text. It does not depend on the number of threads.
+/// `runs`: as for emitPtx.
+std::string emitPtxInParts(llvm::Module &module, llvm::StringRef target, unsigned threads, PassRuns *runs,
+                           std::string &heard);
 
 } // namespace tegula
 

@@ -154,7 +154,6 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
   perFunction.addPass(GVNPass());
   perFunction.addPass(CorrelatedValuePropagationPass()); // 32-bit divisions where ranges allow
   perFunction.addPass(InferAlignmentPass());             // vectors are one access
-  perFunction.addPass(InstCombinePass());
   perFunction.addPass(ADCEPass());
   perFunction.addPass(SimplifyCFGPass());
   ModulePassManager all;
@@ -176,6 +175,7 @@ public:
     StringRef name = pass->getPassName();
     bool isLeftOut = name == "Straight line strength reduction"            ? !adds("slsr")
                      : name == "Nary reassociation"                        ? !adds("nary-reassociate")
+                     : name == "Early CSE"                                 ? true
                      : name == "NVPTX Address space based Alias Analysis"  ? !hasAliasAnalysis
                                                                            : false;
     if (isLeftOut)

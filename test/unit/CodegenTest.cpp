@@ -11,10 +11,13 @@
 #include "codegen/HostAbi.h"
 #include "codegen/HostTarget.h"
 #include "codegen/Jit.h"
+#include "codegen/Parts.h"
 #include "codegen/Ptx.h"
 #include "passes/Pipeline.h"
+#include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Target/TargetMachine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Parser/Parser.h"
@@ -147,6 +150,70 @@ TEST_F(Codegen, SoftmaxOnTheDevice) {
     }
     ASSERT_TRUE(bool(cubin)) << toString(cubin.takeError()) << ptx;
   }
+}
+
+/// Kernels of so many steps each, all of which call a function of the module and use its table and shared memory.
+std::string modulesText(unsigned kernels, unsigned steps) {
+  std::string text = "target triple = \"nvptx64-nvidia-cuda\"\n"
+                     "@space = external addrspace(3) global [0 x float], align 16\n"
+                     "@table = internal addrspace(1) constant [4 x float] [float 1.0, float 2.0, float 4.0, float 8.0]\n"
+                     "define internal float @step(float %x, i64 %n) noinline {\n"
+                     "  %p = getelementptr float, ptr addrspace(1) @table, i64 %n\n"
+                     "  %t = load float, ptr addrspace(1) %p\n  %y = fmul float %x, %t\n  ret float %y\n}\n";
+  for (unsigned kernel = 0; kernel < kernels; ++kernel) {
+    std::string name = std::to_string(kernel);
+    text += "define ptx_kernel void @kernel" + name + "(ptr addrspace(1) %to, float %x, i64 %n) {\n"
+            "  %s = load volatile float, ptr addrspace(3) @space\n"
+            "  %v0 = call float @step(float %s, i64 %n)\n";
+    for (unsigned step = 0; step < steps; ++step)
+      text += "  store volatile float %v0, ptr addrspace(1) %to\n";
+    text += "  ret void\n}\n";
+  }
+  return text;
+}
+
+/// The PTX of such a module, made by so many threads.
+std::string ptxOf(const std::string &text, unsigned threads) {
+  LLVMContext context;
+  SMDiagnostic problem;
+  std::unique_ptr<Module> module = parseAssemblyString(text, problem, context);
+  EXPECT_TRUE(module) << problem.getMessage().str();
+  if (!module)
+    return "";
+  std::string heard;
+  applyDeviceTarget(*module, *cantFail(createDeviceMachine("sm_90a")));
+  std::string ptx = emitPtxInParts(*module, "sm_90a", threads, /*runs=*/nullptr, heard);
+  EXPECT_EQ(heard, "");
+  return ptx;
+}
+
+unsigned countOf(StringRef text, StringRef part) { return text.count(part); }
+
+TEST(Parts, OfADeviceAreOneText) {
+  std::string text = modulesText(6, 2000), ptx = ptxOf(text, 1);
+  EXPECT_EQ(ptxOf(text, 4), ptx); // whatever the machine
+  EXPECT_EQ(countOf(ptx, ".version"), 1u);
+  EXPECT_EQ(countOf(ptx, ".target"), 1u);
+  EXPECT_EQ(countOf(ptx, ".extern .shared"), 1u);
+  for (unsigned kernel = 0; kernel < 6; ++kernel)
+    EXPECT_EQ(countOf(ptx, ".entry kernel" + std::to_string(kernel) + "("), 1u);
+  // Each part has its own of what its kernels share, under its own name.
+  unsigned parts = countOf(ptx, "\n.global .align");
+  EXPECT_GT(parts, 1u);
+  for (unsigned part = 0; part < parts; ++part)
+    EXPECT_EQ(countOf(ptx, "table_$_" + std::to_string(part) + "[16]"), 1u) ;
+  Expected<Cubin> cubin = assemble(ptx, "sm_90a");
+  if (!cubin && cubin.errorIsA<MissingToolError>()) {
+    consumeError(cubin.takeError());
+    GTEST_SKIP() << "no assembler here";
+  }
+  EXPECT_TRUE(bool(cubin)) << toString(cubin.takeError());
+}
+
+TEST(Parts, OfASmallModuleAreOne) {
+  std::string ptx = ptxOf(modulesText(2, 10), 4);
+  EXPECT_EQ(countOf(ptx, ".entry"), 2u);
+  EXPECT_EQ(countOf(ptx, " table["), 1u) << ptx;
 }
 
 } // namespace
