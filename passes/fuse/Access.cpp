@@ -217,14 +217,8 @@ static SmallVector<AxisPair> consistent(ArrayRef<AxisPair> candidates, ParallelO
   return chosen;
 }
 
-SharedAxes tegula::sharedAxes(ParallelOp first, ParallelOp second, Prover &prover) {
-  auto accessesOfStatement = [](ParallelOp statement) {
-    SmallVector<KnownAccess, 0> accesses;
-    for (Access &access : accessesIn(statement))
-      accesses.emplace_back(std::move(access), statement);
-    return accesses;
-  };
-  SmallVector<KnownAccess, 0> left = accessesOfStatement(first), right = accessesOfStatement(second);
+static SharedAxes findShared(ParallelOp first, MutableArrayRef<KnownAccess> left, MutableArrayRef<KnownAccess> right,
+                             Prover &prover) {
   std::optional<SmallVector<AxisPair>> decided;
   SmallVector<AxisPair> suggested;
   size_t suggestedRank = 0;
@@ -256,4 +250,41 @@ SharedAxes tegula::sharedAxes(ParallelOp first, ParallelOp second, Prover &prove
           llvm::append_range(suggested, pairsOf(x, y, prover));
   result.pairs = consistent(decided ? *decided : suggested, first);
   return result;
+}
+
+struct AxisSharing::State {
+  using Accesses = SmallVector<KnownAccess, 0>;
+
+  explicit State(Prover &prover) : prover(prover) {}
+
+  Accesses &accessesOf(ParallelOp statement) {
+    std::unique_ptr<Accesses> &known = accesses[statement];
+    if (!known) {
+      known = std::make_unique<Accesses>();
+      for (Access &access : accessesIn(statement))
+        known->emplace_back(std::move(access), statement);
+    }
+    return *known;
+  }
+
+  Prover &prover;
+  DenseMap<Operation *, std::unique_ptr<Accesses>> accesses;
+  llvm::MapVector<std::pair<Operation *, Operation *>, SharedAxes> pairs;
+};
+
+AxisSharing::AxisSharing(Prover &prover) : state(std::make_unique<State>(prover)) {}
+AxisSharing::~AxisSharing() = default;
+
+const SharedAxes &AxisSharing::of(ParallelOp first, ParallelOp second) {
+  auto [entry, isNew] = state->pairs.try_emplace({first, second});
+  if (isNew)
+    entry->second = findShared(first, state->accessesOf(first), state->accessesOf(second), state->prover);
+  return entry->second;
+}
+
+void AxisSharing::forget(ParallelOp statement) {
+  state->accesses.erase(statement);
+  state->pairs.remove_if([&](const auto &entry) {
+    return entry.first.first == statement || entry.first.second == statement;
+  });
 }

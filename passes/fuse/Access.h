@@ -15,6 +15,7 @@
 #define TEGULA_PASSES_FUSE_ACCESS_H
 
 #include "passes/Nest.h"
+#include <memory>
 
 namespace tegula {
 
@@ -45,7 +46,21 @@ struct SharedAxes {
   llvm::SmallVector<AxisPair> pairs; // in the order of the first one's axes
   bool flow = false;
 };
-SharedAxes sharedAxes(tgl::ParallelOp first, tgl::ParallelOp second, Prover &prover);
+
+/// Tells the axes that statements share. Keeps what it found of statements and of pairs while they stand as they are:
+/// who changes one says so.
+class AxisSharing {
+public:
+  explicit AxisSharing(Prover &prover);
+  ~AxisSharing();
+  /// Valid until the next call.
+  const SharedAxes &of(tgl::ParallelOp first, tgl::ParallelOp second);
+  void forget(tgl::ParallelOp statement);
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
 
 /// Whether nothing in the expression varies inside `op`.
 bool isDefinedOutside(const tgl::ValueExpr &expr, mlir::Operation *op);

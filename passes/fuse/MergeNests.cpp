@@ -268,34 +268,23 @@ static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> 
   return nest;
 }
 
-/// What is known of pairs of statements as they stand.
-using KnownAxes = llvm::MapVector<std::pair<Operation *, Operation *>, SharedAxes>;
-
 /// The nearest statement before `second` that it joins, as the nest that the two become; null where
 /// there is none.
-static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &options, KnownAxes &known,
-                              Prover &prover) {
+static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &options, AxisSharing &sharing) {
   unsigned distance = 0;
   for (Operation *op = second->getPrevNode(); op && distance < maxDistance; op = op->getPrevNode()) {
     distance += op->getNumRegions() != 0;
     auto first = dyn_cast<ParallelOp>(op);
     if (!first)
       continue;
-    auto [entry, isNew] = known.try_emplace({first, second});
-    if (isNew)
-      entry->second = sharedAxes(first, second, prover);
-    const SharedAxes &shared = entry->second;
+    const SharedAxes &shared = sharing.of(first, second);
     if (shared.flow != flow || !isWorthwhile(first, second, shared, options))
       continue;
     if (Operation *place = meetingPlace(first, second)) {
       SmallVector<AxisPair> pairs = shared.pairs;
-      // Two statements less: others say what they said before.
-      known.remove_if([&](const auto &entry) {
-        auto [one, other] = entry.first;
-        return one == first || one == second || other == first || other == second;
-      });
-      ParallelOp nest = merge(first, second, pairs, place);
-      return nest;
+      sharing.forget(first); // others say what they said before
+      sharing.forget(second);
+      return merge(first, second, pairs, place);
     }
   }
   return nullptr;
@@ -303,7 +292,7 @@ static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &
 
 unsigned tegula::mergeNests(Block &block, const MergeOptions &options, Prover &prover) {
   unsigned merges = 0;
-  KnownAxes known;
+  AxisSharing sharing(prover);
   // Producers and consumers first: they decide which axes are outer ones.
   for (bool flow : {true, false})
     for (Operation *op = block.empty() ? nullptr : &block.front(); op;) {
@@ -312,7 +301,7 @@ unsigned tegula::mergeNests(Block &block, const MergeOptions &options, Prover &p
       // A grown nest may join what its part could not.
       ParallelOp nest;
       if (statement)
-        nest = joinEarlier(statement, flow, options, known, prover);
+        nest = joinEarlier(statement, flow, options, sharing);
       if (nest) {
         ++merges;
         next = nest;
