@@ -55,6 +55,9 @@ unsigned eraseUnusedOps(mlir::Block &block);
 /// folded in. Returns the number of folded ones.
 unsigned foldIndices(tgl::IndexedOp op);
 
+/// Elements of a row from where on no cluster of blocks keeps it.
+inline constexpr int64_t veryLongRow = 1 << 20;
+
 /// Whether neighbours of the reduction are neighbours in memory, in most of what it reads.
 bool runsAlongRows(tgl::ReduceOp reduce);
 

@@ -94,11 +94,13 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     int64_t perPoint = rows ? std::clamp<int64_t>(*terms / 16, 1, 1024) : 1;
     int64_t shortest = rows ? 16384 : 256; // terms of a part: less is not worth another launch
     int64_t busy, most = *terms / shortest;
-    if (llvm::MulOverflow(*points, perPoint, busy) || busy >= threads)
+    // Very long rows are read twice in any case, and the last of them run while others have nothing left to do: for
+    // longer than another launch takes, as long as there are few for each place of the machine.
+    int64_t enough = rows && *terms >= veryLongRow ? 2 * waves * threads : threads;
+    if (llvm::MulOverflow(*points, perPoint, busy) || busy >= enough)
       return std::nullopt;
-    // Once there is a launch more, several blocks for each place of the machine: then the last of them, who work
-    // while others have nothing left to do, are few.
-    int64_t wanted = std::min<int64_t>(llvm::divideCeil(waves * threads, busy), most);
+    // Once there is a launch more, several blocks for each place of the machine: then the last of them are few.
+    int64_t wanted = std::min<int64_t>(llvm::divideCeil(waves * std::max<int64_t>(threads, busy), busy), most);
     if (wanted < 2)
       return std::nullopt;
     for (unsigned axis = 0; axis < reduce.getAxes().size(); ++axis) {

@@ -47,7 +47,8 @@ struct SpreadNestsPass : Counted<tegula::impl::SpreadNestsPassBase<SpreadNestsPa
     int64_t team = std::clamp<int64_t>(*each / 16, 1, teamThreads), busy;
     // Less than that is done before another launch has started.
     constexpr int64_t longNest = 16384;
-    if (*each < longNest || llvm::MulOverflow(*points, team, busy) || busy >= threads)
+    int64_t enough = *each >= veryLongRow ? 8 * threads : threads; // as for the reductions before it
+    if (*each < longNest || llvm::MulOverflow(*points, team, busy) || busy >= enough)
       return false;
 
     SmallVector<Value> kept; // of the statement, that the nest uses

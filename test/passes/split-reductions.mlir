@@ -124,3 +124,40 @@ tgl.kernel @variance(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role =
     tgl.write %q, %y[1] : f32, !tgl.tensor<[2], f32>
   }
 }
+
+// -----
+
+// Points enough to begin with, but the last of such long rows would run almost alone: each is cut in four.
+// CHECK-LABEL: tgl.kernel @last
+// CHECK: %part = tgl.temp "part" : !tgl.tensor<[8, 4], f32>
+// CHECK: tgl.parallel (%i = 0 to 8, %[[C:.*]] = 0 to 4)
+// CHECK: tgl.reduce sum (%j = 262144*%[[C]] to 262144*%[[C]] + 262144)
+// CHECK: tgl.parallel (%i = 0 to 8)
+// CHECK: tgl.reduce sum (%{{.*}} = 0 to 4)
+tgl.kernel @last(%x: !tgl.tensor<[8, 1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                 %y: !tgl.tensor<[8], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%i = 0 to 8) {
+    %s = tgl.reduce sum (%j = 0 to 1048576) -> f32 {
+      %v = tgl.read %x[%i, %j] : !tgl.tensor<[8, 1048576], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %y[%i] : f32, !tgl.tensor<[8], f32>
+  }
+}
+
+// -----
+
+// Shorter ones are done before another launch has started.
+// CHECK-LABEL: tgl.kernel @shorter
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.reduce sum (%j = 0 to 1000000)
+tgl.kernel @shorter(%x: !tgl.tensor<[8, 1000000], f32> {tgl.name = "x", tgl.role = "in"},
+                    %y: !tgl.tensor<[8], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%i = 0 to 8) {
+    %s = tgl.reduce sum (%j = 0 to 1000000) -> f32 {
+      %v = tgl.read %x[%i, %j] : !tgl.tensor<[8, 1000000], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %y[%i] : f32, !tgl.tensor<[8], f32>
+  }
+}

@@ -64,3 +64,45 @@ tgl.kernel @many(%x: !tgl.tensor<[4096, 100000], f32> {tgl.name = "x", tgl.role 
     }
   }
 }
+
+// -----
+
+// Rows so long that no cluster keeps them: what follows from each runs on its own also where there are more of them.
+// CHECK-LABEL: tgl.kernel @long
+// CHECK: %kept = tgl.temp "kept" : !tgl.tensor<[512], f32>
+// CHECK: tgl.parallel (%{{.*}} = 0 to 512, %{{.*}} = 0 to 1048576)
+tgl.kernel @long(%x: !tgl.tensor<[512, 1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                %y: !tgl.tensor<[512, 1048576], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%n = 0 to 512) {
+    %s = tgl.reduce max (%i = 0 to 1048576) -> f32 {
+      %v = tgl.read %x[%n, %i] : !tgl.tensor<[512, 1048576], f32>
+      tgl.yield %v : f32
+    }
+    tgl.parallel (%i = 0 to 1048576) {
+      %v = tgl.read %x[%n, %i] : !tgl.tensor<[512, 1048576], f32>
+      %q = arith.divf %v, %s : f32
+      tgl.write %q, %y[%n, %i] : f32, !tgl.tensor<[512, 1048576], f32>
+    }
+  }
+}
+
+// -----
+
+// CHECK-LABEL: tgl.kernel @shorter
+// CHECK-NOT: "kept"
+// CHECK: tgl.parallel (%n = 0 to 512)
+// CHECK: tgl.parallel (%i = 0 to 1000000)
+tgl.kernel @shorter(%x: !tgl.tensor<[512, 1000000], f32> {tgl.name = "x", tgl.role = "in"},
+                %y: !tgl.tensor<[512, 1000000], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%n = 0 to 512) {
+    %s = tgl.reduce max (%i = 0 to 1000000) -> f32 {
+      %v = tgl.read %x[%n, %i] : !tgl.tensor<[512, 1000000], f32>
+      tgl.yield %v : f32
+    }
+    tgl.parallel (%i = 0 to 1000000) {
+      %v = tgl.read %x[%n, %i] : !tgl.tensor<[512, 1000000], f32>
+      %q = arith.divf %v, %s : f32
+      tgl.write %q, %y[%n, %i] : f32, !tgl.tensor<[512, 1000000], f32>
+    }
+  }
+}
