@@ -9,6 +9,7 @@
 
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "passes/Nest.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -354,6 +355,26 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
     meet();
 }
 
+bool DeviceEmitter::takesInTurn(tgl::ParallelOp nest) {
+  // Terms of a row for each point from where on it is worth while that threads come together for it.
+  constexpr int64_t termsForPoint = 32, shortRow = 256;
+  std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(nest.getOperation()));
+  int64_t terms = 0;
+  bool isPlain = true;
+  for (tgl::AxisRange &range : tgl::getAxisRanges(cast<tgl::AxesOp>(nest.getOperation())))
+    isPlain &= range.lo.operands().empty() && range.hi.operands().empty();
+  nest.getBody().walk([&](mlir::Operation *op) {
+    isPlain &= !isa<tgl::TempOp, tgl::ForOp, tgl::TilesOp, tgl::SortOp>(op);
+    auto reduce = dyn_cast<tgl::ReduceOp>(op);
+    if (!reduce || reduce->getParentOp() != nest)
+      return;
+    std::optional<int64_t> own = tgl::knownPoints(cast<tgl::AxesOp>(op));
+    if (own && runsAlongRows(reduce))
+      terms = std::max(terms, *own);
+  });
+  return isPlain && points && *points > 0 && terms >= shortRow && *points <= terms / termsForPoint;
+}
+
 void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   if (alone && straight.contains(op)) {
     auto nest = cast<tgl::AxesOp>(op.getOperation());
@@ -367,6 +388,13 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<unsigned> box, rest;
   splitAxes(axes, box, rest);
+  if (takesInTurn(op)) {
+    emitLoop(i64(0), i64(*tgl::knownPoints(axes)), i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
+      setAxes(axes, box, number, std::nullopt, [&] { emitBlock(op.getBody().front()); });
+      return SmallVector<Value *>();
+    });
+    return;
+  }
   bool seen = exchanges(op);
   if (seen)
     meet(); // earlier writes of all threads are seen, earlier reads are over

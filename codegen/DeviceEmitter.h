@@ -82,6 +82,9 @@ public:
 
   /// Whether neighbouring points touch neighbouring memory, more so than neighbours in the nests inside.
   static bool runsAlongPoints(tgl::ParallelOp op);
+  /// Whether a team does the points of an inner nest one after another, all of it each, rather than a thread a point:
+  /// they are few, with long rows to reduce in each.
+  static bool takesInTurn(tgl::ParallelOp nest);
 
 protected:
   void emitOp(mlir::Operation *op) override;

@@ -230,7 +230,7 @@ Emitter::Accumulator DeviceEmitter::combineTeam(tgl::ReduceOp op, Accumulator ac
     return accumulator;
   // Slots of a reduction that a loop runs again are still being read.
   for (mlir::Operation *around = op->getParentOp(); around != statement; around = around->getParentOp())
-    if (isa<tgl::ForOp, tgl::TilesOp>(around)) {
+    if (isa<tgl::ForOp, tgl::TilesOp, tgl::ParallelOp>(around)) {
       meet();
       break;
     }

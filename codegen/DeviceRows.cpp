@@ -80,8 +80,9 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
   bool others = false; // anything that is not done by all threads alike, or dealt out as the row is
   for (mlir::Operation &nested : op.getBody().front()) {
     auto nest = dyn_cast<tgl::AxesOp>(nested);
-    if (nest && isa<tgl::ReduceOp, tgl::ParallelOp>(nested) && hasRowShape(nest) && !isEmpty(&nested) &&
-        (nests.empty() || isSameRow(nests.front(), nest)))
+    auto parallel = dyn_cast<tgl::ParallelOp>(nested);
+    bool isDealt = isa<tgl::ReduceOp>(nested) || (parallel && !takesInTurn(parallel));
+    if (nest && isDealt && hasRowShape(nest) && !isEmpty(&nested) && (nests.empty() || isSameRow(nests.front(), nest)))
       nests.push_back(nest);
     else
       others |= nested.getNumRegions() || isa<tgl::TempOp, tgl::SortOp>(nested);

@@ -52,7 +52,8 @@ struct StatementWork {
       if (!isa<tgl::ParallelOp, tgl::ReduceOp>(nested))
         return;
       for (mlir::Operation *around = nested->getParentOp(); around != op; around = around->getParentOp())
-        if (isa<tgl::ParallelOp, tgl::ReduceOp>(around))
+        if (auto nest = dyn_cast<tgl::ParallelOp>(around);
+            isa<tgl::ReduceOp>(around) || (nest && !DeviceEmitter::takesInTurn(nest)))
           return; // done by the threads that the nest around it is dealt out to
       std::optional<int64_t> nest = tgl::knownPoints(cast<tgl::AxesOp>(nested));
       inside = nest && inside ? std::optional(std::max(*inside, *nest)) : std::nullopt;

@@ -51,8 +51,11 @@ bool tegula::runsAlongRows(ReduceOp reduce) {
     SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
     if (subscripts.empty())
       return;
-    bool own = llvm::any_of(reduce.getAxes(), [&](Value axis) { return subscripts.back().uses(axis); });
-    along += own ? 1 : -1;
+    auto isOwn = [&](const ValueExpr &subscript) {
+      return llvm::any_of(reduce.getAxes(), [&](Value axis) { return subscript.uses(axis); });
+    };
+    if (llvm::any_of(subscripts, isOwn)) // what is the same for all terms does not count
+      along += isOwn(subscripts.back()) ? 1 : -1;
   });
   return along >= 0;
 }
