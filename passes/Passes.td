@@ -177,7 +177,8 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
     that share outer axes become one nest over these (softmax is `parallel (i) { m = max; s = sum;
     parallel (j) { write } }`), and temporaries that no other nest reads become private to a point, or
     values. Each nest is a `tgl.launch`. Axes of one point are dropped before: a convolution of one group then has
-    the axes of what follows it, which runs on its sums.
+    the axes of what follows it, which runs on its sums. And where one statement goes through a dim in digits, as
+    through groups of channels, and the other at once, the axis of this one is split: both share the groups then.
 
     *Why here*: the last pass that thinks in whole statements.
     *Rounding*: none: a temporary of a storage type rounds also when it is read through (`tgl.convert`).
@@ -313,7 +314,8 @@ def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"
   let description = [{
     `%s = tgl.reduce sum (%k = 0 to 1048576)` in a statement of one point becomes a temporary of 64 partial
     sums, each over 16384 terms, and a sum of those. The pieces are points of a statement of their own, which
-    fills the machine.
+    fills the machine. Rows that no cluster of blocks keeps are cut also where there are a few for each place of the
+    machine: the last of them would run for long while others have nothing to do.
 
     *Why here*: statements are final, and it is known for which machine they are.
     *Rounding*: sums are added up in another, fixed order.

@@ -131,13 +131,34 @@ public:
   }
 
   Access access;
+  ParallelOp statement;
 
 private:
-  ParallelOp statement;
   std::optional<SmallVector<Digit>> found;
   SmallVector<std::optional<Range>> ranges; ///< of the subscripts
 };
 } // namespace
+
+/// Adds the pairs of lower digits, in what digits of equal weight leave of two subscripts.
+static void addLowerPairs(const ValueExpr &a, const ValueExpr &b, KnownAccess &first, KnownAccess &second,
+                          Prover &prover, SmallVectorImpl<AxisPair> &pairs) {
+  for (Value own : a.operands())
+    for (Value other : b.operands()) {
+      if (axesOpOf(own) != first.statement || axesOpOf(other) != second.statement)
+        continue;
+      std::optional<Linear> left = linearIn(a, own), right = linearIn(b, other);
+      if (!left || !right || left->weight != right->weight)
+        continue;
+      bool isLast = left->weight.asConstant() == 1;
+      if (isLast && !(left->rest == right->rest))
+        continue;
+      if (!isDigit(*left, own, first.access.op, prover) || !isDigit(*right, other, second.access.op, prover))
+        continue;
+      pairs.push_back({own, other});
+      if (!isLast)
+        addLowerPairs(left->rest, right->rest, first, second, prover, pairs);
+    }
+}
 
 /// The pairs that one pair of accesses allows: axes that a dim holds in both as digits of the same
 /// weight (and, where they stand alone, with the same offset).
@@ -148,11 +169,15 @@ static SmallVector<AxisPair> pairsOf(KnownAccess &a, KnownAccess &b, Prover &pro
       if (own.dim != other.dim || own.linear.weight != other.linear.weight)
         continue;
       // Alone in its dim an axis may stand with an offset: it must be the same one.
-      if (own.linear.weight.asConstant() == 1 && !(own.linear.rest == other.linear.rest))
+      bool isLast = own.linear.weight.asConstant() == 1;
+      if (isLast && !(own.linear.rest == other.linear.rest))
         continue;
       // What costs a proof comes last.
-      if (a.proves(own, prover) && b.proves(other, prover))
-        pairs.push_back({own.axis, other.axis});
+      if (!a.proves(own, prover) || !b.proves(other, prover))
+        continue;
+      pairs.push_back({own.axis, other.axis});
+      if (!isLast)
+        addLowerPairs(own.linear.rest, other.linear.rest, a, b, prover, pairs);
     }
   return pairs;
 }

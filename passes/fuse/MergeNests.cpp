@@ -8,6 +8,7 @@
 #include "passes/fuse/MergeNests.h"
 #include "mlir/IR/Dominance.h"
 #include "passes/fuse/Access.h"
+#include "passes/fuse/AlignAxes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -170,6 +171,10 @@ static std::optional<int64_t> elementsOf(Operation *op, int64_t points = 1) {
 /// do at each. (Many statements of their own have axes enough; sums of few points are split.)
 static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t fewestPoints) {
   constexpr int64_t muchWork = 393216; // elements of a point: more than a cluster of blocks keeps
+  // Only rows are kept. What has nests inside, or hands more than values on, reads and writes memory as statements of
+  // their own would: a block of that many takes as long as a launch.
+  constexpr int64_t muchInside = 65536;
+  bool isRow = restOf(first, shared.pairs, false).empty();
   int64_t points = 1;
   for (const AxisPair &pair : shared.pairs) {
     std::optional<int64_t> extent = (highOf(pair.first) - lowOf(pair.first)).asConstant();
@@ -177,7 +182,8 @@ static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &share
       return false;
   }
   std::optional<int64_t> one = elementsOf(first), other = elementsOf(second);
-  return one && other && std::max(*one, *other) / std::max<int64_t>(points, 1) > muchWork;
+  return one && other &&
+         std::max(*one, *other) / std::max<int64_t>(points, 1) > (isRow ? muchWork : muchInside);
 }
 
 static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,
@@ -268,23 +274,62 @@ static ParallelOp merge(ParallelOp first, ParallelOp second, ArrayRef<AxisPair> 
   return nest;
 }
 
+/// Merges two statements of which one goes through a dim in digits and the other at once, the axis of this one split
+/// likewise, where they then share more axes and a nest over these is worthwhile. Null where it is not.
+static ParallelOp mergeAligned(ParallelOp first, ParallelOp second, const SharedAxes &shared,
+                               const MergeOptions &options, AxisSharing &sharing, Prover &prover) {
+  if (restOf(first, shared.pairs, false).empty() && restOf(second, shared.pairs, true).empty())
+    return nullptr;
+  Operation *place = meetingPlace(first, second);
+  if (!place)
+    return nullptr;
+  for (ParallelOp statement : {second, first}) {
+    SmallVector<AlignedAxis, 1> axes = axesToAlign(statement, statement == first ? second : first, prover);
+    // A product keeps its axes: tiles are made of them.
+    if (axes.empty() || hasContraction(statement))
+      continue;
+    OpBuilder builder(statement);
+    auto split = cast<ParallelOp>(builder.clone(*statement));
+    alignAxes(split, axes, prover);
+    ParallelOp one = statement == first ? split : first, other = statement == first ? second : split;
+    SharedAxes more = sharing.of(one, other);
+    sharing.forget(split);
+    if (!more.flow || more.pairs.size() <= shared.pairs.size() || !isWorthwhile(one, other, more, options)) {
+      split.erase();
+      continue;
+    }
+    sharing.forget(first);
+    sharing.forget(second);
+    if (place == statement)
+      place = split;
+    statement.erase();
+    return merge(one, other, more.pairs, place);
+  }
+  return nullptr;
+}
+
 /// The nearest statement before `second` that it joins, as the nest that the two become; null where
 /// there is none.
-static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &options, AxisSharing &sharing) {
+static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &options, AxisSharing &sharing,
+                              Prover &prover) {
   unsigned distance = 0;
   for (Operation *op = second->getPrevNode(); op && distance < maxDistance; op = op->getPrevNode()) {
     distance += op->getNumRegions() != 0;
     auto first = dyn_cast<ParallelOp>(op);
     if (!first)
       continue;
-    const SharedAxes &shared = sharing.of(first, second);
-    if (shared.flow != flow || !isWorthwhile(first, second, shared, options))
+    SharedAxes shared = sharing.of(first, second);
+    if (shared.flow != flow)
+      continue;
+    if (flow)
+      if (ParallelOp nest = mergeAligned(first, second, shared, options, sharing, prover))
+        return nest;
+    if (!isWorthwhile(first, second, shared, options))
       continue;
     if (Operation *place = meetingPlace(first, second)) {
-      SmallVector<AxisPair> pairs = shared.pairs;
       sharing.forget(first); // others say what they said before
       sharing.forget(second);
-      return merge(first, second, pairs, place);
+      return merge(first, second, shared.pairs, place);
     }
   }
   return nullptr;
@@ -301,7 +346,7 @@ unsigned tegula::mergeNests(Block &block, const MergeOptions &options, Prover &p
       // A grown nest may join what its part could not.
       ParallelOp nest;
       if (statement)
-        nest = joinEarlier(statement, flow, options, sharing);
+        nest = joinEarlier(statement, flow, options, sharing, prover);
       if (nest) {
         ++merges;
         next = nest;

@@ -28,33 +28,51 @@ static ParallelOp onlyUser(TempOp temp) {
   return nest;
 }
 
-/// For each axis of the nest, a dim that is a digit of the axis in every access, with its weight.
+/// For each axis of the nest, a dim that is a digit of the axis in every access, with its weight. Lower digits of a dim
+/// are found in what the higher ones leave; `kept` becomes what all of them leave of the dims.
 static bool findDims(ParallelOp nest, ArrayRef<Access> accesses, Prover &prover,
-                     SmallVectorImpl<std::pair<unsigned, IndexExpr>> &dims) {
-  for (Value axis : nest.getAxes()) {
-    std::optional<std::pair<unsigned, IndexExpr>> found;
-    for (unsigned dim = 0; dim < accesses.front().subscripts.size() && !found; ++dim) {
-      if (llvm::any_of(dims, [&](const auto &used) { return used.first == dim; }))
-        continue;
+                     SmallVectorImpl<std::pair<unsigned, IndexExpr>> &dims,
+                     MutableArrayRef<std::optional<IndexExpr>> kept) {
+  unsigned rank = accesses.front().subscripts.size();
+  SmallVector<SmallVector<std::optional<ValueExpr>>> left;
+  for (const Access &access : accesses)
+    left.emplace_back(access.subscripts);
+  auto findDim = [&](Value axis) -> std::optional<std::pair<unsigned, IndexExpr>> {
+    for (unsigned dim = 0; dim < rank; ++dim) {
       std::optional<IndexExpr> weight;
-      bool all = llvm::all_of(accesses, [&](const Access &access) {
-        if (!access.subscripts[dim])
+      bool all = kept[dim] && llvm::all_of(llvm::enumerate(accesses), [&](const auto &each) {
+        const std::optional<ValueExpr> &subscript = left[each.index()][dim];
+        if (!subscript)
           return false;
-        std::optional<IndexExpr> digit = digitOf(*access.subscripts[dim], axis, access.op, prover);
+        std::optional<IndexExpr> digit = digitOf(*subscript, axis, each.value().op, prover);
         if (!digit || (weight && *weight != *digit))
           return false;
         weight = digit;
         // Alone in the dim it may have an offset, the same in all accesses.
-        return *digit != IndexExpr(1) || *access.subscripts[dim] - ValueExpr(axis) ==
-                                             *accesses.front().subscripts[dim] - ValueExpr(axis);
+        return *digit != IndexExpr(1) || *subscript - ValueExpr(axis) == *left.front()[dim] - ValueExpr(axis);
       });
       if (all)
-        found = {dim, *weight};
+        return std::pair(dim, *weight);
     }
-    // An axis of one point needs no dim of its own.
-    if (!found)
+    return std::nullopt;
+  };
+  SmallVector<std::optional<std::pair<unsigned, IndexExpr>>> found(nest.getAxes().size());
+  for (bool isNew = true; isNew;) {
+    isNew = false;
+    for (auto [number, axis] : llvm::enumerate(nest.getAxes())) {
+      if (found[number] || !(found[number] = findDim(axis)))
+        continue;
+      isNew = true;
+      auto [dim, weight] = *found[number];
+      kept[dim] = weight == IndexExpr(1) ? std::nullopt : std::optional(weight);
+      for (auto &subscripts : left)
+        subscripts[dim] = *subscripts[dim] - ValueExpr(weight) * ValueExpr(Value(axis));
+    }
+  }
+  for (auto &each : found) {
+    if (!each)
       return false;
-    dims.push_back(*found);
+    dims.push_back(*each);
   }
   return true;
 }
@@ -98,16 +116,13 @@ static bool privatize(ArrayRef<TempOp> temps, ParallelOp nest, Prover &prover) {
       accesses.push_back(access);
   if (accesses.empty() || !llvm::all_of(accesses, [](const Access &access) { return isPlain(access.op); }))
     return false;
-  SmallVector<std::pair<unsigned, IndexExpr>> dims;
-  if (!findDims(nest, accesses, prover, dims))
-    return false;
   TglTensorType type = TempOp(temps.front()).getType();
-  // What is left of each dim: nothing, or the digits below the axis's.
-  SmallVector<std::optional<IndexExpr>> kept(type.getRank());
-  for (unsigned dim = 0; dim < type.getRank(); ++dim)
-    kept[dim] = type.getDims()[dim].getExpr();
-  for (auto &[dim, weight] : dims)
-    kept[dim] = weight == IndexExpr(1) ? std::nullopt : std::optional(weight);
+  SmallVector<std::optional<IndexExpr>> kept;
+  for (IndexExprAttr dim : type.getDims())
+    kept.push_back(dim.getExpr());
+  SmallVector<std::pair<unsigned, IndexExpr>> dims;
+  if (!findDims(nest, accesses, prover, dims, kept))
+    return false;
   SmallVector<IndexExprAttr> newDims;
   for (const std::optional<IndexExpr> &dim : kept)
     if (dim)

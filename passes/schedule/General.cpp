@@ -30,15 +30,16 @@ static std::optional<int64_t> strideAlong(TglTensorType type, ArrayRef<ValueExpr
 }
 
 /// How much an access matters: the ops with axes around it, up to the launch, count for 8 each, and
-/// tensors that vary along all of their axes, the large ones, for 8 again.
-static unsigned weightOf(Operation *access, ArrayRef<ValueExpr> subscripts) {
+/// tensors that vary along all of their axes, the large ones, for 8 again. Each point around a private tensor has its
+/// own.
+static unsigned weightOf(Operation *access, Value tensor, ArrayRef<ValueExpr> subscripts) {
   unsigned weight = 2;
   bool large = true;
   for (Operation *around = access->getParentOp(); !isa<LaunchOp>(around) && weight < 2048;
        around = around->getParentOp()) {
     if (!isa<LaunchOp>(around->getParentOp()))
       weight *= 8;
-    if (auto axes = dyn_cast<AxesOp>(around))
+    if (auto axes = dyn_cast<AxesOp>(around); axes && !around->isAncestor(tensor.getParentBlock()->getParentOp()))
       for (Value axis : axes.getAxes())
         large &= llvm::any_of(subscripts, [&](const ValueExpr &expr) { return expr.uses(axis); });
   }
@@ -51,18 +52,21 @@ static unsigned gain(AxesOp op, Value axis) {
   op->walk([&](Operation *nested) {
     SmallVector<ValueExpr> subscripts;
     TglTensorType type;
+    Value tensor;
     if (auto read = dyn_cast<ReadOp>(nested)) {
       subscripts = read.getSubscriptExprs();
       type = read.getTensorType();
+      tensor = read.getTensor();
     } else if (auto write = dyn_cast<WriteOp>(nested)) {
       subscripts = write.getSubscriptExprs();
       type = write.getTensorType();
+      tensor = write.getTensor();
     } else {
       return;
     }
     // Ties go to the written tensor: stores need whole lines.
     if (strideAlong(type, subscripts, axis) == 1)
-      total += weightOf(nested, subscripts) + isa<WriteOp>(nested);
+      total += weightOf(nested, tensor, subscripts) + isa<WriteOp>(nested);
   });
   return total;
 }

@@ -102,3 +102,35 @@ tgl.kernel @rounded(%x: !tgl.tensor<[16, 1048576], f32> {tgl.name = "x", tgl.rol
     tgl.write %m, %y[%n, %k] : f32, !tgl.tensor<[16, 1048576], f32>
   }
 }
+
+// -----
+
+// What is handed on of a sample is a plane, which no block keeps: with its own axes each statement has points enough.
+// CHECK-LABEL: tgl.kernel @planes
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 128, %{{.*}} = 0 to 12600)
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 128, %{{.*}} = 0 to 3149)
+// NARROW-LABEL: tgl.kernel @planes
+// NARROW: tgl.parallel (%{{.*}} = 0 to 128)
+// NARROW: tgl.parallel (%{{.*}} = 0 to 12600)
+// NARROW: tgl.parallel (%{{.*}} = 0 to 3149)
+// NARROW-NOT: tgl.launch
+tgl.kernel @planes(%x: !tgl.tensor<[128, 16, 12600], f32> {tgl.name = "x", tgl.role = "in"},
+                   %y: !tgl.tensor<[128, 3149], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %h = tgl.temp "h" : !tgl.tensor<[128, 12600], f32>
+  tgl.parallel (%n = 0 to 128, %p = 0 to 12600) {
+    %s = tgl.reduce sum (%c = 0 to 16) -> f32 {
+      %v = tgl.read %x[%n, %c, %p] : !tgl.tensor<[128, 16, 12600], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %h[%n, %p] : f32, !tgl.tensor<[128, 12600], f32>
+  }
+  tgl.parallel (%n = 0 to 128, %q = 0 to 3149) {
+    %m = tgl.reduce max (%r = 0 to 6) -> f32 {
+      %v = tgl.read %h[%n, 4*%q + %r] : !tgl.tensor<[128, 12600], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %m, %y[%n, %q] : f32, !tgl.tensor<[128, 3149], f32>
+  }
+}

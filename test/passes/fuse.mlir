@@ -262,3 +262,106 @@ tgl.kernel @one_point(%x: !tgl.tensor<[1, 4], f32> {tgl.name = "x", tgl.role = "
     tgl.write %v, %y[%i, %j - 3] : f32, !tgl.tensor<[1, 1], f32>
   }
 }
+
+// Groups of channels, and channels before and after them: these have the groups' axis then, and one nest does all.
+// CHECK-LABEL: tgl.kernel @channels
+// CHECK-NOT: tgl.temp "h" : !tgl.tensor<[N
+// CHECK: tgl.launch
+// CHECK-NEXT: tgl.parallel (%n = 0 to N, %g = 0 to G) {
+// CHECK: tgl.parallel (%c = 0 to 4, %p = 0 to P) {
+// CHECK: tgl.read %x[%n, 4*%g + %c, %p]
+// CHECK: %[[S:.*]] = tgl.reduce sum (%e = 0 to 4, %p = 0 to P)
+// CHECK: tgl.parallel (%c = 0 to 4) {
+// CHECK: tgl.reduce sum (%p = 0 to P)
+// CHECK: arith.subf %{{.*}}, %[[S]]
+// CHECK: tgl.write %{{.*}}, %y[%n, 4*%g + %c]
+// CHECK-NOT: tgl.launch
+tgl.kernel @channels(%x: !tgl.tensor<[N, 4*G, P], f32> {tgl.name = "x", tgl.role = "in"},
+                     %u: !tgl.tensor<[G], f32> {tgl.name = "u", tgl.role = "in"},
+                     %y: !tgl.tensor<[N, 4*G], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [N = 0 : 0, P = 0 : 2, G = 1 : 0] {
+  %h = tgl.temp "h" : !tgl.tensor<[N, 4*G, P], f32>
+  %s = tgl.temp "s" : !tgl.tensor<[N, G], f32>
+  %d = tgl.temp "d" : !tgl.tensor<[N, 4*G, P], f32>
+  tgl.parallel (%n = 0 to N, %c = 0 to 4*G, %p = 0 to P) {
+    %v = tgl.read %x[%n, %c, %p] : !tgl.tensor<[N, 4*G, P], f32>
+    %t = math.tanh %v : f32
+    tgl.write %t, %h[%n, %c, %p] : f32, !tgl.tensor<[N, 4*G, P], f32>
+  }
+  tgl.parallel (%n = 0 to N, %g = 0 to G) {
+    %r = tgl.reduce sum (%e = 0 to 4, %p = 0 to P) -> f32 {
+      %v = tgl.read %h[%n, 4*%g + %e, %p] : !tgl.tensor<[N, 4*G, P], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %r, %s[%n, %g] : f32, !tgl.tensor<[N, G], f32>
+  }
+  tgl.parallel (%n = 0 to N, %g = 0 to G, %e = 0 to 4, %p = 0 to P) {
+    %v = tgl.read %h[%n, 4*%g + %e, %p] : !tgl.tensor<[N, 4*G, P], f32>
+    %m = tgl.read %s[%n, %g] : !tgl.tensor<[N, G], f32>
+    %a = arith.subf %v, %m : f32
+    tgl.write %a, %d[%n, 4*%g + %e, %p] : f32, !tgl.tensor<[N, 4*G, P], f32>
+  }
+  tgl.parallel (%n = 0 to N, %c = 0 to 4*G) {
+    %r = tgl.reduce sum (%p = 0 to P) -> f32 {
+      %v = tgl.read %d[%n, %c, %p] : !tgl.tensor<[N, 4*G, P], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %r, %y[%n, %c] : f32, !tgl.tensor<[N, 4*G], f32>
+  }
+}
+
+// What follows a convolution of several groups has its axes as well, and runs on its sums.
+// CHECK-LABEL: tgl.kernel @several_groups
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.parallel (%g = 0 to G, %o = 0 to 8, %p = 0 to P) {
+// CHECK: %[[S:.*]] = tgl.reduce sum (%c = 0 to C)
+// CHECK: %[[M:.*]] = arith.maximumf %[[S]]
+// CHECK: tgl.write %[[M]], %y[8*%g + %o, %p]
+// CHECK-NOT: tgl.launch
+tgl.kernel @several_groups(%x: !tgl.tensor<[G, C, P], f32> {tgl.name = "x", tgl.role = "in"},
+                           %w: !tgl.tensor<[8*G, C], f32> {tgl.name = "w", tgl.role = "in"},
+                           %y: !tgl.tensor<[8*G, P], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [G = 0 : 0, C = 0 : 1, P = 0 : 2] {
+  %h = tgl.temp "h" : !tgl.tensor<[8*G, P], f32>
+  tgl.parallel (%g = 0 to G, %o = 0 to 8, %p = 0 to P) {
+    %s = tgl.reduce sum (%c = 0 to C) -> f32 {
+      %v = tgl.read %x[%g, %c, %p] : !tgl.tensor<[G, C, P], f32>
+      %u = tgl.read %w[8*%g + %o, %c] : !tgl.tensor<[8*G, C], f32>
+      %m = arith.mulf %v, %u : f32
+      tgl.yield %m : f32
+    }
+    tgl.write %s, %h[8*%g + %o, %p] : f32, !tgl.tensor<[8*G, P], f32>
+  }
+  tgl.parallel (%k = 0 to 8*G, %p = 0 to P) {
+    %zero = arith.constant 0.0 : f32
+    %v = tgl.read %h[%k, %p] : !tgl.tensor<[8*G, P], f32>
+    %m = arith.maximumf %v, %zero : f32
+    tgl.write %m, %y[%k, %p] : f32, !tgl.tensor<[8*G, P], f32>
+  }
+}
+
+// Windows of pooling are digits too, but so short that points would not be neighbours in memory any more.
+// CHECK-LABEL: tgl.kernel @windows
+// CHECK: tgl.temp "h" : !tgl.tensor<[4*Q], f32>
+// CHECK: tgl.parallel (%p = 0 to 4*Q) {
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%q = 0 to Q) {
+tgl.kernel @windows(%x: !tgl.tensor<[C, 4*Q], f32> {tgl.name = "x", tgl.role = "in"},
+                    %y: !tgl.tensor<[Q], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [C = 0 : 0, Q = 1 : 0] {
+  %h = tgl.temp "h" : !tgl.tensor<[4*Q], f32>
+  tgl.parallel (%p = 0 to 4*Q) {
+    %s = tgl.reduce sum (%c = 0 to C) -> f32 {
+      %v = tgl.read %x[%c, %p] : !tgl.tensor<[C, 4*Q], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %h[%p] : f32, !tgl.tensor<[4*Q], f32>
+  }
+  tgl.parallel (%q = 0 to Q) {
+    %m = tgl.reduce max (%r = 0 to 4) -> f32 {
+      %v = tgl.read %h[4*%q + %r] : !tgl.tensor<[4*Q], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %m, %y[%q] : f32, !tgl.tensor<[Q], f32>
+  }
+}
