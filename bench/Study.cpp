@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Study.h"
+#include "bench/report/Disassembly.h"
 #include "codegen/Assemble.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -40,18 +41,9 @@ uint64_t countInstructions(StringRef text) {
 }
 
 void readAssemblerLog(StringRef log, CodeFacts &facts) {
-  SmallVector<StringRef> lines;
-  log.split(lines, '\n');
-  for (StringRef line : lines) {
-    SmallVector<StringRef> words;
-    line.split(words, ' ', -1, /*KeepEmpty=*/false);
-    for (size_t at = 0; at + 2 < words.size(); ++at) {
-      unsigned number;
-      if (words[at] == "Used" && !words[at + 1].getAsInteger(10, number) && words[at + 2].starts_with("registers"))
-        facts.registers = std::max(facts.registers.value_or(0), number);
-      if (!words[at].getAsInteger(10, number) && words[at + 1] == "bytes" && words[at + 2] == "spill")
-        facts.spillBytes += number;
-    }
+  for (const auto &[name, function] : report::readAssemblerLog(log)) {
+    facts.registers = std::max(facts.registers.value_or(0), function.registers);
+    facts.spillBytes += function.spillStores + function.spillLoads;
   }
 }
 

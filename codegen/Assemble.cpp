@@ -121,15 +121,18 @@ static std::string nvJitLinkVersion() {
   return ("nvjitlink " + Twine(major) + "." + Twine(minor)).str();
 }
 
+/// Whether the text tells lines of the program, which the cubin is then to tell too.
+static bool hasLines(StringRef ptx) { return ptx.contains("\n\t.loc\t"); }
+
 static Expected<Cubin> assembleInProcess(StringRef ptx, StringRef arch) {
   const NvJitLink &library = nvJitLink();
   if (!library.loaded)
     return make_error<MissingToolError>(
         "libnvJitLink was not found; set TEGULA_NVJITLINK or install CUDA 12 or 13");
   std::string archOption = ("-arch=" + arch).str();
-  const char *options[] = {archOption.c_str(), "-O3", "-verbose"};
+  const char *options[] = {archOption.c_str(), "-O3", "-verbose", "-lineinfo"};
   NvJitLink::Handle handle = nullptr;
-  if (int code = library.create(&handle, 3, options))
+  if (int code = library.create(&handle, hasLines(ptx) ? 4 : 3, options))
     return fail("nvJitLink refused the target " + arch + " (result " + Twine(code) + ")");
   llvm::scope_exit cleanup([&] { library.destroy(&handle); });
   std::string text = ptx.str(); // the terminating NUL counts as part of PTX
@@ -156,19 +159,23 @@ static Expected<Cubin> assembleInProcess(StringRef ptx, StringRef arch) {
 //===----------------------------------------------------------------------===//
 
 static std::string findPtxas() {
-  if (std::optional<std::string> path = sys::Process::GetEnv("TEGULA_PTXAS"))
-    return *path;
+  std::optional<std::string> path = sys::Process::GetEnv("TEGULA_PTXAS");
+  return path ? *path : findCudaTool("ptxas");
+}
+
+std::string tegula::findCudaTool(StringRef name) {
   SmallVector<std::string> folders;
+  if (std::optional<std::string> ptxas = sys::Process::GetEnv("TEGULA_PTXAS"))
+    folders.push_back(sys::path::parent_path(*ptxas).str());
   if (std::optional<std::string> home = sys::Process::GetEnv("CUDA_HOME"))
     folders.push_back(*home + "/bin");
   for (StringRef folder : folders)
-    if (std::string path = (folder + "/ptxas").str(); sys::fs::can_execute(path))
+    if (std::string path = (folder + "/" + name).str(); sys::fs::can_execute(path))
       return path;
-  if (ErrorOr<std::string> path = sys::findProgramByName("ptxas"))
+  if (ErrorOr<std::string> path = sys::findProgramByName(name))
     return *path;
-  if (sys::fs::can_execute("/usr/local/cuda/bin/ptxas"))
-    return "/usr/local/cuda/bin/ptxas";
-  return {};
+  std::string usual = ("/usr/local/cuda/bin/" + name).str();
+  return sys::fs::can_execute(usual) ? usual : std::string();
 }
 
 static std::string readAll(StringRef path) {
@@ -226,7 +233,9 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   FileRemover removeLog(log);
 
   std::string archOption = ("-arch=" + arch).str();
-  StringRef arguments[] = {ptxas, archOption, "-O3", "-v", input, "-o", output};
+  SmallVector<StringRef> arguments = {ptxas, archOption, "-O3", "-v", input, "-o", output};
+  if (hasLines(ptx))
+    arguments.push_back("-lineinfo");
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
   std::string message;
   int code = sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, /*SecondsToWait=*/300,

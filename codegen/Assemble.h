@@ -52,6 +52,10 @@ struct Cubin {
 llvm::Expected<Cubin> assemble(llvm::StringRef ptx, llvm::StringRef arch,
                                Assembler which = Assembler::Any);
 
+/// A program of the CUDA toolkit (`nvdisasm`): beside $TEGULA_PTXAS, in $CUDA_HOME/bin, $PATH, /usr/local/cuda/bin;
+/// empty where there is none.
+std::string findCudaTool(llvm::StringRef name);
+
 } // namespace tegula
 
 #endif // TEGULA_CODEGEN_ASSEMBLE_H

@@ -319,6 +319,7 @@ private:
     applyDeviceTarget(code, **machine);
     EmitterOptions emitter;
     emitter.checked = options.checked;
+    emitter.lineTables = options.lineTables;
     emitter.tensorAlignment = kernel->alignment = options.alignment;
     emitter.dependentLaunches =
         options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
@@ -344,6 +345,7 @@ private:
       return defect("lowering made LLVM IR that does not verify: " + failure);
     addSites(lowered->sites);
     kernel->plan = std::move(lowered->plan);
+    kernel->layouts = std::move(lowered->layouts);
     kernel->plan.dependentLaunches = emitter.dependentLaunches;
     if (options.stopAfter < Phase::EmitPtx) {
       keepLlvm(code);

@@ -11,6 +11,7 @@
 #include "codegen/Emulate.h"
 #include "codegen/HostAbi.h"
 #include "codegen/Jit.h"
+#include "codegen/TileLayout.h"
 #include "codegen/Plan.h"
 #include "codegen/Work.h"
 #include "frontend/Check.h"
@@ -59,6 +60,8 @@ struct CompileOptions {
   std::vector<std::string> keepStages;
   /// IR texts show where each operation comes from.
   bool printLocations = false;
+  /// Device code tells the line of the program of each instruction, in PTX and cubin.
+  bool lineTables = false;
 };
 
 struct KernelArgument {
@@ -108,6 +111,7 @@ public:
 
   // Device
   Plan plan;
+  std::vector<TileLayout> layouts;
   unsigned alignment = 0; // as in the options
   std::string ptx;
   std::vector<char> cubin;

@@ -164,9 +164,7 @@ void DeviceContraction::begin() {
   thread = special(Intrinsic::nvvm_read_ptx_sreg_tid_x);
   block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
   lane = b.CreateAnd(thread, i32(31));
-  Value *warp = b.CreateLShr(thread, i32(5));
-  firstRow = b.CreateMul(b.CreateUDiv(warp, i32(tile.warpColumns)), i32(16 * rowBlocks));
-  firstColumn = b.CreateMul(b.CreateURem(warp, i32(tile.warpColumns)), i32(16 * columnBlocks));
+  corner = warpCorner(b, tile, thread);
   auto group = [&](ArrayRef<unsigned> its, int64_t extent) {
     Group result;
     result.axes = its;
@@ -246,6 +244,38 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
   return product;
 }
 
+/// What the side is made of, for drawings.
+static std::string sourceOf(const ContractionSide &side, const ContractionOperand &how) {
+  if (!how.isPlain)
+    return "evaluated by " + std::to_string(side.slice.size()) + " operations";
+  mlir::Value tensor = tgl::ReadOp(how.read).getTensor();
+  if (auto temp = tensor.getDefiningOp<tgl::TempOp>())
+    return temp.getName().str();
+  auto argument = cast<mlir::BlockArgument>(tensor);
+  return cast<tgl::KernelOp>(argument.getOwner()->getParentOp()).getArgName(argument.getArgNumber()).str();
+}
+
+void DeviceContraction::note(const Product &product) {
+  auto operand = [](const Operand &its) {
+    return OperandLayout{sourceOf(*its.side, *its.how), its.shared, its.offset,
+                         its.how->staging != Staging::Values};
+  };
+  unsigned multiplications = product.row.how->parts + product.column.how->parts - 1;
+  noted.push_back({product.row.type, multiplications, product.stages, operand(product.row), operand(product.column)});
+}
+
+void DeviceContraction::note(const PlaneProduct &product) {
+  auto operand = [](const PlaneOperand &its) {
+    return OperandLayout{sourceOf(*its.side, *its.how), its.shared, its.offset, its.isCopied};
+  };
+  noted.push_back({product.type, product.row.planes + product.column.planes - 1, PlaneProduct::stages,
+                   operand(product.row), operand(product.column)});
+}
+
+TileLayout DeviceContraction::layout(StringRef function) const {
+  return {function.str(), tile, byWarpgroups(), hasRoles(), sharedBytes(), noted};
+}
+
 //===----------------------------------------------------------------------===//
 // What becomes of sums
 //===----------------------------------------------------------------------===//
@@ -265,13 +295,9 @@ void DeviceContraction::storePair(Value *first, Value *second, Value *row, Value
 }
 
 void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
-  Value *row = b.CreateAdd(firstRow, b.CreateLShr(lane, i32(2)));
-  Value *column = b.CreateAdd(firstColumn, b.CreateShl(b.CreateAnd(lane, i32(3)), i32(1)));
   for (unsigned number = 0; number < sums.size(); number += 2) {
-    unsigned fragment = number / 4;
-    unsigned down = fragment / (2 * columnBlocks) * 16 + number % 4 / 2 * 8;
-    unsigned right = fragment % (2 * columnBlocks) * 8;
-    storePair(sums[number], sums[number + 1], b.CreateAdd(row, i32(down)), b.CreateAdd(column, i32(right)), base);
+    TilePlace place = fragmentSum(b, tile, corner, lane, number);
+    storePair(sums[number], sums[number + 1], place.row, place.column, base);
   }
 }
 

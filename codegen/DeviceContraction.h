@@ -37,9 +37,8 @@
 #define TEGULA_CODEGEN_DEVICECONTRACTION_H
 
 #include "codegen/Emitter.h"
-#include "codegen/TensorCore.h"
-#include "codegen/Warpgroup.h"
-#include "passes/TensorTile.h"
+#include "codegen/Fragments.h"
+#include "codegen/TileLayout.h"
 
 namespace tegula {
 
@@ -62,6 +61,8 @@ public:
   void emitTile(llvm::Value *workspace);
   /// With splits: the rest of a tile from the sums of all its blocks.
   void emitCombine(llvm::Value *workspace);
+  /// What emitTile emitted.
+  TileLayout layout(llvm::StringRef function) const;
 
 private:
   using Value = llvm::Value;
@@ -149,6 +150,8 @@ private:
   void begin();
   Product makeProduct(unsigned number);
   Sum makeSum(tgl::ReduceOp reduce, int64_t depth);
+  void note(const Product &product);
+  void note(const PlaneProduct &product);
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
   void setTile(Value *number);
   unsigned sumsPitch() const { return tile.columns + 8; }
@@ -222,11 +225,8 @@ private:
 
   // WarpgroupSums.cpp
   bool byWarpgroups() const { return tile.warpgroups && hasWarpgroups; }
-  unsigned groupRows() const { return tile.rows / Warpgroup::rows; }
-  unsigned groupColumns() const { return tile.columns / (threads() / Warpgroup::threads / groupRows()); }
   Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums);
   Sums sumUpByWarpgroups(const PlaneProduct &product);
-  void placeOfGroupSum(unsigned number, Value *&row, Value *&column);
   void storeGroupSums(llvm::ArrayRef<Value *> sums, unsigned base);
 
   // WarpgroupRoles.cpp
@@ -254,11 +254,12 @@ private:
   tgl::AxesOp axes;
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *block = nullptr; // i32
-  Value *firstRow = nullptr, *firstColumn = nullptr;          // i32: of the warp, in the tile
+  TilePlace corner = {nullptr, nullptr};                      // of the warp
   Value *split = nullptr;                                     // i64
   Group rows, columns;
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
   bool hasWarpgroups;
+  std::vector<ProductLayout> noted;
   unsigned ownBarrier = 0; // number of the barrier of the threads that the current code is for
 };
 

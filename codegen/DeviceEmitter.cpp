@@ -187,7 +187,7 @@ void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &i
   function->addFnAttr(Attribute::NoUnwind);
   function->addFnAttr("nvvm.maxntid", std::to_string(threads));
   b.SetInsertPoint(BasicBlock::Create(module.getContext(), "entry", function));
-  lines.emplace(*function);
+  lines.emplace(*function, options.lineTables);
   b.SetCurrentDebugLocation(lines->locationOf(op.getLoc()));
 
   tgl::Accesses accesses = tgl::accessesOf(op);

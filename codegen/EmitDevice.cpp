@@ -321,6 +321,7 @@ private:
       for (mlir::Value tensor : contraction.alignedTensors())
         tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
       contraction.emitTile(workspace);
+      code.layouts.push_back(contraction.layout(tiles.function));
     });
     if (tile->splits > 1)
       emitOne(tiles.combineFunction = name + "_combine",

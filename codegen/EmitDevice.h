@@ -10,6 +10,7 @@
 
 #include "codegen/Emitter.h"
 #include "codegen/Plan.h"
+#include "codegen/TileLayout.h"
 #include "llvm/Support/Error.h"
 
 namespace tegula {
@@ -17,6 +18,7 @@ namespace tegula {
 struct DeviceCode {
   Plan plan;
   std::vector<ErrorSite> sites;
+  std::vector<TileLayout> layouts; // of functions in which a block computes a tile
 };
 
 /// Adds the kernel's device functions (for NVPTX, one or two for each parallel statement outside of

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Instructions carry the line of the program as debug locations, which passes keep and merge as they do
-// those of any language. The compile unit emits nothing into PTX or objects.
+// those of any language. The compile unit emits nothing into PTX or objects, or the lines alone (`.loc`).
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/EmitPlaces.h"
@@ -19,13 +19,13 @@
 using namespace llvm;
 using namespace tegula;
 
-PlaceEmitter::PlaceEmitter(Function &function) : builder(*function.getParent()) {
+PlaceEmitter::PlaceEmitter(Function &function, bool writesLines) : builder(*function.getParent()) {
   Module &module = *function.getParent();
   // Without its version LLVM drops what it does not know how to read.
   module.setModuleFlag(Module::Warning, "Debug Info Version", DEBUG_METADATA_VERSION);
   DIFile *file = fileNamed(module.getName());
   builder.createCompileUnit(dwarf::DW_LANG_C, file, "tegula", /*isOptimized=*/true, "", 0, "",
-                            DICompileUnit::NoDebug);
+                            writesLines ? DICompileUnit::DebugDirectivesOnly : DICompileUnit::NoDebug);
   scope = builder.createFunction(
       file, function.getName(), function.getName(), file, 1,
       builder.createSubroutineType(builder.getOrCreateTypeArray({})), 1, DINode::FlagZero,

@@ -22,7 +22,7 @@ namespace tegula {
 /// Debug locations for the instructions of one function.
 class PlaceEmitter {
 public:
-  explicit PlaceEmitter(llvm::Function &function);
+  PlaceEmitter(llvm::Function &function, bool writesLines);
   /// Empty where the location has no line.
   llvm::DebugLoc locationOf(mlir::Location location);
 

@@ -45,6 +45,8 @@ struct EmitterOptions {
   bool hasWarpgroups = false;
   /// Verify every access, not only those that data decides.
   bool checked = false;
+  /// Device code tells the line of the program of each instruction.
+  bool lineTables = false;
 };
 
 /// A data-dependent (or, in checked mode, any) access that can fail while running.

@@ -21,6 +21,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/InstrTypes.h"
@@ -233,7 +234,11 @@ std::string emitPtxInParts(Module &module, StringRef target, unsigned threads, P
   // More parts than threads of a small machine: each should cost little beside what it makes.
   constexpr unsigned mostParts = 16;
   constexpr uint64_t leastWeight = 4000;
-  Shares shares = divide(module, mostParts, leastWeight);
+  // Lines are told by numbers of files, which are those of one text.
+  bool hasLines = any_of(module.debug_compile_units(), [](const DICompileUnit *unit) {
+    return unit->getEmissionKind() == DICompileUnit::DebugDirectivesOnly;
+  });
+  Shares shares = divide(module, hasLines ? 1 : mostParts, leastWeight);
   std::vector<std::unique_ptr<MemoryBuffer>> texts =
       makeParts(module, shares, threads, heard, [&](Module &part, unsigned number) {
         std::unique_ptr<TargetMachine> machine = cantFail(createDeviceMachine(target));

@@ -54,8 +54,8 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
         sum = core.multiply(rowWords[r], {words[c % 2], words[c % 2 + 2]}, sum);
       }
   };
-  Fragments row = load(product.row, firstRow, rowBlocks);
-  Fragments column = load(product.column, firstColumn, columnBlocks);
+  Fragments row = load(product.row, corner.row, rowBlocks);
+  Fragments column = load(product.column, corner.column, columnBlocks);
   // Small products first: they are lost next to large sums.
   if (product.column.how->parts > 1)
     multiply(row.large, column.small);
@@ -203,15 +203,16 @@ void DeviceContraction::sumUpSafely(unsigned number) {
   };
   Sums fast;
   Value *isUnsafe = nullptr;
-  if (hasRoles()) {
-    fast = consume(makePlaneProduct(number), isUnsafe);
-  } else if (byWarpgroups()) {
-    fast = sumUpByWarpgroups(makePlaneProduct(number));
-  } else if (hasParts) {
+  if (byWarpgroups()) {
+    PlaneProduct planes = makePlaneProduct(number);
+    note(planes);
+    fast = hasRoles() ? consume(planes, isUnsafe) : sumUpByWarpgroups(planes);
+  } else {
+    note(product);
+    if (!hasParts)
+      return sumUpCarefully();
     fast = sumUp(product, Code::Quick);
     isUnsafe = isAnyNotFinite(fast);
-  } else {
-    return sumUpCarefully();
   }
   auto storeFast = [&] { byWarpgroups() ? storeGroupSums(fast, base) : storeSums(fast, base); };
   if (!isUnsafe) {

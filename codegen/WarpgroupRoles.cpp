@@ -211,7 +211,7 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
     e.emitIf(b.CreateICmpSLT(b.CreateAdd(number, i64(stages)), total),
              [&] { arriveAt(b.CreateAdd(stage, i32(Empty))); });
   };
-  SmallVector<Value *> zeros(groupColumns() / 2, ConstantFP::get(b.getFloatTy(), 0));
+  SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
   Sums sums = e.emitLoop(
       i64(0), product.sum.steps, i64(1), zeros,
       [&](Value *step, ArrayRef<Value *> current) {
@@ -239,9 +239,8 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
   waitAt(i32(Finished));
   Value *tooSmall = anyLineTooSmall();
   for (auto [n, sum] : enumerate(sums)) {
-    Value *row, *column;
-    placeOfGroupSum(n, row, column);
-    for (Value *line : {row, b.CreateAdd(column, i32(product.column.firstLine))})
+    TilePlace place = groupSum(b, tile, thread, lane, n);
+    for (Value *line : {place.row, b.CreateAdd(place.column, i32(product.column.firstLine))})
       sum = b.CreateFMul(sum, scaleOf(b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4)),
                                       /*isInverse=*/true));
   }

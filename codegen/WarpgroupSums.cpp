@@ -21,23 +21,10 @@ using namespace tegula;
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// Row and column of the tile of this thread's sum `number`.
-void DeviceContraction::placeOfGroupSum(unsigned number, Value *&row, Value *&column) {
-  unsigned across = tile.columns / groupColumns();
-  Value *group = b.CreateLShr(thread, i32(7)), *warp = b.CreateAnd(b.CreateLShr(thread, i32(5)), i32(3));
-  row = b.CreateMul(b.CreateUDiv(group, i32(across)), i32(Warpgroup::rows));
-  row = b.CreateAdd(row, b.CreateAdd(b.CreateShl(warp, i32(4)), b.CreateLShr(lane, i32(2))));
-  row = b.CreateAdd(row, i32(number / 2 % 2 * 8));
-  column = b.CreateMul(b.CreateURem(group, i32(across)), i32(groupColumns()));
-  column = b.CreateAdd(column, b.CreateShl(b.CreateAnd(lane, i32(3)), i32(1)));
-  column = b.CreateAdd(column, i32(number / 4 * 8 + number % 2));
-}
-
 void DeviceContraction::storeGroupSums(ArrayRef<Value *> sums, unsigned base) {
   for (unsigned number = 0; number < sums.size(); number += 2) {
-    Value *row, *column;
-    placeOfGroupSum(number, row, column);
-    storePair(sums[number], sums[number + 1], row, column, base);
+    TilePlace place = groupSum(b, tile, thread, lane, number);
+    storePair(sums[number], sums[number + 1], place.row, place.column, base);
   }
 }
 
@@ -45,20 +32,17 @@ void DeviceContraction::storeGroupSums(ArrayRef<Value *> sums, unsigned base) {
 DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &product, Value *stage,
                                                           ArrayRef<Value *> sums) {
   Warpgroup warps(b, product.type == Multiplicand::BF16);
-  unsigned across = tile.columns / groupColumns();
-  Value *group = b.CreateLShr(thread, i32(7));
-  Value *firstRow = b.CreateMul(b.CreateUDiv(group, i32(across)), i32(Warpgroup::rows));
-  Value *firstColumn = b.CreateMul(b.CreateURem(group, i32(across)), i32(groupColumns()));
+  TilePlace first = groupCorner(b, tile, thread);
   Value *address = b.CreatePtrToInt(stage, b.getInt32Ty());
   warps.begin();
   Sums result(sums.begin(), sums.end());
   auto multiply = [&](unsigned step, unsigned rowPlane, unsigned columnPlane) {
     const PlaneTile &row = product.row.shared, &column = product.column.shared;
-    Value *rowOperand = warps.descriptor(row, b.CreateAdd(address, i32(product.row.offset)), firstRow,
+    Value *rowOperand = warps.descriptor(row, b.CreateAdd(address, i32(product.row.offset)), first.row,
                                          rowPlane, step);
     Value *columnOperand = warps.descriptor(column, b.CreateAdd(address, i32(product.column.offset)),
-                                            firstColumn, columnPlane, step);
-    result = warps.multiply(result, groupColumns(), rowOperand, row.alongSum, columnOperand, column.alongSum);
+                                            first.column, columnPlane, step);
+    result = warps.multiply(result, groupColumns(tile), rowOperand, row.alongSum, columnOperand, column.alongSum);
   };
   for (unsigned step = 0; step < product.row.shared.depth() / Warpgroup::stepDepth; ++step) {
     // Small products first: they are lost next to large sums.
@@ -95,7 +79,7 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
   }
 
   // Carried: the stage; sums; the next step's units.
-  unsigned numSums = groupColumns() / 2, numUnits = units.size();
+  unsigned numSums = groupColumns(tile) / 2, numUnits = units.size();
   SmallVector<Value *> carried{i32(0)};
   carried.append(numSums, ConstantFP::get(b.getFloatTy(), 0));
   carried.append(units);

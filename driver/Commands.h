@@ -23,8 +23,8 @@ struct Command {
   ExitCode (*run)();
 };
 
-extern const Command benchCommand, bisectCommand, checkCommand, compileCommand, explainCommand, fixCommand,
-    fmtCommand, grammarCommand, mcpCommand, promptCommand, runCommand;
+extern const Command benchCommand, bisectCommand, checkCommand, compileCommand, explainCommand,
+    explainLayoutCommand, fixCommand, fmtCommand, grammarCommand, mcpCommand, promptCommand, runCommand;
 
 } // namespace tegula
 

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "bench/report/Report.h"
 #include "codegen/Assemble.h"
 #include "codegen/Compiler.h"
 #include "codegen/HostTarget.h"
@@ -21,21 +22,22 @@ using namespace llvm;
 namespace tegula {
 
 static cl::SubCommand sub("compile", "Show what a program becomes at each stage");
-static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"), cl::sub(sub));
+static cl::SubCommand layoutSub("explain-layout", "Draw where device code keeps operands and sums of products");
+static cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE"), cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("The kernel (default: the file's last)"),
-                                       cl::sub(sub));
-static cl::opt<std::string> emitWhat("emit", cl::value_desc("ast|tgl|scheduled|llvm|asm|ptx|cubin"),
+                                       cl::sub(sub), cl::sub(layoutSub));
+static cl::opt<std::string> emitWhat("emit", cl::value_desc("ast|tgl|scheduled|placed|llvm|asm|ptx|cubin"),
                                      cl::desc("What to print (default: scheduled)"),
                                      cl::sub(sub));
 static cl::opt<std::string> stopAfter("stop-after", cl::value_desc("PHASE"),
                                       cl::desc("Print the IR after this phase"), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|sm_80|sm_90a"),
-                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub));
+                                   cl::desc("The machine"), cl::init("cpu"), cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<unsigned> alignment("align", cl::value_desc("BYTES"),
                                    cl::desc("Device code: what addresses of tensors are multiples of "
                                             "(default: of their elements)"),
-                                   cl::init(0), cl::sub(sub));
+                                   cl::init(0), cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<bool> dependentLaunches(
     "dependent-launches", cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
     cl::sub(sub));
@@ -46,16 +48,16 @@ static cl::opt<std::string> processor("processor", cl::value_desc("x86-64-v3"),
 static cl::opt<std::string> outPath("o", cl::value_desc("OUT"), cl::desc("Where to write"),
                                     cl::init("-"), cl::sub(sub));
 static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
-                                       cl::desc("Sizes known when compiling"), cl::sub(sub));
+                                       cl::desc("Sizes known when compiling"), cl::sub(sub), cl::sub(layoutSub));
 static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
-                                           cl::desc("Compile-time constants"), cl::sub(sub));
+                                           cl::desc("Compile-time constants"), cl::sub(sub), cl::sub(layoutSub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
-                                       cl::desc("Types of generic parameters"), cl::sub(sub));
+                                       cl::desc("Types of generic parameters"), cl::sub(sub), cl::sub(layoutSub));
 static cl::opt<unsigned> rank("rank", cl::desc("How many dims '...' stands for"), cl::init(1),
-                              cl::sub(sub));
+                              cl::sub(sub), cl::sub(layoutSub));
 static cl::list<std::string> givenOptionals("with", cl::value_desc("bias"),
                                             cl::desc("Optional tensors that are passed"),
-                                            cl::CommaSeparated, cl::sub(sub));
+                                            cl::CommaSeparated, cl::sub(sub), cl::sub(layoutSub));
 static cl::list<std::string> disabled("disable", cl::value_desc("tgl-fuse"),
                                       cl::desc("Passes left out: ours, LLVM's by name"),
                                       cl::CommaSeparated, cl::sub(sub));
@@ -71,6 +73,17 @@ static cl::opt<int64_t> tile("tile", cl::desc("Elements of a tile where no sched
 static cl::opt<bool> timing("timing", cl::desc("Print the times of all passes"), cl::sub(sub));
 static cl::opt<bool> locations("locations", cl::desc("Print where each operation comes from"),
                                cl::sub(sub));
+static cl::opt<bool> lineTables("lines", cl::desc("Device code tells lines of the program (.loc, for profilers)"),
+                                cl::sub(sub));
+static cl::opt<std::string> reportPath("report", cl::value_desc("FILE.html"),
+                                       cl::desc("Write a page on the program, its IR, code and figures"),
+                                       cl::sub(sub));
+static cl::opt<std::string> machineName("machine", cl::value_desc("h200|h100"),
+                                        cl::desc("With --report: the device for occupancy and roofline (default: h200 "
+                                                 "for sm_90a)"),
+                                        cl::sub(sub));
+static cl::opt<double> microseconds("microseconds", cl::value_desc("12.5"), cl::init(0),
+                                    cl::desc("With --report: what a call took there"), cl::sub(sub));
 
 /// A stage that --emit names: its text in CompiledKernel::stages, and the phase after which it is there.
 struct Stage {
@@ -79,10 +92,13 @@ struct Stage {
 };
 
 static constexpr Stage stages[] = {
-    {"ast", Phase::Parse}, {"tgl", Phase::Emit},     {"scheduled", Phase::Schedule},
-    {"llvm", Phase::EmitPtx}, {"asm", Phase::EmitPtx}, {"ptx", Phase::EmitPtx},
-    {"cubin", Phase::Assemble},
+    {"ast", Phase::Parse},  {"tgl", Phase::Emit},     {"scheduled", Phase::Schedule},
+    {"placed", Phase::Lower}, {"llvm", Phase::EmitPtx}, {"asm", Phase::EmitPtx},
+    {"ptx", Phase::EmitPtx}, {"cubin", Phase::Assemble},
 };
+
+/// What explain-layout prints; no stage that --emit names.
+static constexpr StringRef layoutsStage = "layouts";
 
 /// What to print after a phase when only --stop-after is given.
 static StringRef stageAfter(Phase phase, bool isDevice) {
@@ -118,7 +134,7 @@ static std::optional<Stage> wantedStage(bool isDevice) {
     errs() << ", not '" << name << "'\n";
     return std::nullopt;
   }
-  bool deviceOnly = stage->name == "ptx" || stage->name == "cubin";
+  bool deviceOnly = stage->name == "placed" || stage->name == "ptx" || stage->name == "cubin";
   if (deviceOnly && !isDevice) {
     errs() << "tegula: --emit=" << name << " needs a device target: --target=sm_90a\n";
     return std::nullopt;
@@ -130,8 +146,8 @@ static std::optional<Stage> wantedStage(bool isDevice) {
   return Stage{stage->name, last ? *last : stage->phase};
 }
 
-static ExitCode writeText(StringRef text) {
-  if (Error error = writeFile(outPath, text)) {
+static ExitCode writeText(StringRef path, StringRef text) {
+  if (Error error = writeFile(path, text)) {
     errs() << "tegula: " << toString(std::move(error)) << '\n';
     return ExitMissingResource;
   }
@@ -161,7 +177,65 @@ static bool knowsPasses(const PipelineOptions &pipeline) {
           knowsAll(pipeline.enabled, pipeline.runs->spares(), "it leaves out by itself"));
 }
 
-static ExitCode run() {
+/// Layouts as comments of the IR that they belong to.
+static std::string placedText(const CompiledKernel &kernel) {
+  std::string text = kernel.stages.at("scheduled");
+  for (const TileLayout &layout : kernel.layouts) {
+    std::string drawn = drawLayout(layout);
+    SmallVector<StringRef> lines;
+    StringRef(drawn).rtrim('\n').split(lines, '\n');
+    text += "\n";
+    for (StringRef line : lines)
+      text += (line.empty() ? "//" : "// " + line.str()) + "\n";
+  }
+  return text;
+}
+
+/// --report: the device that --machine names, or that the target suggests.
+static bool findMachine(const report::DeviceLimits *&machine) {
+  if (machineName.empty() && target == "sm_90a")
+    machine = report::deviceLimits("h200");
+  if (machineName.empty())
+    return true;
+  if (target == "cpu") {
+    errs() << "tegula: --machine is for device targets: --target=sm_90a\n";
+    return false;
+  }
+  machine = report::deviceLimits(machineName);
+  if (machine)
+    return true;
+  errs() << "tegula: --machine takes ";
+  interleaveComma(report::deviceLimits(), errs(), [](const report::DeviceLimits &each) { errs() << each.name; });
+  errs() << ", not '" << machineName << "'\n";
+  return false;
+}
+
+static ExitCode reportError(Error error) {
+  ExitCode exit = error.isA<MissingToolError>()   ? ExitMissingResource
+                  : error.isA<UnknownSizeError>() ? ExitWrongCall
+                                                  : ExitInternalError;
+  errs() << "tegula: " << toString(std::move(error)) << '\n';
+  return exit;
+}
+
+static ExitCode writeReport(LoadedFile &loaded, const CompileOptions &options) {
+  report::ReportOptions wanted;
+  wanted.path = path;
+  wanted.text = loaded.module->sourceManager().text(loaded.file).str();
+  wanted.microseconds = microseconds;
+  if (!findMachine(wanted.machine))
+    return ExitWrongCall;
+  Expected<std::optional<std::string>> page =
+      report::makeReport(*loaded.module, options, loaded.diagnostics, wanted);
+  loaded.print(/*json=*/false);
+  if (!page)
+    return reportError(page.takeError());
+  if (!*page)
+    return ExitWrongProgram;
+  return writeText(reportPath, **page);
+}
+
+static ExitCode compile(std::optional<Stage> stage) {
   CompileOptions options;
   options.target = target;
   options.processor = processor;
@@ -176,7 +250,8 @@ static ExitCode run() {
               "sm_90a, not '" << target << "'\n";
     return ExitWrongCall;
   }
-  std::optional<Stage> stage = wantedStage(isDevice);
+  if (!stage)
+    stage = wantedStage(isDevice);
   InstanceOptions &instance = options.instance;
   instance.kernel = kernelName;
   instance.ellipsisRank = rank;
@@ -195,7 +270,8 @@ static ExitCode run() {
   }
   options.alignment = alignment;
   options.stopAfter = stage->phase;
-  options.keepStages = {stage->name.str()};
+  options.keepStages = {stage->name == "placed" ? "scheduled" : stage->name.str()};
+  options.lineTables = lineTables;
   options.printLocations = locations;
   options.pipeline.disabled.assign(disabled.begin(), disabled.end());
   options.pipeline.enabled.assign(enabled.begin(), enabled.end());
@@ -216,7 +292,7 @@ static ExitCode run() {
     std::string text;
     raw_string_ostream os(text);
     dump(loaded->module->file(), os);
-    return writeText(text);
+    return writeText(outPath, text);
   }
   if (!loaded->module->entry(kernelName)) {
     errs() << "tegula: '" << path << "' has no kernel"
@@ -224,16 +300,17 @@ static ExitCode run() {
     return ExitWrongCall;
   }
 
+  if (reportPath.empty() && (!machineName.empty() || microseconds.getNumOccurrences())) {
+    errs() << "tegula: --machine and --microseconds are for --report\n";
+    return ExitWrongCall;
+  }
+  if (!reportPath.empty())
+    return writeReport(*loaded, options);
   Expected<std::unique_ptr<CompiledKernel>> compiled =
       compileKernel(*loaded->module, options, loaded->diagnostics);
   loaded->print(/*json=*/false);
-  if (!compiled) {
-    ExitCode exit = compiled.errorIsA<MissingToolError>()   ? ExitMissingResource
-                    : compiled.errorIsA<UnknownSizeError>() ? ExitWrongCall
-                                                            : ExitInternalError;
-    errs() << "tegula: " << toString(compiled.takeError()) << '\n';
-    return exit;
-  }
+  if (!compiled)
+    return reportError(compiled.takeError());
   if (!*compiled)
     return ExitWrongProgram;
   const CompiledKernel &kernel = **compiled;
@@ -242,18 +319,39 @@ static ExitCode run() {
   if (timing)
     for (const PhaseTime &time : kernel.times)
       errs() << formatv("{0,-10} {1,8:f2} ms\n", time.phase, time.milliseconds);
+  if (stage->name == "placed")
+    return writeText(outPath, placedText(kernel));
+  if (stage->name == layoutsStage) {
+    std::string text;
+    for (const TileLayout &layout : kernel.layouts)
+      text += (text.empty() ? "" : "\n") + drawLayout(layout);
+    return writeText("-", text.empty() ? "no function computes tiles\n" : text);
+  }
   if (stage->name == "ptx")
-    return writeText(kernel.ptx);
+    return writeText(outPath, kernel.ptx);
   if (stage->name == "cubin")
-    return writeText(StringRef(kernel.cubin.data(), kernel.cubin.size()));
+    return writeText(outPath, StringRef(kernel.cubin.data(), kernel.cubin.size()));
   auto text = kernel.stages.find(stage->name.str());
   if (text == kernel.stages.end()) {
     errs() << "tegula: phase " << toString(stage->phase) << " comes before " << stage->name << '\n';
     return ExitWrongCall;
   }
-  return writeText(text->second);
+  return writeText(outPath, text->second);
+}
+
+static ExitCode run() { return compile(std::nullopt); }
+
+static ExitCode explainLayout() {
+  if (!target.getNumOccurrences())
+    target = "sm_90a";
+  if (target == "cpu") {
+    errs() << "tegula: layouts are those of a device: --target=sm_90a\n";
+    return ExitWrongCall;
+  }
+  return compile(Stage{layoutsStage, Phase::Lower});
 }
 
 const Command compileCommand = {sub, run};
+const Command explainLayoutCommand = {layoutSub, explainLayout};
 
 } // namespace tegula

@@ -18,9 +18,9 @@ using namespace llvm;
 using namespace tegula;
 
 static const Command *const commands[] = {&checkCommand, &compileCommand, &runCommand,
-                                          &benchCommand, &bisectCommand,  &fmtCommand,
-                                          &fixCommand,   &explainCommand, &grammarCommand,
-                                          &promptCommand, &mcpCommand};
+                                          &benchCommand, &bisectCommand, &fmtCommand,
+                                          &fixCommand, &explainCommand, &explainLayoutCommand,
+                                          &grammarCommand, &promptCommand, &mcpCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";

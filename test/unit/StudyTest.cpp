@@ -80,6 +80,7 @@ TEST(Study, ReadsWhatAssemblersReport) {
                    "ptxas info    : Function properties for a\n"
                    "    8 bytes stack frame, 16 bytes spill stores, 24 bytes spill loads\n"
                    "ptxas info    : Used 255 registers, used 1 barriers, 400 bytes cmem[0]\n"
+                   "ptxas info    : Function properties for b\n"
                    "ptxas info    : Used 32 registers\n",
                    facts);
   EXPECT_EQ(facts.registers, 255u);

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/Fragments.h"
 #include "codegen/TensorCore.h"
 #include "codegen/Warpgroup.h"
 #include "llvm/IR/Constants.h"
@@ -84,6 +85,52 @@ TEST_F(TensorCorePlaces, HaveNoBankConflicts) {
         EXPECT_EQ(banks.size(), 32u) << first << " " << start;
       }
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+// Each element of a tile is in one register of one thread, pairs of them beside each other in a row; for every
+// number of warps that a tile of such an extent may have, not only those that the schedule's table has now.
+TEST(Fragments, HoldEveryElementOnce) {
+  LLVMContext context;
+  IRBuilder<> b(context);
+  auto number = [](Value *value) { return cast<ConstantInt>(value)->getZExtValue(); };
+  auto check = [&](const TensorTile &tile, function_ref<TilePlace(Value *thread, Value *lane, unsigned sum)> placeOf) {
+    SCOPED_TRACE(testing::Message() << tile.rows << " x " << tile.columns << ", " << tile.warpRows << " x "
+                                    << tile.warpColumns << " warps, " << tile.warpgroups);
+    std::vector<unsigned> holders(tile.rows * tile.columns);
+    for (unsigned thread = 0; thread < tile.threads(); ++thread)
+      for (unsigned sum = 0; sum < sumsOfThread(tile); sum += 2) {
+        TilePlace first = placeOf(b.getInt32(thread), b.getInt32(thread % 32), sum),
+                  second = placeOf(b.getInt32(thread), b.getInt32(thread % 32), sum + 1);
+        ASSERT_EQ(number(first.row), number(second.row));
+        ASSERT_EQ(number(first.column) + 1, number(second.column));
+        ASSERT_EQ(number(first.column) % 2, 0u); // stored together
+        ASSERT_LT(number(first.row), tile.rows);
+        ASSERT_LT(number(second.column), tile.columns);
+        ++holders[number(first.row) * tile.columns + number(first.column)];
+        ++holders[number(second.row) * tile.columns + number(second.column)];
+      }
+    EXPECT_TRUE(all_of(holders, [](unsigned count) { return count == 1; }));
+  };
+  for (int64_t rows : {16, 32, 64, 128})
+    for (int64_t columns : {16, 32, 64, 128, 256})
+      for (int64_t down : {1, 2, 4})
+        for (int64_t across : {1, 2, 4}) {
+          if (rows % (16 * down) || columns % (16 * across))
+            continue;
+          TensorTile tile{rows, columns, down, across, 1};
+          check(tile, [&](Value *thread, Value *lane, unsigned sum) {
+            return fragmentSum(b, tile, warpCorner(b, tile, thread), lane, sum);
+          });
+        }
+  for (int64_t rows : {64, 128})
+    for (int64_t columns : {64, 128, 256}) {
+      TensorTile tile{rows, columns, 2, 4, 1, /*warpgroups=*/true};
+      check(tile, [&](Value *thread, Value *lane, unsigned sum) { return groupSum(b, tile, thread, lane, sum); });
+    }
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,215 @@
+//===- DrawLayout.cpp - Layouts of a matrix product as text ---------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions that emit code for a place are given constants, and the builder folds what they emit.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Fragments.h"
+#include "codegen/TileLayout.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <set>
+
+using namespace llvm;
+
+namespace tegula {
+namespace {
+
+constexpr unsigned chunkBytes = 16, banks = 32, bankBytes = 4;
+/// Chunks of a line that are drawn: XOR exchanges within so many.
+constexpr unsigned mostChunks = 8;
+
+class Drawing {
+public:
+  explicit Drawing(const TileLayout &layout) : layout(layout) {}
+
+  std::string run() {
+    const TensorTile &tile = layout.tile;
+    os << layout.function << ": a tile of " << tile.rows << " x " << tile.columns << " for a block, ";
+    if (layout.byWarpgroups)
+      os << tile.threads() / Warpgroup::threads << " warpgroups of " << Warpgroup::rows << " x "
+         << groupColumns(tile) << " by wgmma" << (layout.hasRoles ? ", as many that stage operands" : "");
+    else
+      os << tile.warpRows << " x " << tile.warpColumns << " warps of " << tile.rows / tile.warpRows << " x "
+         << tile.columns / tile.warpColumns << " by mma.sync";
+    if (tile.splits > 1)
+      os << "; " << tile.splits << " blocks share the sum of a tile";
+    os << "\n  dynamic shared memory: " << layout.sharedBytes << " bytes\n";
+    for (auto [number, product] : enumerate(layout.products)) {
+      os << "\n  product";
+      if (layout.products.size() > 1)
+        os << ' ' << number;
+      os << ": " << typeName(product.type);
+      if (product.multiplications > 1)
+        os << ", values as a large and a small number, " << product.multiplications << " products of them";
+      os << ", " << product.stages << " stages of " << product.row.bytes() + product.column.bytes() << " bytes\n";
+      operand("rows", product.row);
+      operand("columns", product.column);
+    }
+    sums();
+    return std::move(text);
+  }
+
+private:
+  Value *i32(uint64_t value) { return b.getInt32(value); }
+  static unsigned number(Value *value) { return cast<ConstantInt>(value)->getZExtValue(); }
+
+  StringRef typeName(Multiplicand type) const {
+    switch (type) {
+    case Multiplicand::F16:
+      return "f16";
+    case Multiplicand::BF16:
+      return "bf16";
+    case Multiplicand::TF32: // warpgroups have no f32 but as numbers of f16
+      return layout.byWarpgroups ? "f32 as f16, scaled" : "tf32";
+    }
+    llvm_unreachable("of three types");
+  }
+
+  void operand(StringRef name, const OperandLayout &operand) {
+    os << "  " << name << ": " << operand.source << (operand.isCopied ? ", copied asynchronously" : "")
+       << ", at " << operand.offset << '\n';
+    if (const auto *shared = std::get_if<SharedTile>(&operand.tile))
+      sharedTile(*shared);
+    else
+      planeTile(std::get<PlaneTile>(operand.tile));
+  }
+
+  void sharedTile(const SharedTile &tile) {
+    TensorCore core(b, Multiplicand::TF32); // places do not depend on the type
+    unsigned inChunk = chunkBytes / tile.elementBytes;
+    auto offset = [&](unsigned line, unsigned position) {
+      return number(core.offset(tile, i32(line), i32(position)));
+    };
+    os << "    " << tile.lines() << " lines [" << (tile.alongSum ? "row" : "k") << "] of " << tile.lineLength()
+       << " elements of " << 8 * tile.elementBytes << " bits\n";
+    unsigned chunks = tile.pitch() / chunkBytes;
+    lines(tile.lines(), chunks, [&](unsigned line, unsigned chunk) {
+      return (offset(line, chunk * inChunk) - line * tile.pitch()) / chunkBytes;
+    });
+    // What a warp loads at a time: eight chunks of ldmatrix, below each other; or single words of four lines.
+    bool byWords = !tile.alongSum && tile.elementBytes == 4;
+    unsigned deep = byWords ? 4 : 8, wide = byWords ? 8 : inChunk, worst = 1;
+    for (unsigned first = 0; first < tile.lines(); first += deep)
+      for (unsigned start = 0; start < tile.lineLength(); start += wide) {
+        std::map<unsigned, std::set<unsigned>> words; // by bank
+        for (unsigned line = first; line < first + deep; ++line)
+          for (unsigned position = start; position < start + wide; ++position) {
+            unsigned word = offset(line, position) / bankBytes;
+            words[word % banks].insert(word);
+          }
+        for (const auto &[bank, different] : words)
+          worst = std::max<unsigned>(worst, different.size());
+      }
+    os << "    loads of " << deep << " lines at a time: ";
+    if (worst == 1)
+      os << "every bank once\n";
+    else
+      os << "up to " << worst << " words of a bank\n";
+  }
+
+  void planeTile(const PlaneTile &tile) {
+    Warpgroup group(b, /*isBrain=*/false);
+    unsigned numLines = tile.alongSum ? tile.extent : tile.depth();
+    os << "    " << numLines << " lines [" << (tile.alongSum ? "row" : "k") << "] of " << tile.unitsInLine()
+       << " chunks of eight 16-bit elements";
+    if (tile.planes > 1)
+      os << ", those of small numbers after them";
+    if (!tile.alongSum)
+      os << ", in panels of 64 rows";
+    os << "; the 128-byte swizzle of wgmma\n";
+    unsigned perPlane = std::min(tile.unitsInLine(), mostChunks);
+    lines(numLines, perPlane * tile.planes, [&](unsigned line, unsigned chunk) {
+      unsigned place = number(group.place(tile, i32(line), i32(chunk % perPlane), chunk / perPlane));
+      return (place - line * PlaneTile::lineBytes) / chunkBytes;
+    });
+  }
+
+  /// The chunks of lines where they lie, up to the line that is like the first.
+  void lines(unsigned count, unsigned chunks, function_ref<unsigned(unsigned line, unsigned chunk)> placeOf) {
+    unsigned drawn = std::min(chunks, mostChunks);
+    auto orderOf = [&](unsigned line) {
+      std::vector<unsigned> order(drawn);
+      for (unsigned chunk = 0; chunk < drawn; ++chunk)
+        order[placeOf(line, chunk)] = chunk;
+      return order;
+    };
+    std::vector<unsigned> first = orderOf(0);
+    os << "    line   chunks of 16 bytes in the order of addresses\n";
+    for (unsigned line = 0; line < count; ++line) {
+      std::vector<unsigned> order = orderOf(line);
+      if (line && order == first) {
+        os << "     ...   and again\n";
+        return;
+      }
+      os << format("    %4u  ", line);
+      for (unsigned chunk : order)
+        os << ' ' << chunk;
+      if (chunks > drawn)
+        os << " ..., alike for each " << drawn;
+      os << '\n';
+    }
+  }
+
+  TilePlace sum(unsigned thread, unsigned index) {
+    Value *lane = i32(thread % 32);
+    return layout.byWarpgroups
+               ? groupSum(b, layout.tile, i32(thread), lane, index)
+               : fragmentSum(b, layout.tile, warpCorner(b, layout.tile, i32(thread)), lane, index);
+  }
+
+  void sums() {
+    const TensorTile &tile = layout.tile;
+    unsigned each = sumsOfThread(tile);
+    std::vector<std::pair<unsigned, unsigned>> holder(tile.rows * tile.columns); // thread, register
+    std::vector<unsigned> holders(holder.size());
+    for (unsigned thread = 0; thread < tile.threads(); ++thread)
+      for (unsigned index = 0; index < each; ++index) {
+        TilePlace place = sum(thread, index);
+        unsigned at = number(place.row) * tile.columns + number(place.column);
+        holder[at] = {thread, index};
+        ++holders[at];
+      }
+    os << "\n  sums: " << each << " registers of each thread, " << (all_of(holders, [](unsigned n) { return n == 1; })
+                                                                      ? "every element once"
+                                                                      : "elements held by none, or by several: wrong")
+       << "\n  warps that hold them, by blocks of 16 x 16\n";
+    for (unsigned row = 0; row < tile.rows; row += 16) {
+      os << format("    %4u  ", row);
+      for (unsigned column = 0; column < tile.columns; column += 16)
+        os << format(" %2u", holder[row * tile.columns + column].first / 32);
+      os << '\n';
+    }
+    os << "  lane.register of the first 16 x 8\n    row    ";
+    for (unsigned column = 0; column < 8; ++column)
+      os << format("%6u", column);
+    os << '\n';
+    for (unsigned row = 0; row < 16; ++row) {
+      os << format("    %4u   ", row);
+      for (unsigned column = 0; column < 8; ++column) {
+        auto [thread, index] = holder[row * tile.columns + column];
+        os << right_justify(utostr(thread % 32) + "." + utostr(index), 6);
+      }
+      os << '\n';
+    }
+  }
+
+  const TileLayout &layout;
+  LLVMContext context;
+  IRBuilder<> b{context};
+  std::string text;
+  raw_string_ostream os{text};
+};
+
+} // namespace
+
+std::string drawLayout(const TileLayout &layout) { return Drawing(layout).run(); }
+
+} // namespace tegula

@@ -1,0 +1,56 @@
+//===- Fragments.cpp - Which sums of a tile a thread holds ----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Fragments.h"
+
+#include "codegen/Warpgroup.h"
+
+using namespace llvm;
+
+namespace tegula {
+
+TilePlace warpCorner(IRBuilder<> &b, const TensorTile &tile, Value *thread) {
+  Value *warp = b.CreateLShr(thread, b.getInt32(5)), *across = b.getInt32(tile.warpColumns);
+  return {b.CreateMul(b.CreateUDiv(warp, across), b.getInt32(tile.rows / tile.warpRows)),
+          b.CreateMul(b.CreateURem(warp, across), b.getInt32(tile.columns / tile.warpColumns))};
+}
+
+TilePlace fragmentSum(IRBuilder<> &b, const TensorTile &tile, TilePlace corner, Value *lane, unsigned number) {
+  Value *row = b.CreateAdd(corner.row, b.CreateLShr(lane, b.getInt32(2)));
+  Value *column = b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
+  unsigned fragment = number / 4, inRow = tile.columns / tile.warpColumns / 8;
+  unsigned down = fragment / inRow * 16 + number % 4 / 2 * 8;
+  unsigned right = fragment % inRow * 8 + number % 2;
+  return {b.CreateAdd(row, b.getInt32(down)), b.CreateAdd(column, b.getInt32(right))};
+}
+
+/// Warpgroups side by side.
+static unsigned groupsAcross(const TensorTile &tile) {
+  return tile.threads() / Warpgroup::threads / (tile.rows / Warpgroup::rows);
+}
+
+unsigned groupColumns(const TensorTile &tile) { return tile.columns / groupsAcross(tile); }
+
+TilePlace groupCorner(IRBuilder<> &b, const TensorTile &tile, Value *thread) {
+  Value *group = b.CreateLShr(thread, b.getInt32(7)), *across = b.getInt32(groupsAcross(tile));
+  return {b.CreateMul(b.CreateUDiv(group, across), b.getInt32(Warpgroup::rows)),
+          b.CreateMul(b.CreateURem(group, across), b.getInt32(groupColumns(tile)))};
+}
+
+TilePlace groupSum(IRBuilder<> &b, const TensorTile &tile, Value *thread, Value *lane, unsigned number) {
+  TilePlace corner = groupCorner(b, tile, thread);
+  Value *warp = b.CreateAnd(b.CreateLShr(thread, b.getInt32(5)), b.getInt32(3));
+  Value *row = b.CreateAdd(b.CreateShl(warp, b.getInt32(4)), b.CreateLShr(lane, b.getInt32(2)));
+  row = b.CreateAdd(corner.row, row);
+  Value *column = b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
+  return {b.CreateAdd(row, b.getInt32(number / 2 % 2 * 8)),
+          b.CreateAdd(column, b.getInt32(number / 4 * 8 + number % 2))};
+}
+
+unsigned sumsOfThread(const TensorTile &tile) { return tile.rows * tile.columns / tile.threads(); }
+
+} // namespace tegula

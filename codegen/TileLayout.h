@@ -1,0 +1,58 @@
+//===- TileLayout.h - Where a block keeps a matrix product --------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Code generation notes here what it emitted code for; drawings ask its own functions for each place
+// (TensorCore::offset, Warpgroup::place, Fragments.h), so that a drawing cannot differ from the code.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_TILELAYOUT_H
+#define TEGULA_CODEGEN_TILELAYOUT_H
+
+#include "codegen/TensorCore.h"
+#include "codegen/Warpgroup.h"
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tegula {
+
+/// One side of a product in shared memory.
+struct OperandLayout {
+  std::string source; ///< what is read, or how many operations evaluate it
+  std::variant<SharedTile, PlaneTile> tile;
+  unsigned offset = 0; ///< in a stage
+  bool isCopied = false; ///< asynchronously; else through registers
+
+  unsigned bytes() const {
+    return std::visit([](const auto &one) { return one.bytes(); }, tile);
+  }
+};
+
+struct ProductLayout {
+  Multiplicand type;
+  unsigned multiplications = 1; ///< for one of values that are sums of two numbers
+  unsigned stages = 0;  ///< of the ring in shared memory
+  OperandLayout row, column;
+};
+
+/// A device function that computes a tile for a block.
+struct TileLayout {
+  std::string function;
+  TensorTile tile;
+  bool byWarpgroups = false, hasRoles = false;
+  unsigned sharedBytes = 0; ///< dynamic, of a block
+  std::vector<ProductLayout> products;
+};
+
+/// As text: who multiplies what, tiles in shared memory with the order of their chunks, and the threads and registers
+/// that hold the sums.
+std::string drawLayout(const TileLayout &layout);
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_TILELAYOUT_H
