@@ -88,6 +88,22 @@ def insert_after(text, pattern, addition, what):
     return text[:end] + addition + text[end:]
 
 
+def add_to_pipeline(text, previous, addition):
+    """`text` with the statement, a comment and a call, behind the first one that adds the pass `previous`; nothing
+    where there is none. In the same block; behind the whole of an `if` whose branches have no braces, so that what
+    is added does not become one of them."""
+    found = re.search(rf"^( +)pipeline\.add\(create{previous}Pass\(.*\)\);\n", text, re.MULTILINE)
+    if not found:
+        return None
+    indent, end = found.group(1), found.end()
+    branch = r" *(?:\} )?(?:else )?if \(.*\)\n$| *(?:\} )?else\n$"
+    if re.search(branch, text[: found.start()].splitlines(keepends=True)[-1]):
+        indent = indent[2:]
+        rest = re.match(rf"(?:{indent}else.*\n{indent}  .*\n)*", text[end:])
+        end += rest.end()
+    return text[:end] + "".join(f"{indent}{line}\n" for line in addition) + text[end:]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="a verb phrase in CamelCase: FoldSigns")
@@ -132,10 +148,9 @@ def main():
     text = pipeline.read_text()
     text = insert_after(text, rf"^  registerCounted\(\[\] \{{ return create{previous}Pass\(\); \}}, counters\);\n",
                         f"  registerCounted([] {{ return create{name}Pass(); }}, counters);\n", "the registration")
-    first = re.search(rf"^  pipeline\.add\(create{previous}Pass\(.*\)\);\n", text, re.MULTILINE)
-    if not first:
+    text = add_to_pipeline(text, previous, [f"// {sentence}", f"pipeline.add(create{name}Pass());"])
+    if text is None:
         fail(f"cannot find {options.after} in the pipeline")
-    text = text[: first.end()] + f"  // {sentence}\n  pipeline.add(create{name}Pass());\n" + text[first.end():]
 
     source.write_text(SOURCE.format(**fields))
     test.write_text(TEST.format(**fields))
