@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Nest.h"
 #include "passes/Passes.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -68,15 +69,16 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
            });
   }
 
-  /// Whether both axes are used in accesses alone, and there as one: the place of an element must not
-  /// change when the outer axis is 0 and the inner counts through both.
+  /// Whether both axes are used in accesses alone, and there as one: the place of an element must
+  /// not change when the outer axis is 0 and the inner counts through both.
   static bool canJoin(const Joint &joint) {
     llvm::SetVector<Operation *> users;
     for (Value axis : {joint.outer, joint.inner})
       users.insert_range(axis.getUsers());
     ValueExpr number = ValueExpr(joint.outer) * joint.extent + ValueExpr(joint.inner);
     auto isJoint = [&](auto access) {
-      if (access.getChecked() || access.getTensorType().getElementType().isInteger(4))
+      if (access.getChecked() || access.getTensorType().getElementType().isInteger(4) ||
+          isOtherPlace(access, joint))
         return false;
       ValueExpr offset(0);
       for (auto [subscript, dim] :
@@ -97,6 +99,37 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
     });
   }
 
+  /// Whether counting through both gives another place where the sizes are some numbers. Nearly
+  /// every pair of axes is told apart so; multiplying polynomials out takes a hundred times as
+  /// long.
+  static bool isOtherPlace(auto access, const Joint &joint) {
+    auto at = [&](const ValueExpr &expr, int64_t outer, int64_t inner) {
+      return expr.expr().evaluate([&](const IndexVar &variable) -> std::optional<int64_t> {
+        if (variable.isSymbol())
+          return 1024 + llvm::xxh3_64bits(variable.name()) % 1024;
+        Value value = expr.operands()[variable.position()];
+        return value == joint.outer ? outer : value == joint.inner ? inner : 101;
+      });
+    };
+    auto placeAt = [&](int64_t outer, int64_t inner) -> std::optional<uint64_t> {
+      uint64_t place = 0; // modulo 2^64, where equal polynomials are equal too
+      for (auto [subscript, dim] :
+           llvm::zip_equal(access.getSubscriptExprs(), access.getTensorType().getDims())) {
+        std::optional<int64_t> size = at(ValueExpr(dim.getExpr()), 0, 0);
+        std::optional<int64_t> index = at(subscript, outer, inner);
+        if (!size || !index)
+          return std::nullopt;
+        place = place * *size + *index;
+      }
+      return place;
+    };
+    std::optional<int64_t> extent = at(joint.extent, 0, 0);
+    if (!extent)
+      return false;
+    std::optional<uint64_t> place = placeAt(3, 5), counted = placeAt(0, 3 * *extent + 5);
+    return place && counted && *place != *counted;
+  }
+
   static void join(AxesOp op, unsigned outer, unsigned inner, const Joint &joint) {
     ValueExpr extent = getAxisRange(op, outer).hi * joint.extent;
     std::string name = (getAxisName(op, outer) + "_" + getAxisName(op, inner)).str();
@@ -106,7 +139,8 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
       users.insert_range(axis.getUsers());
     for (Operation *user : users)
       rewriteExprs(cast<IndexedOp>(user), [&](const ValueExpr &expr) {
-        return expr.substitute([&](Value value) { return joint.replace(value, ValueExpr(joined)); });
+        return expr.substitute(
+            [&](Value value) { return joint.replace(value, ValueExpr(joined)); });
       });
     unsigned outerNow = outer > inner ? outer + 1 : outer;
     eraseAxis(op, std::max(outerNow, inner));
