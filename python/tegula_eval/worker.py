@@ -15,6 +15,7 @@ def main() -> None:
     os.dup2(2, 1)  # what anything prints must not mix with the answers
     from . import isolation
     isolation.die_with_parent()
+    isolation.keep_memory()
     from . import candidates, export, provenance, variants
     from .audit import audit
     from .evaluate import evaluate
