@@ -100,6 +100,16 @@ def library_path() -> Path:
                             + "; TEGULA_LIBRARY names it")
 
 
+def package_path() -> Path | None:
+    """The folder in which the package `tegula` of the library's build tree lies; None where that has none, and Python
+    finds the package by itself or not at all."""
+    try:
+        place = library_path().parents[1] / "python"
+    except FileNotFoundError:
+        return None
+    return place if any((place / "tegula").glob("_tegula*")) else None
+
+
 @functools.cache
 def _library() -> c.CDLL:
     library = c.CDLL(str(library_path()))

@@ -24,6 +24,7 @@ SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 class Starter:
     def __init__(self):
+        from . import runner  # and with it torch, which the process that starts guests imports once it has a parent
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         package = str(Path(__file__).resolve().parents[1])
         environment = {name: value for name, value in os.environ.items()
@@ -31,7 +32,8 @@ class Starter:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, environment.get("PYTHONPATH")]))
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         with theirs:
-            self.process = subprocess.Popen([sys.executable, "-m", "tegula_eval.starter", str(theirs.fileno())],
+            self.process = subprocess.Popen([sys.executable, "-m", "tegula_eval.starter", str(theirs.fileno()),
+                                             *map(str, filter(None, [runner.package_path()]))],
                                             stdin=subprocess.DEVNULL, env=environment, cwd="/",
                                             pass_fds=(theirs.fileno(),))
 
@@ -71,6 +73,9 @@ def main() -> None:
     processes.adopt_orphans()
     asked = socket.socket(fileno=int(sys.argv[1]))
     from . import guest  # and with it torch
+    # What `tegula-eval export` writes imports tegula; in a source tree the folder of this package holds one that is
+    # not built.
+    sys.path[:0] = sys.argv[2:]
     pid, status = None, None
     while True:
         data, fds, _, _ = socket.recv_fds(asked, 1 << 16, 4)

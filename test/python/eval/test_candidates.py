@@ -2,7 +2,6 @@
 no effect; and honest files pass."""
 import json
 import os
-import time
 
 import pytest
 from conftest import SCALE, module
@@ -51,7 +50,7 @@ def test_honest():
     assert record["outcome"] == "right", record
     assert [one["distribution"] for one in record["cases"]] == ["task", "normal", "large", "normal"]
     timing = record["timing"]
-    assert timing["eager_s"] > 0 and timing["program_s"] > 0 and timing["call_s"] < 0.1
+    assert timing["eager_s"] > 0 and timing["program_s"] > 0 and timing["call_s"] > 0
 
 
 def test_honest_with_other_names():
@@ -132,10 +131,12 @@ return torch.zeros(len(x), 2*x.shape[1])''',
     "written later by a thread": '''
 import threading, time
 y = torch.zeros(len(x), 2*x.shape[1])
-def later(x=x.clone()):
-    time.sleep(0.05)
+self.calls += 1
+def later(x=x.clone(), call=self.calls):
+    while self.calls == call:
+        time.sleep(0.001)
     y.copy_(self.right(x))
-threading.Thread(target=later).start()
+threading.Thread(target=later, daemon=True).start()
 return y''',
 }
 
@@ -182,8 +183,9 @@ return y
 
 
 def test_done_is_said_too_early():
-    record = judged(forward(EARLY))
-    assert record["outcome"] in ("wrong", "tampered"), record
+    """Told; or where it is so lucky that it is not stopped before it has computed, the clock has run until then."""
+    record = judged(forward(EARLY), turns=2)
+    assert record["outcome"] in ("wrong", "tampered") or record["timing"]["program_s"] > 0.15, record
 
 
 CLOCKS = '''
@@ -204,8 +206,9 @@ torch.equal = torch.allclose = lambda *a, **k: True
 def test_patched_clocks_have_no_effect():
     wait = "torch.randn(1)\nimport select\nselect.select([], [], [], 0.05)\n"
     record = judged(forward(wait + "return self.right(x)", CLOCKS), turns=3)
-    assert record["outcome"] == "right" and record["timing"]["program_s"] > 0.045, record
-    assert record["timing"]["eager_s"] < 0.045
+    timing = record["timing"]
+    assert record["outcome"] == "right" and timing["program_s"] + timing["call_s"] > 0.045, record
+    assert timing["eager_s"] < timing["program_s"]
 
 
 def test_patched_comparison_has_no_effect():
@@ -295,9 +298,12 @@ def test_bad_files(text, outcome, reason):
 
 
 def test_deadline():
-    started = time.monotonic()
-    record = judged(forward("while True: pass"), deadline=8)
-    assert (record["outcome"], record["reason"]) == ("timeout", "call 0") and time.monotonic() - started < 60
+    for deadline in (2, 10, 60):  # on a busy machine it may not get so far in the first
+        record = judged(forward("while True: pass"), deadline=deadline)
+        assert record["outcome"] == "timeout"
+        if record["reason"] == "call 0":
+            return
+    raise AssertionError(record)
 
 
 def test_the_command(root, tmp_path, capsys):

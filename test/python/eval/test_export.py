@@ -16,12 +16,9 @@ from tegula_eval import cli, runner
 from tegula_eval.exported import file_name
 from tegula_eval.tasks import Task, find_tasks
 
-try:
-    package = runner.library_path().parents[1] / "python"
-except FileNotFoundError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
-if not list(package.glob("tegula/_tegula*.so")):
-    pytest.skip(f"the package tegula was not built in {package}", allow_module_level=True)
+package = runner.package_path()
+if package is None:
+    pytest.skip("there is no libtegula with the package tegula beside it", allow_module_level=True)
 
 OURS = '''
 import sys
@@ -127,6 +124,23 @@ def test_own_tasks(tmp_path, task, program, is_right):
     written, = (tmp_path / "out").iterdir()
     assert written.name == "level_1_problem_7_sample_0_kernel.py"
     assert verdict(OURS, tmp_path / "level1" / "7_task.py", written) == is_right
+
+
+@pytest.mark.parametrize("task, program, is_right", [
+    (SCALE, RIGHT, True),
+    (SCALE, RIGHT.replace("fc_bias[j]", "1.01*fc_bias[j]"), False),
+    (BUFFERS, OF_BUFFERS, True),
+    (module("return x.add_(1)"), IN_PLACE.replace("bump", "not_in_place"), True),
+])
+def test_as_a_candidate(tmp_path, capsys, task, program, is_right):
+    """A program is honest: the harness for files of strangers says so too."""
+    (tmp_path / "7_task.py").write_text(task)
+    (tmp_path / "7_task.tgl").write_text(program)
+    assert exported(tmp_path, tmp_path, tmp_path / "out") == 0
+    code = cli.main(["kernelbench", f"--root={tmp_path}", f"--candidates={tmp_path / 'out'}", "--plain", "--time",
+                     "--timed-turns=3", f"--out={tmp_path / 'run'}", "--bytes=64K", "--flops=1e6"])
+    told = capsys.readouterr().out
+    assert code == (cli.RIGHT if is_right else cli.NOT_RIGHT) and ("7_task: wrong (value)" in told) != is_right, told
 
 
 def test_what_cannot_be_written_is_told(root, tmp_path, capsys):
