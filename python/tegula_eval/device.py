@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Callable
 
-START_S = 120  # until a process has its libraries and a context
+START_S = 300  # until a process has its libraries and a context: on a busy machine some minutes
 
 
 class DeviceRun:

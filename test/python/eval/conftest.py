@@ -1,4 +1,5 @@
 """Tasks and programs small enough that a test takes well under a second."""
+import concurrent.futures
 import sys
 from pathlib import Path
 
@@ -6,6 +7,43 @@ import pytest
 
 TREE = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TREE / "python"))
+
+from tegula_eval import pool  # noqa: E402
+
+OwnPool = pool.Pool
+
+
+class WarmPool(OwnPool):
+    """Keeps workers that are idle at the end for the next command: a worker takes seconds to import torch, and nothing
+    of a task or program runs in it. What tests a worker's own start and end makes an OwnPool."""
+    kept: list[pool.Worker] = []
+
+    def __init__(self, workers, *limits):
+        super().__init__(workers, *limits)
+        self._starter.shutdown()
+        self._starter = WarmPool.thread
+        for place in range(min(len(self._all), len(WarmPool.kept))):
+            self._all[place] = WarmPool.kept.pop()
+        self._idle.queue[:] = self._all
+
+    def stop(self):
+        idle = set(map(id, self._idle.queue))
+        for worker in self._all:
+            if id(worker) in idle and worker.process is not None:
+                WarmPool.kept.append(worker)
+            else:
+                worker.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_workers():
+    WarmPool.thread = concurrent.futures.ThreadPoolExecutor(1)
+    pool.Pool = WarmPool
+    yield
+    pool.Pool = OwnPool
+    for worker in WarmPool.kept:
+        worker.stop()
+    WarmPool.thread.shutdown()
 
 SCALE = '''
 import torch

@@ -2,7 +2,8 @@
 
     serve_stub.py FOLDER [MOST_WAITING [EACH_MINUTE]]
 
-Prints its port. The judge's message is new with each call, so that an answer that was given twice shows.
+Prints its port. The judge's message is new with each call, so that an answer that was given twice shows. A program
+`hold` is never done; in the next process that judges it, it is.
 """
 import sys
 import time
@@ -17,6 +18,10 @@ from tegula_eval import serve  # noqa: E402
 
 def judge(submission):
     time.sleep(0.002)
+    held = Path(sys.argv[1]) / f"held-{submission['salt']}"
+    if submission["program"] == "hold" and not held.exists():
+        held.touch()
+        time.sleep(1e6)
     if submission["program"] == "raise":
         raise ValueError("a defect")
     return {"outcome": "right", "reason": "", "message": uuid.uuid4().hex, "cases": [], "seconds": 0.002}

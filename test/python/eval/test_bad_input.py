@@ -83,9 +83,12 @@ def test_a_program_that_is_long_in_the_checker(root, tmp_path):
     programs.mkdir()
     (programs / "3_Scale.tgl").write_text("kernel k(x: f32[N, M]) -> (y: f32[N, M]) {\n  t0[i, j] = x[i, j]\n" + lines
                                           + f"  y[i, j] = t{count - 1}[i, j]\n}}\n")
-    assert cli.main(["kernelbench", f"--root={root}", f"--programs={programs}", f"--out={out}", *SMALL,
-                     "--deadline=0.5"]) == cli.NOT_RIGHT
-    (outcome, reason), = told(out).values()
+    for deadline in (0.5, 2, 8):  # on a busy machine it may not get so far in the first
+        assert cli.main(["kernelbench", f"--root={root}", f"--programs={programs}", f"--out={out}", *SMALL,
+                         f"--deadline={deadline}", "--retry=timeout"]) == cli.NOT_RIGHT
+        (outcome, reason), = told(out).values()
+        if reason != "start":
+            break
     assert outcome == "timeout" and reason in ("parse", "check"), (outcome, reason)
     (programs / "11_Negate.tgl").write_text(NEGATE)
     cli.main(["kernelbench", f"--root={root}", f"--programs={programs}", f"--out={out}", *SMALL])

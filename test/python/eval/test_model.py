@@ -71,7 +71,7 @@ MESSAGES = [{"role": "user", "content": "hello"}]
 
 
 def ask(server, **options):
-    return endpoint.Endpoint("m", server.url, timeout_s=options.pop("timeout_s", 5), **options).ask(PLACE, MESSAGES)
+    return endpoint.Endpoint("m", server.url, timeout_s=options.pop("timeout_s", 120), **options).ask(PLACE, MESSAGES)
 
 
 def test_an_answer():
@@ -99,7 +99,7 @@ def test_what_may_pass_is_asked_again(failure):
 ])
 def test_no_answer(reply, reason):
     with Server(reply) as server, pytest.raises(endpoint.Unanswered) as caught:
-        ask(server, retries=0 if reason == "timeout" else 2, timeout_s=0.5)
+        ask(server, **({"retries": 0, "timeout_s": 0.5} if reason == "timeout" else {"retries": 2}))
     assert caught.value.reason == reason
 
 

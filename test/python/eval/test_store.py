@@ -1,7 +1,10 @@
 import json
 import sqlite3
+import subprocess
+import sys
 
 import pytest
+from conftest import TREE
 
 from tegula_eval.store import Store, StoreError
 
@@ -40,17 +43,47 @@ def test_comes_back(tmp_path):
     assert rows(tmp_path) == [("a", "right"), ("b", "right")]
 
 
-@pytest.mark.parametrize("cut", [1, 5, 40])
-def test_half_a_line_is_dropped(tmp_path, cut):
+def test_half_a_line_is_dropped(tmp_path):
+    """Wherever it was cut off; the database may be ahead of the lines, or behind them."""
     filled(tmp_path).close()
     lines = tmp_path / "results.jsonl"
-    lines.write_bytes(lines.read_bytes()[:-cut])
-    store = Store(tmp_path)
-    assert list(store.records) == ["a"]
-    store.add(record("c", "wrong"))
-    store.close()
-    assert [json.loads(line)["key"] for line in lines.read_text().splitlines()] == ["a", "c"]
-    assert rows(tmp_path) == [("a", "right"), ("c", "wrong")]
+    whole = lines.read_bytes()
+    for length in range(whole.index(b"\n") + 1, len(whole)):
+        lines.write_bytes(whole[:length])
+        store = Store(tmp_path)
+        assert list(store.records) == ["a"]
+        store.add(record("c", "wrong"))
+        store.close()
+        assert [json.loads(line)["key"] for line in lines.read_text().splitlines()] == ["a", "c"]
+        assert rows(tmp_path) == [("a", "right"), ("c", "wrong")]
+
+
+ADDS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tegula_eval.store import Store
+store = Store(__import__("pathlib").Path(sys.argv[2]))
+for number in range(len(store.records), 100000):
+    store.add({"key": str(number), "task": "t" * 2000, "outcome": "right"})
+    print(number, flush=True)
+"""
+
+
+def test_killed_at_any_moment(tmp_path):
+    """While it writes, again and again: what add() has come back from is there, in order, and in the database too."""
+    sure = -1
+    for lines in (1, 2, 3, 5, 8, 13, 21, 34):
+        process = subprocess.Popen([sys.executable, "-c", ADDS, str(TREE / "python"), str(tmp_path / "run")],
+                                   stdout=subprocess.PIPE, text=True)
+        for _ in range(lines):
+            sure = int(process.stdout.readline())
+        process.kill()
+        process.wait()
+        sure = max([sure, *(int(line) for line in process.stdout.read().splitlines(keepends=True) if line[-1:] == "\n")])
+        process.stdout.close()
+        found = keys(tmp_path / "run")
+        assert found == [str(number) for number in range(len(found))] and sure < len(found) <= sure + 2
+        assert len(rows(tmp_path / "run")) == len(found)
 
 
 def test_damage_elsewhere_is_told(tmp_path):

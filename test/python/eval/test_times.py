@@ -81,17 +81,22 @@ def test_goes_on_where_it_was_stopped(bench, capsys):
 def test_what_ends_the_process_is_the_outcome_of_its_task_alone(bench):
     die = "import os; os.kill(os.getpid(), 11) if x.device.type != 'meta' else 0; return -x"
     bench.write(1, module(die), NEGATE)
-    bench.write(2, module("import time; time.sleep(60) if x.device.type != 'meta' else 0; return -x"), NEGATE)
+    bench.write(2, module("import time; time.sleep(6000) if x.device.type != 'meta' else 0; return -x"), NEGATE)
     bench.write(3, module("return -x"), NEGATE)
-    code, records = bench("--deadline=4")
-    assert code == 1
-    assert [(records[number]["outcome"], records[number]["reason"]) for number in (1, 2, 3)] == \
-        [("crashed", "eager"), ("timeout", "eager"), ("right", "")]
+    for deadline in (3, 60):  # on a busy machine other stages may take longer than the first
+        code, records = bench(f"--deadline={deadline}", "--retry=timeout")
+        told = [(records[number]["outcome"], records[number]["reason"]) for number in (1, 2, 3)]
+        if told[0][0] == "crashed" and told[1] == ("timeout", "eager") and told[2][0] == "right":
+            break
+    assert code == 1 and told == [("crashed", "eager"), ("timeout", "eager"), ("right", "")]
 
 
 def test_float64_that_takes_too_long_is_left_out(bench):
-    bench.write(1, module("import time; time.sleep(60 if x.dtype == torch.float64 else 0); return -x"), NEGATE)
-    code, records = bench("--deadline=4")
+    bench.write(1, module("import time; time.sleep(6000 if x.dtype == torch.float64 else 0); return -x"), NEGATE)
+    for deadline in (3, 60):
+        code, records = bench(f"--deadline={deadline}", "--retry=timeout")
+        if code == 0:
+            break
     case = records[1]["cases"][0]
     assert code == 0 and case["reference"] == "float32" and "deadline" in case["reference_why"]
 
