@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import answers, audit, cluster, conversation, display, endpoint, exported, pool, summary, times
+from . import answers, audit, cluster, conversation, display, endpoint, exported, pool, report, summary, times
 from .store import Store, StoreError
 from .tasks import Task, TaskError, find_tasks
 
@@ -51,6 +51,8 @@ def _parse(arguments) -> argparse.Namespace:
     asking.add_argument("--requests", type=_count, default=16, help="conversations at once")
     asking.add_argument("--timeout", type=float, default=600, help="seconds for an answer")
     asking.add_argument("--retries", type=int, default=5, help="of a request that failed and may pass")
+    asking.add_argument("--price", type=_price, metavar="IN,OUT",
+                        help="of a million tokens of prompts and of answers: the summary tells the cost")
     asking.add_argument("--budget", type=_count, help="tokens, prompts included, after which nothing more is asked")
     bench.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
     bench.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
@@ -89,6 +91,12 @@ def _parse(arguments) -> argparse.Namespace:
     audited.add_argument("--retry", type=lambda text: text.split(","), default=[], help="outcomes to take again")
     audited.add_argument("--plain", action="store_true", help="one line a task, also in a terminal")
     _add_judging(audited)
+    shown = commands.add_parser("report", help="a run as one HTML file, beside another run",
+                                epilog="Exit codes: 0 the page is written, 2 wrong arguments.")
+    shown.set_defaults(function=_report)
+    shown.add_argument("run", type=Path, help="folder of a run of kernelbench or time")
+    shown.add_argument("--against", type=Path, help="folder of a run to compare with")
+    shown.add_argument("--out", type=Path, help="where to write (RUN/report.html)")
     again = commands.add_parser("replay", help="do what a record holds again, and say what differs",
                                 epilog="Exit codes: 0 verdict, code and results are the same, 1 something differs, "
                                        "2 wrong arguments.")
@@ -133,6 +141,10 @@ def _replay(options) -> int:
     return replay.run(options)
 
 
+def _report(options) -> int:
+    return report.run(options)
+
+
 def _audit(options) -> int:
     return audit.run(options)
 
@@ -142,6 +154,11 @@ def _count(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
     return value
+
+
+def _price(text: str) -> tuple[float, float]:
+    of_prompts, of_answers = map(float, text.split(","))
+    return of_prompts, of_answers
 
 
 def _levels(text: str) -> list[int]:
@@ -176,7 +193,7 @@ def kernelbench(options) -> int:
         judges.stop()
         store.close()
     records = audit.add_flags(records, audit.read_flags(options.audit))
-    told = summary.summarize(records, options.samples if options.model or options.replay else None)
+    told = summary.summarize(records, options.samples if options.model or options.replay else None, options.price)
     told["without_program"] = run.missing
     (options.out / "summary.json").write_text(json.dumps(told, indent=1) + "\n")
     print(summary.as_text(told))

@@ -26,9 +26,22 @@ def _worth(record: dict) -> tuple:
     return (is_right, -seconds if is_right else 0, (record.get("asked") or {}).get("turn", 0))
 
 
-def pass_at(records: list[dict], samples: int) -> dict:
+def geometric_mean(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def interval(share: float, count: int) -> list[float]:
+    """Wilson's, of 95 %. For a mean of numbers from 0 to 1, which vary at most as much as yes and no do, it is not too
+    narrow."""
+    z = 1.96
+    middle, width = share + z * z / (2 * count), z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return [max(0.0, (middle - width) / (1 + z * z / count)), min(1.0, (middle + width) / (1 + z * z / count))]
+
+
+def pass_at(records: list[dict], samples: int, price: tuple[float, float] | None = None) -> dict:
     """For a model: pass@k by the unbiased estimator of Chen et al. 2021 (1 - C(n-c, k)/C(n, k), n samples of which
-    c are right), and the share that is right after each turn."""
+    c are right) with an interval of 95 % over tasks, the share that is right after each turn, tokens, and what they
+    cost (`price` of a million tokens of prompts and of answers)."""
     right: Counter[str] = Counter()
     for record in final(records):
         right[record["task"]] += record["outcome"] == GOOD
@@ -44,14 +57,19 @@ def pass_at(records: list[dict], samples: int) -> dict:
     tokens = Counter()
     for record in records:
         tokens.update(record["asked"].get("tokens") or {})
-    return {"pass_at": {str(k): value for k, value in at.items()}, "right_by_turn": by_turn, "tokens": dict(tokens)}
+    told = {"pass_at": {str(k): value for k, value in at.items()},
+            "pass_at_interval": {str(k): interval(min(max(value, 0.0), 1.0), len(right)) for k, value in at.items()},
+            "right_by_turn": by_turn, "tokens": dict(tokens)}
+    if price is not None:
+        told["cost"] = sum(tokens[name] * each for name, each in zip(("prompt", "completion"), price)) / 1e6
+    return told
 
 
-def summarize(records: list[dict], samples: int | None = None) -> dict:
+def summarize(records: list[dict], samples: int | None = None, price: tuple[float, float] | None = None) -> dict:
     """`samples`: conversations for each task, where a model was asked."""
     told = _summarize(final(records))
     if samples is not None and records:
-        told["model"] = pass_at(records, samples)
+        told["model"] = pass_at(records, samples, price)
     return told
 
 
@@ -78,7 +96,11 @@ def _count(records: list[dict]) -> dict:
             result[against] = {
                 "fast_p": {str(p): sum(ratio is not None and ratio > p for ratio in ratios) / len(records)
                            for p in THRESHOLDS},
-                "geometric_mean": math.exp(sum(math.log(ratio or FAILED_RATIO) for ratio in ratios) / len(records))}
+                "geometric_mean": geometric_mean([ratio or FAILED_RATIO for ratio in ratios])}
+    shares = [one["timing"]["roofline_s"] / one["timing"]["program_s"] for one in records
+              if one["outcome"] == GOOD and (one.get("timing") or {}).get("roofline_s")]
+    if shares:  # of what is right and was timed
+        result["roofline_share"] = geometric_mean(shares)
     return result
 
 
@@ -99,6 +121,19 @@ def flag_lines(summary: dict) -> list[str]:
     return [f"apart: {rest['right']} of {rest['total']} right on tasks without a flag; right with one: {apart}"]
 
 
+def model_lines(model: dict) -> list[str]:
+    at = []
+    for k, value in model["pass_at"].items():
+        low, high = model["pass_at_interval"][k]
+        at.append(f"{k}: {100 * value:.1f} % ({100 * low:.1f} to {100 * high:.1f})")
+    lines = ["pass@k: " + ", ".join(at),
+             "right by turn: " + ", ".join(f"{100 * value:.1f} %" for value in model["right_by_turn"])]
+    if model["tokens"]:
+        lines.append("tokens: " + ", ".join(f"{name} {count}" for name, count in model["tokens"].items())
+                     + (f"; cost {model['cost']:.2f}" if "cost" in model else ""))
+    return lines
+
+
 def as_text(summary: dict) -> str:
     lines = []
     for name, count in [*summary["levels"].items(), ("all", summary["all"])]:
@@ -112,12 +147,10 @@ def as_text(summary: dict) -> str:
                 told = ", ".join(f"{p}: {100 * value:.0f} %" for p, value in count[against]["fast_p"].items())
                 lines.append(f"         fast_p against {against}: {told}; geometric mean "
                              f"{count[against]['geometric_mean']:.2f}")
+        if "roofline_share" in count:
+            lines.append(f"         share of the roofline, of what is right: {100 * count['roofline_share']:.1f} %")
     if "model" in summary:
-        model = summary["model"]
-        lines.append("pass@k: " + ", ".join(f"{k}: {100 * value:.1f} %" for k, value in model["pass_at"].items()))
-        lines.append("right by turn: " + ", ".join(f"{100 * value:.1f} %" for value in model["right_by_turn"]))
-        if model["tokens"]:
-            lines.append("tokens: " + ", ".join(f"{name} {count}" for name, count in model["tokens"].items()))
+        lines += model_lines(summary["model"])
     if summary["reasons"]:
         lines.append("not right, by reason:")
         lines += [f"  {number:4}  {reason}" for reason, number in summary["reasons"].items()]
