@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import answers, audit, cluster, conversation, display, endpoint, exported, pool, report, summary, times
 from .store import Store, StoreError
-from .tasks import Task, TaskError, find_tasks
+from .tasks import DTYPES, Task, TaskError, find_tasks
 
 RIGHT, NOT_RIGHT, WRONG_CALL, STOPPED = 0, 1, 2, 3
 
@@ -57,6 +57,8 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
     bench.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
     bench.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
+    bench.add_argument("--dtype", choices=tuple(DTYPES), default="f32",
+                       help="of inputs, parameters and buffers that are floating point (f32: as the task has them)")
     _add_judging(bench)
     bench.add_argument("--seeds", type=int, default=2, help="sets of inputs for each size")
     bench.add_argument("--own", action="store_true", help="also at the task's own sizes")
@@ -179,7 +181,7 @@ def find_program(folder: Path, task: Task, ending: str = ".tgl") -> Path | None:
 
 
 def kernelbench(options) -> int:
-    tasks = find_tasks(options.root, options.level, options.tasks)
+    tasks = find_tasks(options.root, options.level, options.tasks, options.dtype)
     store = Store(options.out)
     if options.ray:
         judges = cluster.Cluster(options.ray, options.jobs, options.threads, options.target, options.deadline,

@@ -43,6 +43,9 @@ class Guest:
         torch.manual_seed(seed)
         made = getattr(module, entry)
         self.model = made(**init) if isinstance(init, dict) else made(*init)
+        lower = {one.dtype for one in state.values()} & {torch.float16, torch.bfloat16}
+        if len(lower) == 1:  # as KernelBench does it for a task in such a type
+            self.model = self.model.to(lower.pop())
         own = {**self.model.state_dict(), **dict(self.model.named_buffers())}
         agrees = own.keys() == state.keys() and all(own[name].shape == one.shape for name, one in state.items())
         if agrees:

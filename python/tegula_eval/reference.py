@@ -179,7 +179,8 @@ def flag_accuracy(case: Case) -> None:
             _flag(case, "inaccurate")
         error = measure_error(ours, exact)
         case.errors.append(error)
-        if error.norm > 1e-2 or error.worst > 0.1:
+        unit = torch.finfo(ours.dtype).eps / 2
+        if error.norm > max(1e-2, 8 * unit) or error.worst > max(0.1, 64 * unit):
             _flag(case, "unstable")
 
 

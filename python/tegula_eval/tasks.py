@@ -17,11 +17,38 @@ class TaskError(Exception):
     """The task itself is broken: its file, its module or its inputs."""
 
 
+# A task in another type is the same task with this behind it: what reads, runs, asks about or records a task needs to
+# know nothing of types.
+LOWER = """
+
+# In {name}, as KernelBench does it: parameters, buffers and inputs that are floating point.
+import functools
+import torch
+
+def _in_lower_precision(init):
+    @functools.wraps(init)
+    def made(self, *arguments, **named):
+        init(self, *arguments, **named)
+        self.to(torch.{name})
+    return made
+
+def _inputs_of(draw):
+    def lower(one):
+        return one.to(torch.{name}) if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+    return lambda: torch.utils._pytree.tree_map(lower, list(draw()))
+
+Model.__init__ = _in_lower_precision(Model.__init__)
+get_inputs = _inputs_of(get_inputs)
+"""
+DTYPES = {"f32": None, "f16": "float16", "bf16": "bfloat16"}
+
+
 @dataclass(frozen=True)
 class Task:
     level: int
     name: str  # file name without `.py`
     path: Path
+    dtype: str = "f32"
 
     @property
     def key(self) -> str:
@@ -29,9 +56,11 @@ class Task:
 
     def source(self) -> str:
         try:
-            return self.path.read_text(encoding="utf-8")
+            text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise TaskError(f"cannot read {self.path}: {error}") from error
+        name = DTYPES[self.dtype]
+        return text + LOWER.format(name=name) if name else text
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -39,7 +68,8 @@ def _order(name: str) -> tuple[int, str]:
     return (int(number.group()) if number else 1 << 30, name)
 
 
-def find_tasks(root: Path, levels: list[int] | None = None, patterns: list[str] | None = None) -> list[Task]:
+def find_tasks(root: Path, levels: list[int] | None = None, patterns: list[str] | None = None,
+               dtype: str = "f32") -> list[Task]:
     """Tasks under `root`, by level and number.
 
     `patterns` are globs over a task's name or key, or its number (`17`, `2/17`). Raises TaskError where the
@@ -52,7 +82,7 @@ def find_tasks(root: Path, levels: list[int] | None = None, patterns: list[str] 
               if child.is_dir() and re.fullmatch(r"level\d+", child.name)]
     if not places:
         places = [(0, folder)]
-    found = [Task(level, path.stem, path) for level, place in sorted(places)
+    found = [Task(level, path.stem, path, dtype) for level, place in sorted(places)
              for path in sorted(place.glob("*.py"), key=lambda path: _order(path.stem))
              if not path.name.startswith("_")]
     if not found:

@@ -51,6 +51,34 @@ def test_run_then_resume(root, programs, tmp_path, capsys):
     assert json.loads((out / "summary.json").read_text())["all"]["outcomes"] == {"right": 1, "wrong": 1}
 
 
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_lower_precision(root, programs, tmp_path, dtype):
+    """Parameters and inputs have the type, the reference is float64, and what rounds more than the module is wrong."""
+    generic = RIGHT.replace("f32", "T")
+    (programs / "level1" / "3_Scale.tgl").write_text(generic)
+    assert cli.main(arguments(root, programs, tmp_path / "out", f"--dtype={dtype}")) == cli.NOT_RIGHT
+    right, refused = lines(tmp_path / "out")
+    assert (right["task"], right["outcome"]) == ("level1/3_Scale", "right"), right
+    assert right["kernels"][0]["settings"]["T"] == dtype and 1e-5 < right["cases"][0]["error"]["norm"] < 1e-2
+    assert (refused["outcome"], refused["reason"]) == ("call", "C0002")  # f32 stands in it
+    wrong = generic.replace("+ fc_bias[j]", "+ fc_bias[j]*1.02")
+    (programs / "level1" / "3_Scale.tgl").write_text(wrong)
+    assert cli.main(arguments(root, programs, tmp_path / "out", f"--dtype={dtype}", "--level=1")) == cli.NOT_RIGHT
+    assert lines(tmp_path / "out")[-1]["outcome"] == "wrong"
+
+
+def test_candidates_in_lower_precision(root, tmp_path):
+    """They are made in float32, and brought to the type as KernelBench does it."""
+    (tmp_path / "3_Scale.py").write_text(SCALE.replace("class Model(", "class ModelNew("))
+    command = ["kernelbench", f"--root={root}", f"--candidates={tmp_path}", f"--out={tmp_path / 'out'}", "--plain",
+               "--bytes=64K", "--flops=1e6", "--dtype=bf16", "--time", "--timed-turns=2"]
+    assert cli.main(command) == cli.RIGHT, lines(tmp_path / "out")
+    assert "bfloat16" in lines(tmp_path / "out")[0]["request"]["task"]
+    (tmp_path / "3_Scale.py").write_text(SCALE.replace("class Model(", "class ModelNew(").replace(
+        "torch.relu(self.fc(x))", "torch.relu(self.fc(x))*1.02"))
+    assert cli.main(command) == cli.NOT_RIGHT
+
+
 def test_one_bad_task_does_not_stop_the_others(root, programs, tmp_path):
     out = tmp_path / "out"
     for name, text in (("1_broken", "def"),
