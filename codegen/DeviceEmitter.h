@@ -87,6 +87,7 @@ public:
   static bool takesInTurn(tgl::ParallelOp nest);
 
 protected:
+  friend class DeviceRowTiles;
   void emitOp(mlir::Operation *op) override;
   void emitParallel(tgl::ParallelOp op) override;
   void emitReduce(tgl::ReduceOp op) override;

@@ -15,6 +15,7 @@
 
 #include "codegen/DeviceContraction.h"
 #include "codegen/DeviceEmitter.h"
+#include "codegen/DeviceRowTiles.h"
 #include "ir/TglUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include <optional>
@@ -290,7 +291,31 @@ private:
     if (canBeTeam)
       emit(op, name + "_block", inputs, outer, teamFor(work), step.byTeam);
     emitTiles(op, step, name, inputs);
+    emitRowTiles(op, step, name, inputs);
     return step;
+  }
+
+  /// Where the schedule says so, and the device can, a function whose blocks take rows of the statement together.
+  void emitRowTiles(tgl::ParallelOp op, PlanStep &step, const std::string &name,
+                    const DeviceEmitter::Inputs &inputs) {
+    std::optional<RowTile> tile = RowTile::of(op);
+    if (!tile || options.checked || !options.hasWarpgroups)
+      return;
+    std::optional<RowTilePlan> plan = planRowTiles(op);
+    if (!plan)
+      return fail(op, "a row tile of a statement without products in a tile loop");
+    DeviceEmitter emitter(module, options, code.sites);
+    DeviceRowTiles rows(emitter, *plan, *tile);
+    PlanTiles &tiles = step.tiles;
+    tiles.function = name + "_rows";
+    tiles.count = rows.numBlocks();
+    tiles.threads = rows.threads();
+    tiles.sharedBytes = rows.sharedBytes();
+    for (mlir::Value tensor : rows.alignedTensors())
+      tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
+    emitter.emitTileFunction(op, tiles.function, inputs, rows.threads(), [&](Value *) { rows.emit(); });
+    if (failure.empty())
+      failure = emitter.error();
   }
 
   /// Where the schedule says so, functions that compute the statement in tiles.

@@ -287,6 +287,7 @@ protected:
 private:
   friend class ContractionEmitter;
   friend class DeviceContraction;
+  friend class DeviceRowTiles;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
   llvm::Value *isByAnotherPoint(llvm::Value *when);
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,

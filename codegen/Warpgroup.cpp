@@ -103,12 +103,28 @@ Warpgroup::Sums Warpgroup::multiply(ArrayRef<Value *> sums, unsigned columns, Va
                     sums, count);
 }
 
+Warpgroup::Sums Warpgroup::multiplyWords(ArrayRef<Value *> sums, unsigned columns, ArrayRef<Value *> rowWords,
+                                         Value *columnOperand, bool columnsAlongSum) {
+  unsigned count = columns / 2;
+  std::string type = isBrain ? "bf16" : "f16", registers;
+  for (unsigned n = 0; n < count; ++n)
+    registers += (n ? ", $" : "$") + std::to_string(n);
+  auto number = [&](unsigned n) { return "$" + std::to_string(count + n); };
+  std::string text = "{ .reg .pred p; setp.ne.b32 p, " + number(5) + ", 0; " +
+                     "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + "k16.f32." + type + "." +
+                     type + " {" + registers + "}, {" + number(0) + ", " + number(1) + ", " + number(2) + ", " +
+                     number(3) + "}, " + number(4) + ", p, 1, 1, " + number(6) + "; }";
+  SmallVector<Value *> operands(rowWords.begin(), rowWords.end());
+  operands.append({columnOperand, i32(!sums.empty()), i32(!columnsAlongSum)});
+  return callOnSums(text, "r,r,r,r,l,n,n", operands, sums, count);
+}
+
 void Warpgroup::waitForAllBut(unsigned groups) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_wait_group_sync_aligned, {b.getInt64(groups)});
 }
 
-Warpgroup::Sums Warpgroup::wait(ArrayRef<Value *> sums) {
-  return callOnSums("wgmma.wait_group.sync.aligned $" + std::to_string(sums.size()) + ";", "n", {i32(0)}, sums,
+Warpgroup::Sums Warpgroup::wait(ArrayRef<Value *> sums, unsigned groups) {
+  return callOnSums("wgmma.wait_group.sync.aligned $" + std::to_string(sums.size()) + ";", "n", {i32(groups)}, sums,
                     sums.size());
 }
 

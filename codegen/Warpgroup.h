@@ -62,11 +62,15 @@ public:
   /// it was waited for.
   Sums multiply(llvm::ArrayRef<Value *> sums, unsigned columns, Value *rowOperand, bool rowsAlongSum,
                 Value *columnOperand, bool columnsAlongSum);
+  /// The same with rows in registers: four words of this thread, two neighbours along the sum each, of rows r and
+  /// r + 8, then the same eight points further (r: the first sum's row; points from 2 (t % 4) on).
+  Sums multiplyWords(llvm::ArrayRef<Value *> sums, unsigned columns, llvm::ArrayRef<Value *> rowWords,
+                     Value *columnOperand, bool columnsAlongSum);
   void commit();
   /// Waits until at most `groups` of the committed are under way: their operands may not change yet.
   void waitForAllBut(unsigned groups);
-  /// Waits for all; the sums that can be used.
-  Sums wait(llvm::ArrayRef<Value *> sums);
+  /// Waits until at most `groups` are under way; the sums that can be used, of those before.
+  Sums wait(llvm::ArrayRef<Value *> sums, unsigned groups = 0);
   /// Makes this thread's stores to shared memory visible to products, after the next barrier.
   void publish();
 

@@ -10,6 +10,6 @@
 using namespace tegula;
 
 llvm::ArrayRef<const Strategy *> tegula::strategies() {
-  static const Strategy *const list[] = {&contractionStrategy(), &generalStrategy()};
+  static const Strategy *const list[] = {&rowTilesStrategy(), &contractionStrategy(), &generalStrategy()};
   return list;
 }

@@ -37,6 +37,8 @@ llvm::ArrayRef<const Strategy *> strategies();
 
 /// Matrix products on tensor cores.
 const Strategy &contractionStrategy();
+/// Tile loops with matrix products inside on tensor cores.
+const Strategy &rowTilesStrategy();
 /// The strategy of last resort.
 const Strategy &generalStrategy();
 

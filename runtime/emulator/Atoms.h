@@ -37,6 +37,7 @@ public:
       failSize("a result", site.resultBytes[number], sizeof(T));
     std::memcpy(results[number], &value, sizeof(T));
   }
+  unsigned operandBytes(unsigned number) const { return site.operandBytes[number]; }
   unsigned numOperands() const { return site.operandBytes.size(); }
   unsigned numResults() const { return site.resultBytes.size(); }
   /// The operands are not such as the manual allows.
@@ -71,6 +72,7 @@ void multiplyBF16(AtomCall &call);
 void multiplyTF32(AtomCall &call);
 void roundToTF32(AtomCall &call);
 void roundToPair(AtomCall &call);
+void roundToBrainPair(AtomCall &call);
 void multiplyGroupF16(AtomCall &call);
 void multiplyGroupBF16(AtomCall &call);
 void commitProducts(AtomCall &call);

@@ -44,17 +44,24 @@ struct GroupOperand {
 } // namespace
 
 /// Operands: descriptors of rows and columns, whether sums are added to, whether lines are points of the sum
-/// (rows, columns), the sums.
+/// (rows, columns), the sums. Instead of the rows' descriptor four words of each lane, and then nothing of their
+/// lines: rows g and g + 8 at points 2t and 2t + 1, with g = lane / 4 and t = lane % 4, and the same 8 points further.
 template <float (*element)(uint16_t bits)> static void multiplyGroup(AtomCall &own) {
   own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
     AtomCall &first = *calls[0];
     unsigned columns = first.numResults() * 2;
     constexpr unsigned depth = 16, warpRows = 16;
-    GroupOperand rows{first.thread.block.shared, first.operand<uint64_t>(0), first.operand<uint32_t>(3) != 0};
-    GroupOperand cols{first.thread.block.shared, first.operand<uint64_t>(1), first.operand<uint32_t>(4) != 0};
-    bool adds = first.operand<uint32_t>(2) != 0;
+    bool inRegisters = first.operandBytes(0) == 4;
+    unsigned next = inRegisters ? 4 : 1; // operand after the rows
+    GroupOperand rows{first.thread.block.shared, inRegisters ? 0 : first.operand<uint64_t>(0),
+                      !inRegisters && first.operand<uint32_t>(3) != 0};
+    GroupOperand cols{first.thread.block.shared, first.operand<uint64_t>(next),
+                      first.operand<uint32_t>(inRegisters ? next + 2 : next + 3) != 0};
+    bool adds = first.operand<uint32_t>(next + 1) != 0;
+    unsigned firstSum = inRegisters ? next + 3 : next + 4;
     for (AtomCall *call : calls)
-      if (call->operand<uint64_t>(0) != rows.descriptor || call->operand<uint64_t>(1) != cols.descriptor)
+      if ((!inRegisters && call->operand<uint64_t>(0) != rows.descriptor) ||
+          call->operand<uint64_t>(next) != cols.descriptor)
         call->fail("descriptors that differ between the lanes of a warp");
     unsigned warp = first.thread.warp() % 4, numReads = 0;
     auto read = [&](const GroupOperand &operand, unsigned x, unsigned k) {
@@ -69,7 +76,7 @@ template <float (*element)(uint16_t bits)> static void multiplyGroup(AtomCall &o
       std::memcpy(&bits, operand.chunk(first, x, k) + 2 * operand.within(x, k), 2);
       return element(bits);
     };
-    for (unsigned x = 0; x < warpRows; x += rows.alongRows ? 8 : 1)
+    for (unsigned x = 0; x < warpRows && !inRegisters; x += rows.alongRows ? 8 : 1)
       for (unsigned k = 0; k < depth; k += rows.alongRows ? 1 : 8)
         read(rows, 16 * warp + x, k);
     unsigned number = 0;
@@ -80,8 +87,14 @@ template <float (*element)(uint16_t bits)> static void multiplyGroup(AtomCall &o
     double a[warpRows][depth];
     std::vector<std::array<double, depth>> b(columns);
     for (unsigned k = 0; k < depth; ++k) {
-      for (unsigned x = 0; x < warpRows; ++x)
-        a[x][k] = valueOf(rows, 16 * warp + x, k);
+      for (unsigned x = 0; x < warpRows; ++x) {
+        if (!inRegisters) {
+          a[x][k] = valueOf(rows, 16 * warp + x, k);
+          continue;
+        }
+        uint32_t word = calls[x % 8 * 4 + k % 8 / 2]->operand<uint32_t>(x / 8 + k / 8 * 2);
+        a[x][k] = element(uint16_t(word >> (k % 2 * 16)));
+      }
       for (unsigned x = 0; x < columns; ++x)
         b[x][k] = valueOf(cols, x, k);
     }
@@ -91,7 +104,7 @@ template <float (*element)(uint16_t bits)> static void multiplyGroup(AtomCall &o
         double products[depth];
         for (unsigned k = 0; k < depth; ++k)
           products[k] = a[row][k] * b[column][k];
-        float before = adds ? calls[lane]->operand<float>(5 + sum) : 0;
+        float before = adds ? calls[lane]->operand<float>(firstSum + sum) : 0;
         calls[lane]->result<float>(sum, atoms::addProducts(products, before));
       }
   });

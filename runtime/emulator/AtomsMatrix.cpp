@@ -142,3 +142,14 @@ void atoms::roundToPair(AtomCall &call) {
   };
   call.result<uint32_t>(0, half(0) << 16 | half(1));
 }
+
+void atoms::roundToBrainPair(AtomCall &call) {
+  auto brain = [&](unsigned number) {
+    float value = call.operand<float>(number);
+    uint32_t bits = std::bit_cast<uint32_t>(value);
+    if (value != value)
+      return uint32_t(0x7fff);
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  };
+  call.result<uint32_t>(0, brain(0) << 16 | brain(1));
+}

@@ -200,6 +200,22 @@ TEST_F(Emulator, RefusesAShuffleFromALaneThatIsNotThere) {
   EXPECT_THAT(failure, HasSubstr("takes the value of lane 24"));
 }
 
+TEST_F(Emulator, RoundsPairsToTheNearestOfBrainFloat) {
+  // 1 + 2^-8 lies in the middle, 1 + 3 * 2^-8 too: to even. The first operand is the upper half.
+  run(R"(
+    %n = sitofp i32 %i to float
+    %part = fmul float %n, 0x3F70000000000000
+    %value = fadd float %part, 1.0
+    %pair = call <2 x bfloat> @llvm.nvvm.ff2bf16x2.rn(float %value, float 0x7FF8000000000000)
+    %word = bitcast <2 x bfloat> %pair to i32
+    store i32 %word, ptr addrspace(1) %at)",
+      1, 32);
+  expectGood();
+  const uint32_t upper[] = {0x3f80, 0x3f80, 0x3f81, 0x3f82, 0x3f82};
+  for (unsigned n = 0; n < 5; ++n)
+    EXPECT_EQ(uint32_t(x[n]), upper[n] << 16 | 0x7fff) << n;
+}
+
 TEST_F(Emulator, CountsSharedMemory) {
   failure.clear();
   run("%far = getelementptr i32, ptr addrspace(3) @large, i32 %i\n store i32 1, ptr addrspace(3) %far");

@@ -1,12 +1,12 @@
-# agree.sh FOLDER FILE TYPE SIZES: with this type for T all results of the CPU and of the emulator are the
+# agree.sh FOLDER FILE TYPE SIZES OPTIONS: with this type for T all results of the CPU and of the emulator are the
 # same.
 set -eu
 file=$1/program.tgl
-sed "s/: T\[/: $3[/g" "$(dirname "$0")/$2" > "$file"
+sed "s/: T\[/: $3[/g; s/\bT(/$3(/g" "$(dirname "$0")/$2" > "$file"
 names=$(grep -o "[a-z]*: \($3\|f32\)\[" "$file" | cut -d: -f1)
 for target in cpu emulate; do
   outputs=()
   for name in $names; do outputs+=("--out=$name=$1/$target.$name.npy"); done
-  tegula run "$file" -d "$4" --seed=3 --target=$target "${outputs[@]}"
+  tegula run "$file" -d "$4" --seed=3 --target=$target "${outputs[@]}" "${@:5}"
 done
 for name in $names; do cmp "$1/cpu.$name.npy" "$1/emulate.$name.npy"; done

@@ -1,0 +1,321 @@
+//===- DeviceRowTiles.cpp - Tile loops on tensor cores --------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceRowTiles.h"
+
+#include "ir/TglUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+using mlir::BlockArgument;
+using tgl::ValueExpr;
+
+static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
+
+DeviceRowTiles::DeviceRowTiles(DeviceEmitter &emitter, const RowTilePlan &plan, const RowTile &tile)
+    : e(emitter), b(emitter.b), plan(plan), tile(tile), axes(axesOfOp(tgl::ParallelOp(plan.op))),
+      rowAxis(axes.getAxes()[plan.row]) {
+  layOut();
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers known to the host
+//===----------------------------------------------------------------------===//
+
+IndexExpr DeviceRowTiles::numBlocks() const {
+  tgl::AxesOp own = axes;
+  int64_t rows = *tgl::knownPoints(own, {plan.row}), batch = *tgl::knownPoints(own, plan.batch);
+  return divideCeil(rows, tile.rows()) * batch;
+}
+
+SmallVector<mlir::Value> DeviceRowTiles::alignedTensors() const {
+  SmallVector<mlir::Value> tensors;
+  for (const Product &product : products) {
+    tensors.push_back(tgl::ReadOp(product.column.read).getTensor());
+    if (product.row)
+      tensors.push_back(tgl::ReadOp(product.row->read).getTensor());
+  }
+  return tensors;
+}
+
+/// Left factors first, then two stages of each right factor.
+void DeviceRowTiles::layOut() {
+  unsigned base = 0;
+  auto chunksOf = [](int64_t points) -> unsigned {
+    return divideCeil(points, PlaneTile::lineElements);
+  };
+  auto extentOf = [](int64_t lines) -> unsigned { return alignTo(lines, PlaneTile::lineElements); };
+  for (const RowProduct &planned : plan.products) {
+    BlockArgument summed = axesOfOp(tgl::ReduceOp(planned.reduce)).getAxes()[0];
+    BlockArgument columnAxis = axesOfOp(tgl::ParallelOp(planned.nest)).getAxes()[0];
+    Product product{&planned,
+                    std::nullopt,
+                    {},
+                    unsigned(planned.sumsTile ? planned.fixed : tile.columns),
+                    unsigned(planned.sumsTile ? tile.columns : planned.fixed)};
+    if (planned.row)
+      product.row = Staged{planned.row,
+                           rowAxis,
+                           summed,
+                           rowAxis,
+                           {planned.rowAlongSum, 1, unsigned(tile.rows())},
+                           chunksOf(planned.fixed),
+                           0};
+    product.column = Staged{planned.column,
+                            columnAxis,
+                            summed,
+                            planned.sumsTile ? summed : columnAxis,
+                            {planned.columnAlongSum, 1, extentOf(product.columns)},
+                            chunksOf(product.depth),
+                            0};
+    products.push_back(product);
+  }
+  for (Product &product : products)
+    if (product.row) {
+      product.row->base = base;
+      base += product.row->bytes();
+    }
+  for (Product &product : products) {
+    product.column.base = base;
+    base += 2 * product.column.bytes();
+  }
+  assert(base == sharedBytes() && "the plan counts the same bytes");
+}
+
+//===----------------------------------------------------------------------===//
+// A block
+//===----------------------------------------------------------------------===//
+
+Value *DeviceRowTiles::special(Intrinsic::ID id, unsigned limit) {
+  auto *call = b.CreateIntrinsic(b.getInt32Ty(), id, {});
+  call->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, limit)));
+  return call;
+}
+
+void DeviceRowTiles::barrier() {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
+}
+
+void DeviceRowTiles::begin() {
+  Module &module = *b.GetInsertBlock()->getModule();
+  shared = module.getNamedGlobal("tegula_shared_memory");
+  if (!shared)
+    shared = new GlobalVariable(module, ArrayType::get(b.getInt8Ty(), 0), false,
+                                GlobalValue::ExternalLinkage, nullptr, "tegula_shared_memory",
+                                nullptr, GlobalValue::NotThreadLocal, 3);
+  shared->setAlignment(Align(PlaneTile::alignment));
+  thread = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, threads());
+  lane = b.CreateAnd(thread, i32(31));
+  warpgroup = b.CreateLShr(thread, i32(7));
+}
+
+/// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows,
+/// last rows, which may have most of them, first.
+void DeviceRowTiles::setBlock() {
+  Value *number = wide(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff));
+  int64_t rows = *tgl::knownPoints(axes, {plan.row}), blocks = divideCeil(rows, tile.rows());
+  Value *block = b.CreateURem(number, i64(blocks)), *rest = b.CreateUDiv(number, i64(blocks));
+  if (!plan.bounds.empty())
+    block = b.CreateSub(i64(blocks - 1), block);
+  for (unsigned axis : reverse(plan.batch)) {
+    Value *extent = i64(*tgl::knownPoints(axes, {axis}));
+    e.values[axes.getAxes()[axis]] =
+        b.CreateAdd(b.CreateURem(rest, extent), e.emitIndex(e.lowOf(axes, axis)));
+    rest = b.CreateUDiv(rest, extent);
+  }
+  Value *low = e.emitIndex(e.lowOf(axes, plan.row));
+  rowsEnd = b.CreateAdd(low, i64(rows));
+  firstRow = b.CreateAdd(low, b.CreateMul(block, i64(tile.rows())));
+  lastRow = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(firstRow, i64(tile.rows() - 1)),
+                                    b.CreateSub(rowsEnd, i64(1)));
+  Value *warp = b.CreateLShr(thread, i32(5));
+  Value *own = b.CreateAdd(b.CreateShl(warp, i32(4)), b.CreateLShr(lane, i32(2)));
+  Spread numbers{true, false, {}};
+  for (unsigned half = 0; half < 2; ++half) {
+    Value *row = b.CreateAdd(firstRow, wide(b.CreateAdd(own, i32(8 * half))));
+    rowExists[half] = rows % tile.rows() ? b.CreateICmpSLT(row, rowsEnd) : nullptr;
+    numbers.values.push_back(b.CreateBinaryIntrinsic(Intrinsic::smin, row, lastRow));
+  }
+  spread[rowAxis] = numbers;
+}
+
+void DeviceRowTiles::emit() {
+  begin();
+  setBlock();
+  emitBlock(tgl::ParallelOp(plan.op).getBody().front());
+}
+
+void DeviceRowTiles::emitBlock(mlir::Block &block) {
+  for (mlir::Operation &op : block) {
+    if (isa<tgl::YieldOp, tgl::TempOp>(op))
+      continue;
+    if (auto nest = dyn_cast<tgl::ParallelOp>(op))
+      emitNest(nest);
+    else if (auto reduce = dyn_cast<tgl::ReduceOp>(op))
+      emitReduce(reduce);
+    else if (auto tiles = dyn_cast<tgl::TilesOp>(op))
+      emitTiles(tiles);
+    else if (auto write = dyn_cast<tgl::WriteOp>(op))
+      emitWrite(write, nullptr);
+    else
+      emitSpread(&op, nullptr);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+/// An expression's largest (smallest) value in the rows of the block.
+Value *DeviceRowTiles::atRow(const ValueExpr &expr, bool wantsLargest) {
+  bool grows = tgl::stepAlong(expr, rowAxis).value_or(0) >= 0;
+  e.values[rowAxis] = grows == wantsLargest ? lastRow : firstRow;
+  return e.emitIndex(expr);
+}
+
+/// The part of the tile loop's range in which something may change.
+void DeviceRowTiles::boundTiles(Value *&low, Value *&high) {
+  for (const RowTilePlan::Bound &bound : plan.bounds) {
+    const ValueExpr &expr = bound.comparison.expr;
+    int64_t step = *tgl::stepAlong(expr, bound.axis);
+    ValueExpr rest = expr - ValueExpr(step) * ValueExpr(mlir::Value(bound.axis));
+    Value *limit = atRow(rest, /*wantsLargest=*/true);
+    if (step < 0) // axis <= rest
+      high = b.CreateBinaryIntrinsic(Intrinsic::smin, high, b.CreateAdd(limit, i64(1)));
+    else // axis >= -rest
+      low = b.CreateBinaryIntrinsic(Intrinsic::smax, low, b.CreateNeg(limit));
+  }
+}
+
+void DeviceRowTiles::emitTiles(tgl::TilesOp op) {
+  Value *low = e.emitIndex(op.getLowExpr());
+  Value *from = low, *to = tilesEnd = e.emitIndex(op.getHighExpr());
+  boundTiles(from, to);
+  // Whole tiles from the range's start on: vectors stay whole.
+  Value *columns = i64(tile.columns);
+  Value *left = b.CreateUDiv(b.CreateSub(from, low), columns);
+  firstTile = b.CreateAdd(low, b.CreateMul(left, columns));
+  Value *length = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(to, firstTile), i64(0));
+  numTiles = b.CreateUDiv(b.CreateAdd(length, b.CreateSub(columns, i64(1))), columns);
+
+  // What is carried: the loop's values, the temporaries that it writes to, and words.
+  Values carried;
+  for (mlir::Value init : op.getInits()) {
+    Spread value = spreadOf(init);
+    carried.append({value.at(0, 0), value.at(1, 0)});
+  }
+  SmallVector<mlir::Value> kept, results(op.getResults().begin(), op.getResults().end());
+  op.walk([&](tgl::WriteOp write) {
+    if (elements.contains(write.getTensor()) && !is_contained(kept, write.getTensor()))
+      kept.push_back(write.getTensor());
+  });
+  for (mlir::Value tensor : kept)
+    carried.append(elements[tensor].values);
+  findTargets();
+  choose(b.CreateICmpSGT(numTiles, i64(0)), carried, [&] { return emitLoop(op, kept, carried); });
+  take(carried, results, kept);
+}
+
+/// Sums that go nowhere but into a temporary that the loop carries.
+void DeviceRowTiles::findTargets() {
+  for (Product &product : products) {
+    mlir::Operation *last = tgl::ReduceOp(product.planned->reduce);
+    if (product.row || !last->hasOneUse())
+      continue;
+    mlir::Operation *user = *last->user_begin();
+    if (isa<mlir::arith::AddFOp>(user) && user->hasOneUse())
+      user = *user->user_begin();
+    auto write = dyn_cast<tgl::WriteOp>(user);
+    if (!write || !elements.contains(write.getTensor()))
+      continue;
+    // Once in an iteration it is waited for, and once written.
+    unsigned writes = 0, reads = 0;
+    tgl::TilesOp(plan.tiles).walk([&](mlir::Operation *other) {
+      if (auto access = dyn_cast<tgl::WriteOp>(other))
+        writes += access.getTensor() == write.getTensor();
+      else if (auto access = dyn_cast<tgl::ReadOp>(other))
+        reads += access.getTensor() == write.getTensor();
+    });
+    if (writes == 1 && reads)
+      product.target = write.getTensor();
+  }
+}
+
+/// The loop's values and temporaries from what is carried, two rows of each value.
+void DeviceRowTiles::take(ArrayRef<Value *> carried, mlir::ValueRange names,
+                          ArrayRef<mlir::Value> kept) {
+  for (mlir::Value name : names) {
+    spread[name] = {true, false, Values(carried.take_front(2))};
+    carried = carried.drop_front(2);
+  }
+  for (mlir::Value tensor : kept) {
+    Values &own = elements[tensor].values;
+    own.assign(carried.begin(), carried.begin() + own.size());
+    carried = carried.drop_front(own.size());
+  }
+}
+
+/// At least one tile. What is carried at the end.
+DeviceRowTiles::Values DeviceRowTiles::emitLoop(tgl::TilesOp op, ArrayRef<mlir::Value> kept,
+                                                Values carried) {
+  SmallVector<mlir::Value> results(op.getResults().begin(), op.getResults().end());
+  startCopies();
+  unsigned numCarried = carried.size();
+  auto forWords = [&](function_ref<void(Value *&)> body) {
+    for (Product &product : products)
+      for (Values &four : product.words)
+        for (Value *&word : four)
+          body(word);
+  };
+  for (Product &product : products)
+    if (product.target)
+      product.words.assign(product.depth / Warpgroup::stepDepth, Values(4, i32(0)));
+  forWords([&](Value *word) { carried.push_back(word); });
+  SmallVector<mlir::Value> arguments(op.getIterArgs().begin(), op.getIterArgs().end());
+  // Where the loop is left values are what the last iteration has left.
+  auto set = [&](ArrayRef<Value *> current, mlir::ValueRange names) {
+    take(current, names, kept);
+    current = current.drop_front(numCarried);
+    forWords([&](Value *&word) {
+      word = current.front();
+      current = current.drop_front();
+    });
+  };
+  e.nextLoopStays = true;
+  Values last = e.emitLoop(
+      i64(0), numTiles, i64(1), carried,
+      [&](Value *number, ArrayRef<Value *> current) {
+        tileNumber = number;
+        set(current, arguments);
+        Value *low = lowOfTile(number);
+        e.values[op.getTileLow()] = low;
+        e.values[op.getTileHigh()] =
+            b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(low, i64(tile.columns)), tilesEnd);
+        startTile();
+        emitBlock(op.getBody().front());
+        Values next;
+        for (mlir::Value value : op.getYield().getValues()) {
+          Spread result = spreadOf(value);
+          next.append({result.at(0, 0), result.at(1, 0)});
+        }
+        for (mlir::Value tensor : kept)
+          next.append(elements[tensor].values);
+        forWords([&](Value *word) { next.push_back(word); });
+        return next;
+      },
+      "tile");
+  set(last, results);
+  finishTiles();
+  Values ends;
+  for (mlir::Value result : results)
+    ends.append(spread[result].values);
+  for (mlir::Value tensor : kept)
+    ends.append(elements[tensor].values);
+  return ends;
+}

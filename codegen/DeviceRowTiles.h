@@ -1,0 +1,190 @@
+//===- DeviceRowTiles.h - Tile loops on tensor cores --------------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A nest whose rows go through a tile loop together (passes/RowTiles.h) as device code (sm_90a).
+// Each warpgroup of a block has 64 rows. All values of the nest lie in registers, as the sums of a
+// product do (Warpgroup.h): thread t of the 128 has of 64 rows by C columns, with n = 0, 1, ... C/2
+// - 1,
+//
+//   row 16 (t / 32) + t % 32 / 4 + 8 (n / 2 % 2)    column 8 (n / 4) + 2 (t % 4) + n % 2
+//
+// so of a value of rows two, of one of columns C / 4, of one of both C / 2, and what varies along
+// neither is there once: a *spread* value. Each operation of the nest is emitted for all of them. A
+// reduction along columns combines a thread's own, then those of the four threads that share rows.
+// Private temporaries are spread values; those that stand before the loop are carried by it.
+//
+//   left factors that the loop does not change to shared memory
+//   for each tile
+//     start multiplying them with the tile; start copying the next
+//     start multiplying the values of the tile before, which its code has left in registers
+//     everything else in registers
+//   multiply the last tile's values
+//
+// A left factor made of the tile's values stays in registers: two neighbours of C columns are a
+// word of it. What a product is added to is where its sums begin. Where they go into a temporary
+// that the loop carries it is started in the next iteration, and waited for where the temporary is
+// read: tensor cores multiply while the next tile's values are computed.
+//
+// Rows beyond the last are the last again, and not written. Columns beyond the last count in no
+// reduction. What a `where` over rows and columns decides is decided for whole tiles where it can
+// be; tiles that change nothing (RowTileBounds.h) are left out.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_DEVICEROWTILES_H
+#define TEGULA_CODEGEN_DEVICEROWTILES_H
+
+#include "codegen/DeviceEmitter.h"
+#include "codegen/Warpgroup.h"
+#include "passes/RowTiles.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tegula {
+
+class DeviceRowTiles {
+public:
+  DeviceRowTiles(DeviceEmitter &emitter, const RowTilePlan &plan, const RowTile &tile);
+
+  IndexExpr numBlocks() const;
+  unsigned threads() const { return tile.warpgroups * Warpgroup::threads; }
+  unsigned sharedBytes() const { return sharedBytesOf(plan, tile); }
+  /// Tensors whose address must be a multiple of 16 bytes.
+  llvm::SmallVector<mlir::Value> alignedTensors() const;
+
+  /// The whole of a block's work.
+  void emit();
+
+private:
+  using Value = llvm::Value;
+  using Values = llvm::SmallVector<Value *>;
+
+  /// A value at all points of a thread.
+  struct Spread {
+    bool rows = false, columns = false; ///< what it varies along
+    Values values;
+    unsigned indexOf(unsigned row, unsigned column) const {
+      return rows && columns ? column / 2 * 4 + row * 2 + column % 2
+             : rows          ? row
+             : columns       ? column
+                             : 0;
+    }
+    Value *at(unsigned row, unsigned column) const { return values[indexOf(row, column)]; }
+  };
+  /// The columns of a nest or a reduction.
+  struct Scope {
+    mlir::BlockArgument axis;
+    unsigned columns;        ///< of a fragment
+    Value *ragged = nullptr; ///< i1: some of them are beyond `high`; null: never
+    Value *high = nullptr;   ///< i64
+    Values numbers = {};     ///< i64, of this thread's columns
+    unsigned own() const { return columns / 4; }
+  };
+  /// A factor in shared memory, in chunks of 64 points of the sum.
+  struct Staged {
+    tgl::ReadOp read;
+    mlir::BlockArgument lineAxis, sumAxis; ///< of its rows (or columns), and of the sum
+    mlir::BlockArgument moving;            ///< of them that which a block or a tile has a part of
+    PlaneTile shared;
+    unsigned chunks;
+    unsigned base; ///< byte in shared memory; of the first stage
+    unsigned bytes() const { return chunks * shared.bytes(); }
+  };
+  struct Product {
+    const RowProduct *planned;
+    std::optional<Staged> row;
+    Staged column;
+    unsigned columns, depth; ///< of a tile
+    /// A temporary that the loop carries, into which the sums go: the next iteration multiplies.
+    mlir::Value target = {};
+    llvm::SmallVector<Values> words = {};     ///< and this is what
+    llvm::SmallVector<Values> nextWords = {}; ///< of this iteration, where they are ready early
+    unsigned issued = 0;                      ///< its latest group's number
+    Values sums = {};                         ///< which are not yet to be touched
+  };
+
+  // DeviceRowTiles.cpp
+  Value *i32(int64_t value) { return b.getInt32(value); }
+  Value *i64(int64_t value) { return b.getInt64(value); }
+  Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty(), "", /*IsNonNeg=*/true); }
+  Value *special(llvm::Intrinsic::ID id, unsigned limit);
+  void barrier();
+  void begin();
+  void layOut();
+  void setBlock();
+  void emitBlock(mlir::Block &block);
+  void emitTiles(tgl::TilesOp op);
+  Values emitLoop(tgl::TilesOp op, llvm::ArrayRef<mlir::Value> kept, Values carried);
+  void take(llvm::ArrayRef<Value *> carried, mlir::ValueRange names,
+            llvm::ArrayRef<mlir::Value> kept);
+  void findTargets();
+  void boundTiles(Value *&low, Value *&high);
+  Value *atRow(const tgl::ValueExpr &expr, bool wantsLargest);
+
+  // SpreadValues.cpp
+  bool spreads(mlir::Value value) { return spread.contains(value); }
+  Spread spreadOf(mlir::Value value);
+  void setOperands(mlir::Operation *op, unsigned row, unsigned column);
+  template <typename Body> Spread forPoints(bool rows, bool columns, const Scope *scope, Body body);
+  void emitSpread(mlir::Operation *op, const Scope *scope);
+  Value *emitPoint(mlir::Operation *op, bool isElement);
+  void divideByRows(mlir::arith::DivFOp op, const Scope &scope);
+  void emitWrite(tgl::WriteOp op, const Scope *scope);
+  void store(tgl::WriteOp op, const Scope &scope);
+  Scope enter(mlir::Operation *nest);
+  void emitNest(tgl::ParallelOp op);
+  void emitReduce(tgl::ReduceOp op);
+  void emitInner(mlir::Operation *op, const Scope &scope);
+  void emitMasked(mlir::arith::SelectOp op, const Scope &scope, llvm::ArrayRef<Comparison> mask);
+  Spread full(const Spread &value, const Scope &scope);
+  void keepExisting(Values &values, const Scope &scope, Value *otherwise);
+  bool isPart(tgl::ReduceOp op);
+  void keepInBounds(Values &values, const Scope &scope, tgl::ReduceOp op, Value *otherwise);
+  void choose(Value *condition, Values &values, llvm::function_ref<Values()> then);
+
+  // RowTileProducts.cpp
+  void copy(const Staged &staged, Value *stage, Value *low, Value *total);
+  void copyColumns(const Product &product, Value *number);
+  Value *stageOf(const Product &product, Value *number);
+  Value *addressOf(Value *stage, const Staged &staged, unsigned chunk);
+  Value *lowOfTile(Value *number);
+  void awaitCopies();
+  void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words);
+  void commit(Product &product);
+  Values await(Product &product);
+  void holdBack();
+  void settle(mlir::Value tensor);
+  void prepareWords(tgl::ParallelOp nest);
+  void startCopies();
+  void startTile();
+  void finishTiles();
+  void emitProduct(tgl::ReduceOp op, const Scope &scope);
+  llvm::SmallVector<Values> rowWords(const Product &product);
+
+  DeviceEmitter &e;
+  llvm::IRBuilder<> &b;
+  const RowTilePlan &plan;
+  RowTile tile;
+  tgl::AxesOp axes;
+  mlir::BlockArgument rowAxis;
+  std::vector<Product> products;
+  unsigned numIssued = 0; ///< groups of products, as far as code has been emitted
+  llvm::GlobalVariable *shared = nullptr;
+  Value *thread = nullptr, *lane = nullptr, *warpgroup = nullptr; // i32
+  Value *firstRow = nullptr, *lastRow = nullptr,
+        *rowsEnd = nullptr;         // i64: values of the axis in this block
+  std::array<Value *, 2> rowExists; // i1; null: always
+  Value *firstTile = nullptr, *tileNumber = nullptr, *numTiles = nullptr,
+        *tilesEnd = nullptr; // i64
+  llvm::DenseMap<mlir::Value, Spread> spread;
+  llvm::MapVector<mlir::Value, Spread> elements; // of temporaries
+  /// Operations that only a mask uses, or that have been done with another.
+  llvm::DenseSet<mlir::Operation *> skipped;
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_DEVICEROWTILES_H

@@ -1,0 +1,327 @@
+//===- RowTileProducts.cpp - Products in tile loops -----------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each right factor has two stages. An iteration starts when the copies of the one before are
+// there, then all of its products that can be started, then the copies for the next. Products are
+// groups, in the order in which they are started; the number of those after one says how many may
+// be under way when it is waited for.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceRowTiles.h"
+
+#include "ir/TglUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+//===----------------------------------------------------------------------===//
+// Factors in shared memory
+//===----------------------------------------------------------------------===//
+
+/// Starts copying a factor's elements from `low` on along the axis that moves, 0 from `total` on.
+/// `stage`: i32, bytes behind the first stage; null: 0.
+void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value *total) {
+  bool fits = staged.moving == rowAxis ? !rowExists[0] : plan.extent % tile.columns == 0;
+  Warpgroup group(b, false);
+  tgl::ReadOp read = staged.read;
+  const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
+  const PlaneTile &plane = staged.shared;
+  unsigned perLine = plane.unitsInLine(), lines = plane.alongSum ? plane.extent : plane.depth();
+  unsigned units = perLine * lines; // of a chunk
+  auto extentOf = [&](mlir::BlockArgument axis) -> int64_t {
+    return tgl::knownPoints(cast<tgl::AxesOp>(axis.getOwner()->getParentOp()),
+                            {axis.getArgNumber()})
+        .value_or(0);
+  };
+  for (unsigned chunk = 0; chunk < staged.chunks; ++chunk)
+    for (unsigned first = 0; first < units; first += threads()) {
+      Value *line = b.CreateAdd(b.CreateUDiv(thread, i32(perLine)), i32(first / perLine));
+      Value *unit = b.CreateURem(thread, i32(perLine)), *start = wide(b.CreateShl(unit, i32(3)));
+      Value *inSum = plane.alongSum ? start : wide(line),
+            *inLines = plane.alongSum ? wide(line) : start;
+      if (chunk)
+        inSum = b.CreateAdd(inSum, i64(chunk * PlaneTile::lineElements));
+      Value *exists = nullptr;
+      auto place = [&](mlir::BlockArgument axis, Value *position, unsigned padded) {
+        bool moves = axis == staged.moving;
+        Value *value = moves ? b.CreateAdd(low, position) : position;
+        if (moves && !fits)
+          exists = e.emitAnd(exists, b.CreateICmpSLT(value, total));
+        else if (!moves && extentOf(axis) != padded)
+          exists = e.emitAnd(exists, b.CreateICmpSLT(value, i64(extentOf(axis))));
+        e.values[axis] = value;
+      };
+      place(staged.lineAxis, inLines, plane.extent);
+      place(staged.sumAxis, inSum, staged.chunks * PlaneTile::lineElements);
+      Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, read.getSubscriptExprs()));
+      if (exists)
+        offset = b.CreateSelect(exists, offset, i64(0));
+      Value *from =
+          b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
+      Value *to =
+          b.CreateAdd(group.place(plane, line, unit, 0), i32(staged.base + chunk * plane.bytes()));
+      if (stage)
+        to = b.CreateAdd(to, stage);
+      SmallVector<Value *> operands{b.CreateInBoundsGEP(b.getInt8Ty(), shared, to), from};
+      if (exists)
+        operands.push_back(b.CreateSelect(exists, i32(16), i32(0)));
+      b.CreateIntrinsic(b.getVoidTy(),
+                        exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                               : Intrinsic::nvvm_cp_async_cg_shared_global_16,
+                        operands);
+    }
+}
+
+Value *DeviceRowTiles::lowOfTile(Value *number) {
+  return b.CreateAdd(firstTile, b.CreateMul(number, i64(tile.columns)));
+}
+
+/// Bytes behind the factor's base of the stage for a tile.
+Value *DeviceRowTiles::stageOf(const Product &product, Value *number) {
+  Value *parity = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(1));
+  return b.CreateMul(parity, i32(product.column.bytes()));
+}
+
+/// Starts copying a tile, if there is one.
+void DeviceRowTiles::copyColumns(const Product &product, Value *number) {
+  e.emitIf(b.CreateICmpSLT(number, numTiles),
+           [&] { copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd); });
+}
+
+Value *DeviceRowTiles::addressOf(Value *stage, const Staged &staged, unsigned chunk) {
+  Value *address = b.CreatePtrToInt(shared, b.getInt32Ty());
+  if (stage)
+    address = b.CreateAdd(address, stage);
+  return b.CreateAdd(address, i32(staged.base + chunk * staged.shared.bytes()));
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// The left factor in registers: four words for each 16 points of the sum.
+SmallVector<DeviceRowTiles::Values> DeviceRowTiles::rowWords(const Product &product) {
+  tgl::ReduceOp reduce = product.planned->reduce;
+  mlir::Value left = product.planned->left;
+  DenseSet<mlir::Operation *> needed;
+  SmallVector<mlir::Value> pending{left};
+  while (!pending.empty())
+    if (mlir::Operation *def = pending.pop_back_val().getDefiningOp();
+        def && reduce->isProperAncestor(def) && needed.insert(def).second)
+      pending.append(def->operand_begin(), def->operand_end());
+  Scope scope = enter(reduce);
+  for (mlir::Operation &op : reduce.getBody().front())
+    if (needed.contains(&op))
+      emitInner(&op, scope);
+  Values values = full(spreadOf(left), scope).values;
+  keepExisting(values, scope, ConstantFP::get(b.getFloatTy(), 0));
+  Intrinsic::ID pack =
+      product.planned->isBrain ? Intrinsic::nvvm_ff2bf16x2_rn : Intrinsic::nvvm_ff2f16x2_rn;
+  SmallVector<Values> words;
+  for (unsigned step = 0; step < product.depth / Warpgroup::stepDepth; ++step) {
+    Values four;
+    for (unsigned n = 8 * step; n < 8 * step + 8; n += 2)
+      four.push_back(
+          b.CreateBitCast(b.CreateIntrinsic(pack, {values[n + 1], values[n]}), b.getInt32Ty()));
+    words.push_back(four);
+  }
+  return words;
+}
+
+/// All copies that were started are there, and what lay where the next go has been multiplied.
+void DeviceRowTiles::awaitCopies() {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
+  Warpgroup(b, false).publish();
+  barrier();
+}
+
+/// Starts a product with tile `number`, its sums added.
+void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> words) {
+  Warpgroup warps(b, product.planned->isBrain);
+  Value *stage = stageOf(product, number);
+  warps.begin();
+  for (unsigned step = 0; step < divideCeil(product.depth, Warpgroup::stepDepth); ++step) {
+    constexpr unsigned inChunk = PlaneTile::lineElements / Warpgroup::stepDepth;
+    unsigned chunk = step / inChunk;
+    const Staged &column = product.column;
+    Value *columns =
+        warps.descriptor(column.shared, addressOf(stage, column, chunk), i32(0), 0, step % inChunk);
+    if (product.row) {
+      Value *rows = warps.descriptor(product.row->shared, addressOf(nullptr, *product.row, chunk),
+                                     b.CreateShl(warpgroup, i32(6)), 0, step % inChunk);
+      product.sums = warps.multiply(product.sums, product.columns, rows,
+                                    product.row->shared.alongSum, columns, column.shared.alongSum);
+    } else {
+      product.sums = warps.multiplyWords(product.sums, product.columns, words[step], columns,
+                                         column.shared.alongSum);
+    }
+  }
+}
+
+/// What has been started since the last one is the product's group; it may be nothing.
+void DeviceRowTiles::commit(Product &product) {
+  Warpgroup(b, false).commit();
+  product.issued = numIssued++;
+}
+
+DeviceRowTiles::Values DeviceRowTiles::await(Product &product) {
+  return Warpgroup(b, false).wait(product.sums, numIssued - product.issued - 1);
+}
+
+/// Left factors, and the first tiles.
+void DeviceRowTiles::startCopies() {
+  for (const Product &product : products) {
+    if (product.row)
+      copy(*product.row, nullptr, firstRow, rowsEnd);
+    if (!product.target)
+      copyColumns(product, i64(0));
+  }
+}
+
+/// Starts what an iteration starts with: products of left factors that do not change with this
+/// tile, and those that the iteration before has left the words of.
+void DeviceRowTiles::startTile() {
+  awaitCopies();
+  for (Product &product : products)
+    if (product.row) {
+      product.sums.clear();
+      multiply(product, tileNumber, {});
+      commit(product);
+    }
+  for (Product &product : products)
+    if (product.target) {
+      product.sums = elements[product.target].values;
+      Values sums = product.sums;
+      choose(b.CreateICmpSGT(tileNumber, i64(0)), sums, [&] {
+        multiply(product, b.CreateSub(tileNumber, i64(1)), product.words);
+        return product.sums;
+      });
+      elements[product.target].values = product.sums = sums;
+      commit(product);
+    }
+  for (const Product &product : products)
+    copyColumns(product, product.target ? tileNumber : b.CreateAdd(tileNumber, i64(1)));
+}
+
+/// What the last iteration has left.
+void DeviceRowTiles::finishTiles() {
+  awaitCopies();
+  for (Product &product : products)
+    if (product.target) {
+      product.sums = elements[product.target].values;
+      multiply(product, b.CreateSub(numTiles, i64(1)), product.words);
+      commit(product);
+      elements[product.target].values = product.sums;
+    }
+  for (Product &product : products)
+    if (product.target) {
+      elements[product.target].values = await(product);
+      product.sums.clear();
+    }
+}
+
+/// ptxas moves a wait up to where nothing else needs to be done before it, and then nothing is left
+/// to do while products are under way. It does not move one into the block before: here one ends,
+/// with a branch that is never taken to code that is more than an instruction.
+void DeviceRowTiles::holdBack() {
+  Value *never = b.CreateICmpEQ(b.CreatePtrToInt(e.errorRecord, b.getInt64Ty()), i64(1));
+  e.emitIf(never, [&] {
+    e.nextLoopStays = true;
+    e.emitLoop(i64(0), b.CreateAdd(tileNumber, i64(2)), i64(1), {},
+               [&](Value *, ArrayRef<Value *>) {
+                 b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_bar_warp_sync, {i32(-1)});
+                 return Values();
+               });
+  });
+}
+
+/// Before a temporary's elements are used. What is ready of the iteration is tied to the wait, so
+/// that it is computed before and not after: its words for the next product, and what the loop
+/// carries.
+void DeviceRowTiles::settle(mlir::Value tensor) {
+  auto found = find_if(products, [&](const Product &product) { return product.target == tensor; });
+  if (found == products.end() || found->sums.empty())
+    return;
+  Values all = elements[tensor].values;
+  unsigned numSums = all.size();
+  SmallVector<Values *> tied;
+  for (Product &product : products)
+    for (Values &four : product.nextWords)
+      tied.push_back(&four);
+  for (mlir::Value value : tgl::TilesOp(plan.tiles).getYield().getValues())
+    if (auto ready = spread.find(value); ready != spread.end() && value.getType().isF32())
+      tied.push_back(&ready->second.values);
+  for (Values *values : tied)
+    for (Value *value : *values)
+      all.push_back(b.CreateBitCast(value, b.getFloatTy()));
+  holdBack();
+  found->sums = all;
+  Values settled = await(*found);
+  found->sums.clear();
+  elements[tensor].values.assign(settled.begin(), settled.begin() + numSums);
+  ArrayRef<Value *> rest = ArrayRef(settled).drop_front(numSums);
+  for (Values *values : tied)
+    for (Value *&value : *values) {
+      value = b.CreateBitCast(rest.front(), value->getType());
+      rest = rest.drop_front();
+    }
+}
+
+/// The words of products that the next iteration multiplies, before what the nest waits for.
+void DeviceRowTiles::prepareWords(tgl::ParallelOp nest) {
+  for (Product &product : products)
+    if (product.target && product.planned->nest == nest)
+      product.nextWords = rowWords(product);
+}
+
+void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
+  Product &product = *find_if(products, [&](const Product &p) { return p.planned->reduce == op; });
+  if (product.row) {
+    spread[op.getResult()] = {true, true, await(product)};
+    return;
+  }
+  SmallVector<Values> words;
+  if (!product.target)
+    words = rowWords(product);
+
+  // What the sum is added to, where that is known here, is where it begins.
+  Values sums;
+  mlir::arith::AddFOp added;
+  if (op->hasOneUse())
+    added = dyn_cast<mlir::arith::AddFOp>(*op->user_begin());
+  if (added && added->getBlock() == op->getBlock()) {
+    mlir::Value other = added.getLhs() == op.getResult() ? added.getRhs() : added.getLhs();
+    mlir::Operation *def = other.getDefiningOp();
+    if (def && def->getBlock() == op->getBlock() && !op->isBeforeInBlock(def))
+      sums = full(spreadOf(other), scope).values;
+    else
+      added = nullptr;
+  } else {
+    added = nullptr;
+  }
+
+  mlir::Value result = op.getResult();
+  if (added) {
+    skipped.insert(added);
+    result = added.getResult();
+  }
+  if (product.target) { // the next iteration multiplies
+    product.words = std::exchange(product.nextWords, {});
+    if (sums.empty())
+      sums.assign(product.columns / 2, ConstantFP::get(b.getFloatTy(), 0));
+    spread[result] = {true, true, sums};
+    return;
+  }
+  product.sums = sums;
+  multiply(product, tileNumber, words);
+  commit(product);
+  spread[result] = {true, true, await(product)};
+}

@@ -1,0 +1,365 @@
+//===- RowTiles.cpp - Rows that go through a tile loop together -----------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/RowTiles.h"
+
+#include "ir/TglUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/RowTileBounds.h"
+
+using namespace llvm;
+using namespace tegula;
+using mlir::BlockArgument;
+using tgl::ReduceKind;
+using tgl::ValueExpr;
+
+static constexpr StringRef attributeName = "row_tile";
+/// Columns of a fragment are eights; a product has up to 256.
+static constexpr int64_t fragmentColumns = 8, mostColumns = 256;
+/// Elements of 16 bits that are copied at a time.
+static constexpr int64_t vectorElements = 8;
+static constexpr int64_t lineElements = 64;
+
+static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
+
+namespace {
+/// Every method gives false where the nest is no such.
+class Planner {
+public:
+  explicit Planner(tgl::ParallelOp op) : op(op), axes(axesOfOp(op)) { plan.op = op; }
+
+  bool run() {
+    for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
+      if (!tgl::knownPoints(axes, {axis}) || !tgl::getAxisRange(axes, axis).lo.asConstant())
+        return false;
+    tgl::Accesses accesses = tgl::accessesOf(op);
+    for (mlir::Value tensor : accesses.writes)
+      if (accesses.reads.contains(tensor) && !isOwn(tensor))
+        return false;
+    if (!takeBlock(op.getBody().front()) || plan.products.empty() || !findRow())
+      return false;
+    for (RowProduct &product : plan.products)
+      if (!describe(product))
+        return false;
+    if (variesAlongRows(plan.tiles.getLowExpr()) || variesAlongRows(plan.tiles.getHighExpr()))
+      return false;
+    plan.bounds = boundsOfTiles(plan);
+    return true;
+  }
+
+  RowTilePlan plan;
+
+private:
+  tgl::ParallelOp op;
+  tgl::AxesOp axes;
+  /// Points of a temporary's only dim; 0: of a tile.
+  DenseMap<mlir::Value, int64_t> spaceOf;
+
+  bool isOwn(mlir::Value tensor) {
+    auto temp = tensor.getDefiningOp<tgl::TempOp>();
+    return temp && op->isProperAncestor(temp);
+  }
+
+  bool variesAlongRows(const ValueExpr &expr) {
+    return any_of(expr.operands(), [&](mlir::Value value) {
+      return tgl::axesOf(value).contains(axes.getAxes()[plan.row]);
+    });
+  }
+
+  /// The points of an op's only axis: from 0 on, in eights; 0 where they are the tile's.
+  std::optional<int64_t> spaceOfAxis(mlir::Operation *nest) {
+    tgl::AxesOp inner = axesOfOp(nest);
+    if (inner.getAxes().size() != 1)
+      return std::nullopt;
+    tgl::AxisRange range = tgl::getAxisRange(inner, 0);
+    if (auto tiles = nest->getParentOfType<tgl::TilesOp>();
+        tiles && range.lo.asValue() == tiles.getTileLow())
+      return range.hi.asValue() == tiles.getTileHigh() ? std::optional(int64_t(0)) : std::nullopt;
+    std::optional<int64_t> extent = range.hi.asConstant();
+    if (range.lo.asConstant() != 0 || !extent || *extent % fragmentColumns || *extent <= 0 ||
+        *extent > mostColumns)
+      return std::nullopt;
+    return extent;
+  }
+
+  /// A part of the tile, which each row may have its own of.
+  bool isInTile(tgl::ReduceOp reduce) {
+    auto tiles = reduce->getParentOfType<tgl::TilesOp>();
+    tgl::AxesOp own = axesOfOp(reduce);
+    if (!tiles || own.getAxes().size() != 1)
+      return false;
+    tgl::AxisRange range = tgl::getAxisRange(own, 0);
+    return ValueExpr::max(range.lo, mlir::Value(tiles.getTileLow())) == range.lo &&
+           ValueExpr::min(range.hi, mlir::Value(tiles.getTileHigh())) == range.hi;
+  }
+
+  static bool isPlain(mlir::Operation *inner) {
+    return inner->getNumRegions() == 0 && mlir::isMemoryEffectFree(inner);
+  }
+
+  /// The element of a temporary that belongs to the point of `axis`.
+  template <typename Access> bool isOwnElement(Access access, BlockArgument axis, int64_t space) {
+    if (!space && !plan.tiles)
+      return false;
+    auto subscripts = access.getSubscriptExprs();
+    auto [known, isNew] = spaceOf.try_emplace(access.getTensor(), space);
+    return axis && known->second == space && subscripts.size() == 1 && !access.getGuard() &&
+           subscripts[0] == ValueExpr(mlir::Value(axis)) -
+                                (space ? ValueExpr(int64_t(0))
+                                       : ValueExpr(mlir::Value(plan.tiles.getTileLow())));
+  }
+
+  bool takeAccess(mlir::Operation *inner, BlockArgument axis, int64_t space) {
+    if (auto read = dyn_cast<tgl::ReadOp>(inner)) {
+      if (isOwn(read.getTensor()))
+        return !read.getFill() && isOwnElement(read, axis, space);
+      return !read.getChecked();
+    }
+    auto write = dyn_cast<tgl::WriteOp>(inner);
+    if (!write || write.getAdd() || write.getChecked())
+      return false;
+    return isOwn(write.getTensor()) ? isOwnElement(write, axis, space) : true;
+  }
+
+  bool takeNest(tgl::ParallelOp nest) {
+    std::optional<int64_t> space = spaceOfAxis(nest);
+    if (!space)
+      return false;
+    for (mlir::Operation &inner : nest.getBody().front()) {
+      if (auto reduce = dyn_cast<tgl::ReduceOp>(inner)) {
+        if (!takeProduct(nest, reduce, *space))
+          return false;
+      } else if (!isPlain(&inner) && !takeAccess(&inner, axesOfOp(nest).getAxes()[0], *space)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool takeProduct(tgl::ParallelOp nest, tgl::ReduceOp reduce, int64_t space) {
+    std::optional<int64_t> summed = spaceOfAxis(reduce);
+    auto contraction = tgl::matchContraction(reduce);
+    if (!summed || !contraction || reduce.getFilter() || !reduce.getType().isF32() ||
+        (*summed == 0) == (space == 0) || contraction->factors.size() != 2)
+      return false;
+    for (mlir::Operation &inner : reduce.getBody().front())
+      if (!isPlain(&inner) &&
+          (isa<tgl::WriteOp>(inner) || !takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *summed)))
+        return false;
+    RowProduct product;
+    product.reduce = reduce;
+    product.nest = nest;
+    product.sumsTile = *summed == 0;
+    product.fixed = std::max(*summed, space);
+    BlockArgument columns = axesOfOp(nest).getAxes()[0];
+    for (const tgl::Contraction::Factor &factor : contraction->factors) {
+      if (factor.axes.contains(columns)) {
+        if (product.column || !(product.column = factor.value.getDefiningOp<tgl::ReadOp>()))
+          return false;
+      } else if (product.sumsTile) {
+        product.left = factor.value;
+      } else {
+        product.row = factor.value.getDefiningOp<tgl::ReadOp>();
+      }
+    }
+    if (!product.column || (product.sumsTile ? !product.left : !product.row))
+      return false;
+    // The left factor is computed before the nest is.
+    for (mlir::Operation &inner : reduce.getBody().front())
+      if (product.sumsTile && &inner != product.column &&
+          any_of(inner.getOperands(), [&](mlir::Value used) {
+            return used.getParentBlock() == &nest.getBody().front();
+          }))
+        return false;
+    plan.products.push_back(product);
+    return true;
+  }
+
+  bool takeReduce(tgl::ReduceOp reduce) {
+    static constexpr ReduceKind kinds[] = {ReduceKind::Sum,  ReduceKind::Prod, ReduceKind::Max,
+                                           ReduceKind::Min,  ReduceKind::Any,  ReduceKind::All,
+                                           ReduceKind::Count};
+    std::optional<int64_t> space =
+        isInTile(reduce) ? std::optional(int64_t(0)) : spaceOfAxis(reduce);
+    if (!space || !is_contained(kinds, reduce.getKind()))
+      return false;
+    for (mlir::Operation &inner : reduce.getBody().front())
+      if (!isPlain(&inner) &&
+          (isa<tgl::WriteOp>(inner) || !takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *space)))
+        return false;
+    return true;
+  }
+
+  bool takeTiles(tgl::TilesOp tiles) {
+    std::optional<int64_t> low = tiles.getLowExpr().asConstant(),
+                           high = tiles.getHighExpr().asConstant();
+    if (plan.tiles || tiles->getParentOp() != op || !low || !high || !tiles.getSize())
+      return false;
+    plan.tiles = tiles;
+    plan.extent = std::max<int64_t>(0, *high - *low);
+    return takeBlock(tiles.getBody().front());
+  }
+
+  bool takeBlock(mlir::Block &block) {
+    for (mlir::Operation &inner : block) {
+      bool fits = true;
+      if (auto temp = dyn_cast<tgl::TempOp>(inner))
+        fits = cast<tgl::TglTensorType>(temp.getTensor().getType()).getDims().size() == 1;
+      else if (auto nest = dyn_cast<tgl::ParallelOp>(inner))
+        fits = takeNest(nest);
+      else if (auto reduce = dyn_cast<tgl::ReduceOp>(inner))
+        fits = takeReduce(reduce);
+      else if (auto tiles = dyn_cast<tgl::TilesOp>(inner))
+        fits = takeTiles(tiles);
+      else if (!isPlain(&inner))
+        fits = takeAccess(&inner, BlockArgument(), 0);
+      if (!fits)
+        return false;
+    }
+    return true;
+  }
+
+  /// The last axis along which left factors vary and no right one does.
+  bool findRow() {
+    for (BlockArgument axis : reverse(axes.getAxes())) {
+      bool isRow = false, isFree = true;
+      for (RowProduct &product : plan.products) {
+        isRow |= product.row && tgl::axesOf(product.row).contains(axis);
+        isFree &= !tgl::axesOf(product.column).contains(axis);
+      }
+      if (!isRow || !isFree)
+        continue;
+      plan.row = axis.getArgNumber();
+      for (unsigned other = 0; other < axes.getAxes().size(); ++other)
+        if (other != plan.row)
+          plan.batch.push_back(other);
+      return true;
+    }
+    return false;
+  }
+
+  /// Whether vectors from multiples of their length along the axis are neighbours from a multiple
+  /// of it on.
+  static bool isInVectors(tgl::ReadOp read, mlir::Value axis, std::optional<int64_t> low,
+                          int64_t extent) {
+    ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+    if (!low || *low % vectorElements || extent % vectorElements ||
+        tgl::stepAlong(offset, axis) != 1)
+      return false;
+    return all_of(
+        offset.substitute(axis, ValueExpr(int64_t(0))).expr().terms(),
+        [](const IndexExpr::Term &term) { return term.coefficient % vectorElements == 0; });
+  }
+
+  static bool isBare(tgl::ReadOp read) {
+    return !read.getGuard() && !read.getFill() && read.getExactExprs().empty() &&
+           !read.getChecked();
+  }
+
+  /// What is rounded to the right factor's type, or has been: elements of a temporary of that type.
+  bool findLeft(RowProduct &product, mlir::Type element) {
+    tgl::ReduceOp reduce = product.reduce;
+    mlir::Operation *def = product.left.getDefiningOp();
+    if (!def || !reduce->isProperAncestor(def) || !product.left.getType().isF32())
+      return false;
+    if (auto convert = dyn_cast<tgl::ConvertOp>(def)) {
+      product.left = convert.getValue();
+      return convert.getTarget() == element && product.left.getType().isF32();
+    }
+    auto read = dyn_cast<tgl::ReadOp>(def);
+    return read && isOwn(read.getTensor()) && read.getTensorType().getElementType() == element;
+  }
+
+  bool describe(RowProduct &product) {
+    mlir::Type element = product.column.getTensorType().getElementType();
+    if (!(element.isBF16() || element.isF16()) || !isBare(product.column) ||
+        isOwn(product.column.getTensor()))
+      return false;
+    product.isBrain = element.isBF16();
+    BlockArgument summed = axesOfOp(product.reduce).getAxes()[0],
+                  columns = axesOfOp(product.nest).getAxes()[0];
+    tgl::AxisRange rows = tgl::getAxisRange(axes, plan.row);
+    std::optional<int64_t> low = plan.tiles.getLowExpr().asConstant();
+    auto find = [&](tgl::ReadOp read, BlockArgument own, std::optional<int64_t> ownLow,
+                    int64_t ownExtent, bool &alongSum) {
+      alongSum = isInVectors(read, summed, product.sumsTile ? low : 0,
+                             product.sumsTile ? plan.extent : product.fixed);
+      return alongSum || isInVectors(read, own, ownLow, ownExtent);
+    };
+    if (!find(product.column, columns, product.sumsTile ? 0 : low,
+              product.sumsTile ? product.fixed : plan.extent, product.columnAlongSum))
+      return false;
+    if (product.sumsTile)
+      return findLeft(product, element);
+    if (!isBare(product.row) || isOwn(product.row.getTensor()) ||
+        product.row.getTensorType().getElementType() != element)
+      return false;
+    tgl::AxisSet varies = tgl::axesOf(product.row);
+    if (varies.contains(plan.tiles.getTileLow()) || varies.contains(plan.tiles.getTileHigh()))
+      return false;
+    return find(product.row, axes.getAxes()[plan.row], rows.lo.asConstant(),
+                *tgl::knownPoints(axes, {plan.row}), product.rowAlongSum);
+  }
+};
+} // namespace
+
+std::optional<RowTilePlan> tegula::planRowTiles(tgl::ParallelOp op) {
+  Planner planner(op);
+  if (!planner.run())
+    return std::nullopt;
+  return std::move(planner.plan);
+}
+
+//===----------------------------------------------------------------------===//
+// The shape of a block
+//===----------------------------------------------------------------------===//
+
+mlir::Attribute RowTile::toAttribute(mlir::MLIRContext *context) const {
+  mlir::Builder builder(context);
+  return builder.getDenseI64ArrayAttr({rows(), columns});
+}
+
+std::optional<RowTile> RowTile::of(tgl::ParallelOp op) {
+  auto shape = op->getAttrOfType<mlir::DenseI64ArrayAttr>(attributeName);
+  if (!shape || shape.size() != 2)
+    return std::nullopt;
+  return RowTile{shape[0] / 64, shape[1]};
+}
+
+int64_t tegula::sharedBytesOf(const RowTilePlan &plan, const RowTile &tile) {
+  int64_t bytes = 0;
+  for (const RowProduct &product : plan.products) {
+    int64_t fixed = alignTo(product.fixed, lineElements);
+    bytes += 2 * 2 * fixed * tile.columns;
+    if (product.row)
+      bytes += 2 * fixed * tile.rows();
+  }
+  return bytes;
+}
+
+std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
+  // Of 255 registers the sums in the loop leave some to places and numbers of rows.
+  constexpr int64_t mostRegisters = 200, mostShared = 227 * 1024, fewest = 16;
+  constexpr int64_t multiprocessors = 132;
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  int64_t rows = *tgl::knownPoints(axes, {plan.row});
+  std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);
+  if (rows < fewest || plan.extent < fewest || !batch || *batch == 0)
+    return std::nullopt;
+  int64_t kept = 0; // registers of temporaries that the loop carries
+  for (tgl::TempOp temp : tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) {
+    auto type = cast<tgl::TglTensorType>(temp.getTensor().getType());
+    kept += type.getDims()[0].getExpr().asConstant().value_or(mostColumns) / 2;
+  }
+  int64_t warpgroups = divideCeil(rows, 128) * *batch >= multiprocessors && rows > 64 ? 2 : 1;
+  for (int64_t columns : {128, 64}) {
+    RowTile tile{warpgroups, columns};
+    if (kept + columns <= mostRegisters && sharedBytesOf(plan, tile) <= mostShared)
+      return tile;
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,83 @@
+//===- RowTiles.h - Rows that go through a tile loop together -----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A nest whose points, *rows*, each walk a tile loop with products inside:
+//
+//   parallel (batch, i) { tiles (j) { parallel (j) { .. sum over e of q[i, e] * k[j, e] .. }; ..
+//                                     parallel (d) { .. sum over j of T(p[j]) * v[j, d] .. } } }
+//
+// Along i the right factors are the same. So a block of rows is a matrix product with each tile of
+// them: the left factor is what the loop does not change, or what the tile's own values are. The
+// strategy `row-tiles` writes the block's shape into the statement (attribute `row_tile`); code
+// generation (codegen/DeviceRowTiles.h) reads it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_ROWTILES_H
+#define TEGULA_PASSES_ROWTILES_H
+
+#include "passes/Conditions.h"
+
+namespace tegula {
+
+/// A sum of products in the tile loop: `columns` sums for each row.
+struct RowProduct {
+  tgl::ReduceOp reduce;
+  tgl::ParallelOp nest; ///< around it; its only axis are the columns
+  bool isBrain;         ///< bf16, else f16
+  bool sumsTile;        ///< over the tile; else the columns are the tile's
+  tgl::ReadOp
+      row; ///< the left factor where it is the same for all tiles; null: made of the tile's values
+  mlir::Value left; ///< and then this, rounded to the right factor's type
+  tgl::ReadOp column;
+  bool rowAlongSum = false,
+       columnAlongSum = false; ///< neighbours in memory are neighbours along the sum
+  int64_t fixed;               ///< points of the axis that is not the tile's
+};
+
+struct RowTilePlan {
+  tgl::ParallelOp op;
+  unsigned row = 0; ///< axis of `op`
+  llvm::SmallVector<unsigned> batch;
+  tgl::TilesOp tiles;
+  int64_t extent = 0; ///< of the tile loop
+  llvm::SmallVector<RowProduct> products;
+  /// Comparisons without which a tile changes nothing, and the axes over the tile that they use:
+  /// tiles in which they hold nowhere are skipped.
+  struct Bound {
+    Comparison comparison;
+    mlir::BlockArgument axis;
+  };
+  llvm::SmallVector<Bound> bounds;
+};
+
+/// How to run the statement's rows in blocks; nothing where they cannot.
+std::optional<RowTilePlan> planRowTiles(tgl::ParallelOp op);
+
+/// The comparisons of which a condition consists, where it is nothing else and each is linear in
+/// the nest's rows and the axis, with steps of 1 along the axis.
+std::optional<llvm::SmallVector<Comparison>>
+affineMask(mlir::Value condition, mlir::BlockArgument axis, mlir::BlockArgument row);
+
+/// A block: 64 rows for each of its warpgroups, and so many points of the tile loop at a time.
+struct RowTile {
+  int64_t warpgroups, columns;
+
+  int64_t rows() const { return 64 * warpgroups; }
+  mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
+  static std::optional<RowTile> of(tgl::ParallelOp op);
+};
+
+/// Bytes of shared memory: left factors, and two tiles of each right factor.
+int64_t sharedBytesOf(const RowTilePlan &plan, const RowTile &tile);
+
+/// Nothing where no block fits, or where there is too little to do.
+std::optional<RowTile> chooseRowTile(const RowTilePlan &plan);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_ROWTILES_H

@@ -1,0 +1,49 @@
+//===- RowTiles.cpp - Tile loops on tensor cores --------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// On a GPU a launch with a nest whose rows go through a tile loop together (RowTiles.h).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/RowTiles.h"
+#include "passes/schedule/Strategy.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+static std::optional<RowTile> chooseTile(ParallelOp op) {
+  std::optional<RowTilePlan> plan = planRowTiles(op);
+  return plan ? chooseRowTile(*plan) : std::nullopt;
+}
+
+namespace {
+class RowTiles final : public Strategy {
+public:
+  StringRef name() const override { return "row-tiles"; }
+
+  bool applies(LaunchOp launch, Machine machine) const override {
+    return machine == Machine::GPU && llvm::any_of(launch.getBody().getOps<ParallelOp>(), [](ParallelOp op) {
+             return chooseTile(op).has_value();
+           });
+  }
+
+  void schedule(LaunchOp launch, Machine machine, ScheduleCounts &counts) const override {
+    generalStrategy().schedule(launch, machine, counts);
+    for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
+      if (std::optional<RowTile> tile = chooseTile(op)) {
+        op->setAttr("row_tile", tile->toAttribute(op.getContext()));
+        ++counts.tiled;
+      }
+  }
+};
+} // namespace
+
+const Strategy &tegula::rowTilesStrategy() {
+  static const RowTiles instance;
+  return instance;
+}
