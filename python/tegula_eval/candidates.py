@@ -119,13 +119,12 @@ class _Judge:
         except Exception as error:
             raise TaskError(f"get_inputs does not run: {type(error).__name__}: {error}") from error
         if distribution != "task":
-            scale = reference.LARGE if distribution == "large" else 1.0
-            inputs = tree_map(lambda one: reference.widen(one, scale), inputs)
+            inputs = tree_map(lambda one: reference.widen(one, distribution), inputs)
         return tree_map(lambda one: one.to(self.target) if isinstance(one, torch.Tensor) else one, inputs)
 
     def _plan(self, turns: int) -> list[tuple]:
         """Judged and timed calls among one another: (place, distribution)."""
-        judged = [(number, ("task", *WIDE)[number % 3]) for number in range(max(3, self.request.get("seeds", 2)))]
+        judged = [(number, ("task", *WIDE)[number % (1 + len(WIDE))]) for number in range(max(3, self.request.get("seeds", 2)))]
         timed = [(f"turn {turn}", "task") for turn in range(-WARM_UP if turns else 0, turns)]
         return [*judged, *timed, ("last", "normal")]
 

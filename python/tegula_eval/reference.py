@@ -28,6 +28,7 @@ from .verdict import ErrorMeasure, Sensitivity, kernelbench_rule, measure_error
 
 ROUNDOFF = 2.0 ** -24  # of float32
 LARGE = 64.0  # exp(2 * 64) is beyond float32
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0 ** -126, -2.0 ** -149, 2.0 ** -64)
 
 
 @dataclass
@@ -90,15 +91,24 @@ def _run(model, state, inputs, seed: int) -> list[torch.Tensor]:
         return [one.detach().clone() for one in results(model(*fresh))]
 
 
-def widen(value, scale: float = 1.0):
-    """Normal numbers, times `scale`, in place of others. What an input is known to be stays so: whole numbers (labels, signs),
+def widen(value, distribution: str):
+    """Numbers of a distribution of make_case in place of others. What an input is known to be stays so: whole numbers (labels, signs),
     zeros (a triangle), symmetry, and rows that add up to one."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel() \
             or torch.equal(value, value.round()):
         return value
     if value.dim() and value.shape[-1] > 1 and bool(((value.sum(-1) - 1).abs() < 1e-4).all()):
         return value
-    wide = scale * torch.randn_like(value) * (value != 0)
+    wide = torch.randn_like(value)
+    if distribution == "large":
+        wide *= LARGE
+    elif distribution == "negative":
+        wide = -wide.abs()
+    elif distribution == "special":
+        one_of = torch.tensor(SPECIAL, dtype=value.dtype, device=value.device)
+        chosen = one_of[torch.randint(len(SPECIAL), value.shape, device=value.device)]
+        wide = torch.where(torch.rand(value.shape, device=value.device) < 0.25, chosen, wide)
+    wide = torch.where(value != 0, wide, 0)
     if value.dim() >= 2 and value.shape[-1] == value.shape[-2] and torch.equal(value, value.mT):
         wide = wide.tril() + wide.tril(-1).mT
     return wide
@@ -124,13 +134,13 @@ def make_case(source: str, seed: int, distribution: str = "task", device: str = 
 
     `distribution`: "task", as the task draws them; "normal", inputs that are not whole numbers from N(0, 1), and
     parameters that are all the same moved apart; "large", the same with inputs 64 times as large, which a softmax
-    without its maximum does not survive. Raises TaskError.
+    without its maximum does not survive; "negative", with none above zero; "special", with zeros of both signs, ones and
+    the smallest numbers among them. Raises TaskError.
     """
     torch.manual_seed(seed)
     built = build(source)
     if distribution != "task":
-        scale = LARGE if distribution == "large" else 1.0
-        built.inputs = tree_map(lambda value: widen(value, scale), built.inputs)
+        built.inputs = tree_map(lambda value: widen(value, distribution), built.inputs)
         _jitter(built.model)
     model = built.model.to(device)
     inputs = tree_map(lambda one: one.to(device) if isinstance(one, torch.Tensor) else one, built.inputs)

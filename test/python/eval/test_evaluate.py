@@ -121,3 +121,15 @@ def test_times_beside_eager():
     timing = record["timing"]
     assert timing["eager_s"] > 0 and timing["program_s"] > 0 and timing["turns"] == 3
     assert timing["eager_ratio"] > 0
+
+
+@pytest.mark.parametrize("body, distribution", [
+    ("x[i, j] + where(x[i, j] == 0, 1.0, 0.0)", "normal"), ("relu(x[i, j])", "special"),
+    ("relu(x[i, j]) + where(x[i, j] == 0, 1.0, 0.0)", None)])
+def test_a_distribution_finds_what_the_others_do_not(body, distribution):
+    program = f"kernel k(x: f32[N, M]) -> (y: f32[N, M]) {{ y[i, j] = {body} }}"
+    record = judged(module("return torch.relu(x) + (x == 0)"), program, seeds=5)
+    if distribution is None:
+        assert record["outcome"] == "right" and len(record["cases"]) == 10, record
+    else:
+        assert (record["outcome"], record["cases"][-1]["distribution"]) == ("wrong", distribution), record

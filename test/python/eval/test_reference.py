@@ -1,7 +1,8 @@
 import torch
 from conftest import SCALE, module
 
-from tegula_eval.reference import evaluate_reference, make_case, sensitivities
+from tegula_eval.evaluate import WIDE
+from tegula_eval.reference import SPECIAL, evaluate_reference, make_case, sensitivities, widen
 from tegula_eval.variants import state_of
 
 
@@ -93,3 +94,21 @@ def test_module_has_its_types_again_after_float64():
     evaluate_reference(case, 1)
     assert {name: one.dtype for name, one in state_of(case.built.model).items()} == before
     assert before["small"] == torch.float16 and before["norm.running_mean"] == torch.float32
+
+
+def test_distributions():
+    """Each is what it says; zeros, whole numbers and types stay."""
+    torch.manual_seed(0)
+    value = torch.rand(64, 64).tril()
+    drawn = {name: widen(value, name) for name in WIDE}
+    assert set(drawn) == {"normal", "large", "negative", "special"}
+    for one in drawn.values():
+        assert one.dtype == value.dtype and bool((one.triu(1) == 0).all()) and not torch.equal(one, value)
+    assert drawn["large"].std() > 20 * drawn["normal"].std() > 0
+    assert bool((drawn["negative"] <= 0).all()) and drawn["normal"].max() > 1
+    special = drawn["special"]
+    for number in SPECIAL:
+        assert bool((special == number).any()), number
+    assert bool((torch.signbit(special) & (special == 0)).any())
+    labels = torch.arange(5.0)
+    assert all(widen(labels, name) is labels for name in WIDE)
