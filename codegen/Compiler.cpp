@@ -346,6 +346,7 @@ private:
     addSites(lowered->sites);
     kernel->plan = std::move(lowered->plan);
     kernel->layouts = std::move(lowered->layouts);
+    kernel->rows = std::move(lowered->rows);
     kernel->plan.dependentLaunches = emitter.dependentLaunches;
     if (options.stopAfter < Phase::EmitPtx) {
       keepLlvm(code);

@@ -112,6 +112,7 @@ public:
   // Device
   Plan plan;
   std::vector<TileLayout> layouts;
+  std::vector<RowLayout> rows;
   unsigned alignment = 0; // as in the options
   std::string ptx;
   std::vector<char> cubin;

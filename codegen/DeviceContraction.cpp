@@ -248,11 +248,7 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
 static std::string sourceOf(const ContractionSide &side, const ContractionOperand &how) {
   if (!how.isPlain)
     return "evaluated by " + std::to_string(side.slice.size()) + " operations";
-  mlir::Value tensor = tgl::ReadOp(how.read).getTensor();
-  if (auto temp = tensor.getDefiningOp<tgl::TempOp>())
-    return temp.getName().str();
-  auto argument = cast<mlir::BlockArgument>(tensor);
-  return cast<tgl::KernelOp>(argument.getOwner()->getParentOp()).getArgName(argument.getArgNumber()).str();
+  return sourceName(tgl::ReadOp(how.read).getTensor());
 }
 
 void DeviceContraction::note(const Product &product) {

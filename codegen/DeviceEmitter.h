@@ -24,7 +24,9 @@
 
 #include "codegen/EmitPlaces.h"
 #include "codegen/Emitter.h"
+#include "codegen/Fragments.h"
 #include "codegen/Plan.h"
+#include "codegen/TileLayout.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tegula {
@@ -75,6 +77,9 @@ public:
   /// function's workspace in bytes a block.
   IndexExpr emitFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
                          llvm::ArrayRef<unsigned> outer, DeviceShape &shape);
+
+  /// What emitFunction keeps of a row in shared memory; nothing where it keeps none.
+  std::optional<RowLayout> rowLayout(llvm::StringRef name) const;
 
   /// A function of so many threads a block, for the statement, that `body` fills, given its workspace.
   void emitTileFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
@@ -135,6 +140,7 @@ private:
   void planRow(tgl::ParallelOp op, DeviceShape &wanted);
   unsigned planColumn(tgl::ParallelOp op);
   bool emitKeptRead(tgl::ReadOp read);
+  RowDeal rowDeal() const { return {shape.team, shape.cluster}; }
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
   llvm::Value *dynamicShared();
   void meetCluster();

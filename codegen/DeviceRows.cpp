@@ -174,6 +174,19 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
   }
 }
 
+std::optional<RowLayout> DeviceEmitter::rowLayout(StringRef name) const {
+  if (!row.vectors)
+    return std::nullopt;
+  RowLayout layout{name.str(), {shape.team, shape.cluster}, row.vectors, row.rounds, {}};
+  int64_t offset = 0;
+  for (auto [slot, bytes] : enumerate(row.bytes)) {
+    auto read = find_if(row.slotOf, [&, slot = slot](const auto &entry) { return entry.second.first == slot; });
+    layout.slots.push_back({sourceName(cast<tgl::ReadOp>(read->first).getTensor()), bytes, offset});
+    offset += row.rounds * shape.team * bytes;
+  }
+  return layout;
+}
+
 /// Where several nests of a thread's point read the same column, which fits into its registers, they are written
 /// out. Returns how many neighbouring points have room there; 0: there is no such column.
 unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
@@ -225,18 +238,16 @@ bool DeviceEmitter::emitKeptRead(tgl::ReadOp read) {
 
 /// The slot of this thread for a round.
 Value *DeviceEmitter::rowSlot(unsigned slot, Value *round) {
-  Value *number = b.CreateNSWAdd(b.CreateNSWMul(round, i64(shape.team)), thread);
-  return b.CreateInBoundsGEP(b.getInt8Ty(), row.bases[slot], b.CreateNSWMul(number, i64(row.bytes[slot])));
+  Value *place = rowPlace(b, rowDeal(), round, thread);
+  return b.CreateInBoundsGEP(b.getInt8Ty(), row.bases[slot], b.CreateNSWMul(place, i64(row.bytes[slot])));
 }
 
 SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const std::optional<LaneChoice> &lane,
                                             ArrayRef<Value *> inits, Dealt body) {
   tgl::AxesOp any = nests.front();
   SmallVector<unsigned> axes = to_vector(seq<unsigned>(0, any.getAxes().size()));
-  int64_t all = int64_t(shape.team) * shape.cluster;
-  Value *first = thread;
-  if (shape.cluster > 1)
-    first = b.CreateNSWAdd(b.CreateNSWMul(rank, i64(shape.team)), thread);
+  RowDeal deal = rowDeal();
+  Value *first = rowThread(b, deal, rank, thread);
   // Those that load from memory first: nests that are walked together have their elements from them.
   SmallVector<std::pair<tgl::ReadOp, tgl::AxesOp>> reads;
   for (bool fromMemory : {true, false})
@@ -253,7 +264,7 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
     auto alignmentOf = [&](unsigned slot) { return Align(std::min<unsigned>(16, row.bytes[slot] & -row.bytes[slot])); };
     for (unsigned ahead = 0; ahead < count; ++ahead) {
       Value *round = b.CreateNSWAdd(from, i64(ahead));
-      Value *number = b.CreateNSWAdd(b.CreateNSWMul(round, i64(all)), first), *exists = nullptr;
+      Value *number = rowVector(b, deal, round, first), *exists = nullptr;
       if (!whole) {
         exists = b.CreateICmpULT(number, i64(row.vectors));
         number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(row.vectors - 1));
@@ -292,7 +303,7 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
     return results;
   };
   // Rounds that all threads of all blocks have.
-  int64_t whole = row.vectors / all, together = whole - whole % row.ahead;
+  int64_t whole = row.vectors / deal.each(), together = whole - whole % row.ahead;
   SmallVector<Value *> carried(inits);
   nextLoopStays = true;
   carried = emitLoop(i64(0), i64(together), i64(row.ahead), carried,

@@ -1,4 +1,4 @@
-//===- DrawLayout.cpp - Layouts of a matrix product as text ---------------------------===//
+//===- DrawLayout.cpp - Layouts as text -----------------------------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,8 +9,8 @@
 // The functions that emit code for a place are given constants, and the builder folds what they emit.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Fragments.h"
 #include "codegen/TileLayout.h"
+#include "ir/Tgl.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/Support/Format.h"
@@ -25,6 +25,8 @@ namespace {
 constexpr unsigned chunkBytes = 16, banks = 32, bankBytes = 4;
 /// Chunks of a line that are drawn: XOR exchanges within so many.
 constexpr unsigned mostChunks = 8;
+/// Rounds of a row that are drawn, beside the last one.
+constexpr int64_t firstRounds = 2;
 
 class Drawing {
 public:
@@ -211,5 +213,55 @@ private:
 } // namespace
 
 std::string drawLayout(const TileLayout &layout) { return Drawing(layout).run(); }
+
+std::string sourceName(mlir::Value tensor) {
+  if (auto temp = tensor.getDefiningOp<tgl::TempOp>())
+    return temp.getName().str();
+  auto argument = cast<mlir::BlockArgument>(tensor);
+  return cast<tgl::KernelOp>(argument.getOwner()->getParentOp()).getArgName(argument.getArgNumber()).str();
+}
+
+std::string drawLayout(const RowLayout &layout) {
+  LLVMContext context;
+  IRBuilder<> b(context);
+  auto number = [](Value *value) { return cast<ConstantInt>(value)->getSExtValue(); };
+  const RowDeal &deal = layout.deal;
+  std::string text;
+  raw_string_ostream os(text);
+  os << layout.function << ": a row of " << layout.vectors << " vectors in the shared memory of ";
+  if (deal.cluster > 1)
+    os << "a cluster of " << deal.cluster << " blocks";
+  else
+    os << "a block";
+  os << ", " << layout.rounds << " rounds of " << deal.threads << " threads\n";
+  for (const RowLayout::Slot &slot : layout.slots)
+    os << "  " << slot.source << ": vectors of " << slot.bytes << " bytes, at " << slot.offset << '\n';
+  os << "  round  block  vectors of its threads         places, in vectors\n";
+  // One line for the block's share of a round: what its first thread and its last one that has any keep.
+  for (int64_t round = 0; round < layout.rounds; ++round) {
+    if (round >= firstRounds && round + 1 < layout.rounds) { // those in between are alike
+      os << "    ...\n";
+      round = layout.rounds - 1;
+    }
+    for (unsigned rank = 0; rank < deal.cluster; ++rank) {
+      auto vectorOf = [&](int64_t thread) {
+        Value *all = rowThread(b, deal, b.getInt64(rank), b.getInt64(thread));
+        return number(rowVector(b, deal, b.getInt64(round), all));
+      };
+      auto placeOf = [&](int64_t thread) { return number(rowPlace(b, deal, b.getInt64(round), b.getInt64(thread))); };
+      int64_t last = deal.threads - 1;
+      while (last >= 0 && vectorOf(last) >= layout.vectors)
+        --last;
+      os << format("  %5lld  %5u  ", static_cast<long long>(round), rank);
+      if (last < 0) {
+        os << "none\n";
+        continue;
+      }
+      std::string vectors = std::to_string(vectorOf(0)) + " to " + std::to_string(vectorOf(last));
+      os << left_justify(vectors, 30) << ' ' << placeOf(0) << " to " << placeOf(last) << '\n';
+    }
+  }
+  return text;
+}
 
 } // namespace tegula

@@ -367,6 +367,8 @@ private:
     result.pointsPerUnit = shape.lanes * shape.rounds;
     result.cluster = shape.cluster;
     result.sharedBytes = shape.sharedBytes;
+    if (std::optional<RowLayout> row = emitter.rowLayout(name))
+      code.rows.push_back(std::move(*row));
     if (failure.empty())
       failure = emitter.error();
   }

@@ -19,6 +19,7 @@ struct DeviceCode {
   Plan plan;
   std::vector<ErrorSite> sites;
   std::vector<TileLayout> layouts; // of functions in which a block computes a tile
+  std::vector<RowLayout> rows;     // of those that keep a row in shared memory
 };
 
 /// Adds the kernel's device functions (for NVPTX, one or two for each parallel statement outside of

@@ -1,4 +1,4 @@
-//===- Fragments.cpp - Which sums of a tile a thread holds ----------------------------===//
+//===- Fragments.cpp - What of a tile or row is a thread's ----------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -52,5 +52,17 @@ TilePlace groupSum(IRBuilder<> &b, const TensorTile &tile, Value *thread, Value 
 }
 
 unsigned sumsOfThread(const TensorTile &tile) { return tile.rows * tile.columns / tile.threads(); }
+
+Value *rowThread(IRBuilder<> &b, const RowDeal &deal, Value *rank, Value *thread) {
+  return deal.cluster > 1 ? b.CreateNSWAdd(b.CreateNSWMul(rank, b.getInt64(deal.threads)), thread) : thread;
+}
+
+Value *rowVector(IRBuilder<> &b, const RowDeal &deal, Value *round, Value *number) {
+  return b.CreateNSWAdd(b.CreateNSWMul(round, b.getInt64(deal.each())), number);
+}
+
+Value *rowPlace(IRBuilder<> &b, const RowDeal &deal, Value *round, Value *thread) {
+  return b.CreateNSWAdd(b.CreateNSWMul(round, b.getInt64(deal.threads)), thread);
+}
 
 } // namespace tegula

@@ -1,4 +1,4 @@
-//===- Fragments.h - Which sums of a tile a thread holds ----------------*- C++ -*-===//
+//===- Fragments.h - What of a tile or row is a thread's ----------------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tables of TensorCore.h and Warpgroup.h as code, for all of a block's tile. Numbers are i32; constants give
-// constants, which is how layouts are drawn (DrawLayouts.cpp) and tested.
+// The tables of TensorCore.h and Warpgroup.h as code, for all of a block's tile (numbers are i32), and rows that are
+// dealt out (i64). Constants give constants, which is how layouts are drawn (DrawLayout.cpp) and tested.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_FRAGMENTS_H
@@ -39,6 +39,19 @@ TilePlace groupSum(llvm::IRBuilder<> &b, const TensorTile &tile, llvm::Value *th
 
 /// Sums of a thread.
 unsigned sumsOfThread(const TensorTile &tile);
+
+/// A row's vectors are dealt out in rounds to all threads of a block, or of a cluster of blocks that keeps it.
+struct RowDeal {
+  int64_t threads;      ///< of a block
+  unsigned cluster = 1; ///< blocks
+  int64_t each() const { return threads * cluster; } ///< vectors of a round
+};
+/// The thread's number among those of all blocks; `rank`: its block's in the cluster.
+llvm::Value *rowThread(llvm::IRBuilder<> &b, const RowDeal &deal, llvm::Value *rank, llvm::Value *thread);
+/// The vector of a thread, so numbered, in a round.
+llvm::Value *rowVector(llvm::IRBuilder<> &b, const RowDeal &deal, llvm::Value *round, llvm::Value *number);
+/// Where its block keeps that, in vectors.
+llvm::Value *rowPlace(llvm::IRBuilder<> &b, const RowDeal &deal, llvm::Value *round, llvm::Value *thread);
 
 } // namespace tegula
 

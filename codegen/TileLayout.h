@@ -1,4 +1,4 @@
-//===- TileLayout.h - Where a block keeps a matrix product --------------*- C++ -*-===//
+//===- TileLayout.h - Where blocks keep matrix products and rows --------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,6 +13,7 @@
 #ifndef TEGULA_CODEGEN_TILELAYOUT_H
 #define TEGULA_CODEGEN_TILELAYOUT_H
 
+#include "codegen/Fragments.h"
 #include "codegen/TensorCore.h"
 #include "codegen/Warpgroup.h"
 #include <string>
@@ -49,6 +50,24 @@ struct TileLayout {
   std::vector<ProductLayout> products;
 };
 
+/// A row that several nests of a statement read, in the shared memory of a block or a cluster (DeviceRows.cpp).
+struct RowLayout {
+  struct Slot {
+    std::string source; ///< the tensor
+    unsigned bytes;     ///< of a vector
+    int64_t offset;     ///< in the dynamic shared memory of each block
+  };
+  std::string function;
+  RowDeal deal;
+  int64_t vectors, rounds;
+  std::vector<Slot> slots;
+};
+
+/// What a tensor is called in the program.
+std::string sourceName(mlir::Value tensor);
+
+/// As text: which block and thread keeps which vectors, and where.
+std::string drawLayout(const RowLayout &layout);
 /// As text: who multiplies what, tiles in shared memory with the order of their chunks, and the threads and registers
 /// that hold the sums.
 std::string drawLayout(const TileLayout &layout);

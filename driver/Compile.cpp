@@ -177,17 +177,23 @@ static bool knowsPasses(const PipelineOptions &pipeline) {
           knowsAll(pipeline.enabled, pipeline.runs->spares(), "it leaves out by itself"));
 }
 
+/// All layouts of the kernel's device functions.
+static std::string drawLayouts(const CompiledKernel &kernel) {
+  std::string text;
+  for (const TileLayout &layout : kernel.layouts)
+    text += (text.empty() ? "" : "\n") + drawLayout(layout);
+  for (const RowLayout &row : kernel.rows)
+    text += (text.empty() ? "" : "\n") + drawLayout(row);
+  return text;
+}
+
 /// Layouts as comments of the IR that they belong to.
 static std::string placedText(const CompiledKernel &kernel) {
-  std::string text = kernel.stages.at("scheduled");
-  for (const TileLayout &layout : kernel.layouts) {
-    std::string drawn = drawLayout(layout);
-    SmallVector<StringRef> lines;
-    StringRef(drawn).rtrim('\n').split(lines, '\n');
-    text += "\n";
-    for (StringRef line : lines)
-      text += (line.empty() ? "//" : "// " + line.str()) + "\n";
-  }
+  std::string text = kernel.stages.at("scheduled"), layouts = drawLayouts(kernel);
+  SmallVector<StringRef> lines;
+  StringRef(layouts).split(lines, '\n', -1, /*KeepEmpty=*/true);
+  for (StringRef line : ArrayRef(lines).drop_back())
+    text += (line.empty() ? "//" : "// " + line.str()) + "\n";
   return text;
 }
 
@@ -322,10 +328,8 @@ static ExitCode compile(std::optional<Stage> stage) {
   if (stage->name == "placed")
     return writeText(outPath, placedText(kernel));
   if (stage->name == layoutsStage) {
-    std::string text;
-    for (const TileLayout &layout : kernel.layouts)
-      text += (text.empty() ? "" : "\n") + drawLayout(layout);
-    return writeText("-", text.empty() ? "no function computes tiles\n" : text);
+    std::string text = drawLayouts(kernel);
+    return writeText("-", text.empty() ? "no function computes tiles or keeps rows in shared memory\n" : text);
   }
   if (stage->name == "ptx")
     return writeText(outPath, kernel.ptx);

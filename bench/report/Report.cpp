@@ -257,10 +257,12 @@ private:
   }
 
   void addLayouts() {
-    if (kernel->layouts.empty())
-      page.paragraph("No function computes tiles.");
+    if (kernel->layouts.empty() && kernel->rows.empty())
+      page.paragraph("No function computes tiles or keeps rows in shared memory.");
     for (const TileLayout &layout : kernel->layouts)
       page.text(drawLayout(layout));
+    for (const RowLayout &row : kernel->rows)
+      page.text(drawLayout(row));
   }
 
   void addMachineCode() {

@@ -134,6 +134,34 @@ TEST(Fragments, HoldEveryElementOnce) {
 }
 
 //===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+// Each vector of a row is one thread's of one block, in a place of that block's memory that is no other's.
+TEST(Rows, DealEveryVectorOnce) {
+  LLVMContext context;
+  IRBuilder<> b(context);
+  auto number = [](Value *value) { return cast<ConstantInt>(value)->getSExtValue(); };
+  for (int64_t threads : {32, 256, 1024})
+    for (unsigned cluster : {1, 2, 4, 8}) {
+      RowDeal deal{threads, cluster};
+      std::set<int64_t> vectors;
+      for (unsigned rank = 0; rank < cluster; ++rank) {
+        std::set<int64_t> places;
+        for (int64_t round = 0; round < 3; ++round)
+          for (int64_t thread = 0; thread < threads; ++thread) {
+            Value *all = rowThread(b, deal, b.getInt64(rank), b.getInt64(thread));
+            EXPECT_TRUE(vectors.insert(number(rowVector(b, deal, b.getInt64(round), all))).second);
+            EXPECT_TRUE(places.insert(number(rowPlace(b, deal, b.getInt64(round), b.getInt64(thread)))).second);
+          }
+        EXPECT_EQ(*places.rbegin(), 3 * threads - 1); // without gaps
+      }
+      EXPECT_EQ(vectors.size(), size_t(3 * deal.each()));
+      EXPECT_EQ(*vectors.rbegin(), 3 * deal.each() - 1);
+    }
+}
+
+//===----------------------------------------------------------------------===//
 // Warpgroups
 //===----------------------------------------------------------------------===//
 
