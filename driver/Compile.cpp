@@ -329,7 +329,7 @@ static ExitCode compile(std::optional<Stage> stage) {
     return writeText(outPath, placedText(kernel));
   if (stage->name == layoutsStage) {
     std::string text = drawLayouts(kernel);
-    return writeText("-", text.empty() ? "no function computes tiles or keeps rows in shared memory\n" : text);
+    return writeText("-", text.empty() ? "nothing to draw: no function has tiles of a product, or rows in shared memory\n" : text);
   }
   if (stage->name == "ptx")
     return writeText(outPath, kernel.ptx);

@@ -171,8 +171,26 @@ std::optional<CallFigures> callFigures(const CompiledKernel &kernel, const Known
   return figures;
 }
 
+/// Functions of the plan in which blocks compute tiles.
+static void collectTiles(ArrayRef<PlanStep> steps, SmallVectorImpl<StringRef> &functions) {
+  for (const PlanStep &step : steps) {
+    collectTiles(step.body, functions);
+    if (!step.tiles.function.empty())
+      functions.push_back(step.tiles.function);
+  }
+}
+
 OperationRate operationRate(const CompiledKernel &kernel, const DeviceLimits &limits) {
-  std::optional<OperationRate> slowest; // of all products
+  OperationRate fastest{limits.flops32, "f32 multiply-adds"};
+  auto consider = [&](double rate, const std::string &units) {
+    if (rate > fastest.perSecond)
+      fastest = {rate, units};
+  };
+  SmallVector<StringRef> tiles;
+  collectTiles(kernel.plan.steps, tiles);
+  for (StringRef function : tiles)
+    if (none_of(kernel.layouts, [&](const TileLayout &layout) { return layout.function == function; }))
+      consider(limits.flopsTensor16, "tensor cores, 16 bits"); // rows that walk a tile loop
   for (const TileLayout &layout : kernel.layouts)
     for (const ProductLayout &product : layout.products) {
       bool isHalf = product.type != Multiplicand::TF32 || layout.byWarpgroups;
@@ -182,10 +200,9 @@ OperationRate operationRate(const CompiledKernel &kernel, const DeviceLimits &li
         rate /= product.multiplications;
         units += ", " + std::to_string(product.multiplications) + " products for one of f32";
       }
-      if (!slowest || rate < slowest->perSecond)
-        slowest = OperationRate{rate, units};
+      consider(rate, units);
     }
-  return slowest ? *slowest : OperationRate{limits.flops32, "f32 multiply-adds"};
+  return fastest;
 }
 
 } // namespace tegula::report

@@ -50,7 +50,8 @@ struct CallFigures {
 };
 std::optional<CallFigures> callFigures(const CompiledKernel &kernel, const KnownSizes &sizes);
 
-/// The most operations of f32 in a second that the units can do which the kernel's products run on.
+/// The most operations in a second that can be done by the fastest units that the kernel uses: what all takes at least
+/// follows from it, whatever part of the operations is theirs.
 struct OperationRate {
   double perSecond;
   std::string units;

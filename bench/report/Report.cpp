@@ -258,7 +258,7 @@ private:
 
   void addLayouts() {
     if (kernel->layouts.empty() && kernel->rows.empty())
-      page.paragraph("No function computes tiles or keeps rows in shared memory.");
+      page.paragraph("Nothing to draw: no function has tiles of a product, or rows in shared memory.");
     for (const TileLayout &layout : kernel->layouts)
       page.text(drawLayout(layout));
     for (const RowLayout &row : kernel->rows)
