@@ -6,8 +6,8 @@ Two errors are taken against the float64 result, for the program and for the mod
   worst  max |result - exact| / max(|exact|, rms(exact))
 
 Each of the program's must be at most twice the module's, or at most u + 2s (norm) and u + 16s (worst), u being
-the unit roundoff of the result's type and s = 2^-24 sqrt(1 + depth). Where inputs and parameters that are off by
-one rounding give a result that is off by more than that (`Sensitivity`: a norm over two numbers, a difference of
+the unit roundoff of the result's type and s = 2^-24 sqrt(1 + depth). Where inputs, parameters and what operators give on the way, all off by
+one rounding, give a result that is off by more than that (`Sensitivity`: a norm over two numbers, a difference of
 large ones), one sample of the module's own error says little about another program's: then the second bounds are
 that many times as large, up to 16 times the module's error. KernelBench's rule (allclose with
 rtol = atol = 1e-4, or 1e-2 below float32) is told beside it.

@@ -112,3 +112,15 @@ def test_distributions():
     assert bool((torch.signbit(special) & (special == 0)).any())
     labels = torch.arange(5.0)
     assert all(widen(labels, name) is labels for name in WIDE)
+
+
+def test_sensitivity_of_a_small_difference_on_the_way():
+    """A mean near two less two: inputs that are off move it little, the rounding of the mean does."""
+    task = module("return (2 + 1e-4*x).mean(1) - 2", "torch.rand(64, 512)")
+    case = make_case(task, 1)
+    evaluate_reference(case, 1)
+    sensitivity, = sensitivities(case)
+    assert sensitivity.norm > 1e3 and case.errors[0].norm < 10 * sensitivity.norm * 2.0 ** -24
+    plain = make_case(module("return x.mean(1)", "torch.rand(64, 512)"), 1)
+    evaluate_reference(plain, 1)
+    assert sensitivities(plain)[0].norm < 2
