@@ -57,6 +57,8 @@ def _parse(arguments) -> argparse.Namespace:
     bench.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
     bench.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
     bench.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
+    bench.add_argument("--devices", type=lambda text: text.split(","),
+                       help="numbers of the CUDA devices that the jobs are dealt to, one to each; default: all")
     bench.add_argument("--dtype", choices=tuple(DTYPES), default="f32",
                        help="of inputs, parameters and buffers that are floating point (f32: as the task has them)")
     _add_judging(bench)
@@ -187,7 +189,8 @@ def kernelbench(options) -> int:
         judges = cluster.Cluster(options.ray, options.jobs, options.threads, options.target, options.deadline,
                                  options.memory)
     else:
-        judges = pool.Pool(options.jobs, options.deadline, options.memory)
+        numbers = [one.partition(":")[2] for one in times.devices(options)]
+        judges = pool.Pool(options.jobs, options.deadline, options.memory, list(filter(None, numbers)))
     try:
         run = Run(options, store, judges)
         records = run.conversations(tasks) if options.model or options.replay else run.programs(tasks)

@@ -67,13 +67,15 @@ class Worker:
 
 
 class Pool:
-    """Workers that any thread may hand a request to."""
+    """Workers that any thread may hand a request to. `devices`: numbers of CUDA devices, of which each worker sees
+    one, in turn."""
 
-    def __init__(self, workers: int, deadline_s: float, memory_bytes: int | None):
+    def __init__(self, workers: int, deadline_s: float, memory_bytes: int | None, devices: list[str] = ()):
         self.deadline_s, self.memory_bytes = deadline_s, memory_bytes
         self._starter = concurrent.futures.ThreadPoolExecutor(1, "starter")
-        self._all = [Worker(starter=lambda start: self._starter.submit(start).result())
-                     for _ in range(max(1, workers))]
+        self._all = [Worker({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else None,
+                            lambda start: self._starter.submit(start).result())
+                     for number in range(max(1, workers))]
         self._idle: queue.LifoQueue = queue.LifoQueue()  # the warm ones first
         for worker in self._all:
             self._idle.put(worker)

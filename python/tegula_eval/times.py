@@ -66,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
     return RIGHT if not left and all(one["outcome"] == summary.GOOD for one in records) else NOT_RIGHT
 
 
-def _devices(options) -> list[str]:
+def devices(options) -> list[str]:
+    """As `cuda:NUMBER`, or `cpu`. Raises TaskError."""
     if options.target == "cpu":
         return ["cpu"]
     if options.devices:
@@ -114,5 +115,5 @@ def _run(options, tasks: list[Task], store: Store) -> tuple[list[dict], int, int
             shown.done(task.key)
 
         if jobs:
-            device.DeviceRun(_devices(options), settings, options.deadline, options.seconds, told).run(jobs)
+            device.DeviceRun(devices(options), settings, options.deadline, options.seconds, told).run(jobs)
     return kept + records, len(jobs) - len(records), missing

@@ -1,5 +1,6 @@
 """Tasks and programs small enough that a test takes well under a second."""
 import concurrent.futures
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,9 @@ class WarmPool(OwnPool):
         super().__init__(workers, *limits)
         self._starter.shutdown()
         self._starter = WarmPool.thread
+        if any(worker.environment.get("CUDA_VISIBLE_DEVICES") != os.environ.get("CUDA_VISIBLE_DEVICES")
+               for worker in self._all):
+            return  # not such as are kept
         for place in range(min(len(self._all), len(WarmPool.kept))):
             self._all[place] = WarmPool.kept.pop()
         self._idle.queue[:] = self._all
@@ -29,7 +33,8 @@ class WarmPool(OwnPool):
     def stop(self):
         idle = set(map(id, self._idle.queue))
         for worker in self._all:
-            if id(worker) in idle and worker.process is not None:
+            if id(worker) in idle and worker.process is not None and \
+                    worker.environment.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES"):
                 WarmPool.kept.append(worker)
             else:
                 worker.stop()

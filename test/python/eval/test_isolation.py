@@ -121,6 +121,37 @@ def test_workers_outlive_the_threads_that_use_them():
     assert len(set(processes)) == 1
 
 
+def test_each_worker_sees_one_device():
+    pool = OwnPool(5, 600, None, ["2", "7"])
+    assert [worker.environment["CUDA_VISIBLE_DEVICES"] for worker in pool._all] == ["2", "7", "2", "7", "2"]
+    pool.stop()
+    pool = OwnPool(1, 600, None)
+    assert pool._all[0].environment.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
+    pool.stop()
+
+
+@pytest.mark.parametrize("devices, numbers", [("4,6", ["4", "6"]), (None, ["0", "1", "2"])])
+def test_devices_of_the_command(devices, numbers, tmp_path, root, monkeypatch):
+    """What the pool of `kernelbench --target=cuda` is given."""
+    import torch
+
+    from tegula_eval import cli, pool
+
+    class Stopped(Exception):
+        pass
+
+    def made(*given):
+        raise Stopped(given)
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(pool, "Pool", made)
+    command = ["kernelbench", f"--root={root}", f"--programs={tmp_path}", f"--out={tmp_path / 'out'}", "--jobs=2"]
+    with pytest.raises(Stopped) as caught:
+        cli.main([*command, "--target=cuda", *([f"--devices={devices}"] if devices else [])])
+    assert caught.value.args[0][0] == 2 and caught.value.args[0][3] == numbers
+
+
 @pytest.mark.parametrize("round", range(20))
 def test_a_worker_that_is_stopped_while_it_judges(round):
     """Whoever waits for it hears that it died, whichever of the two closes its pipes."""
