@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "passes/ContractionPlan.h"
 #include "passes/Nest.h"
 #include "passes/Passes.h"
 #include "llvm/Support/xxhash.h"
@@ -33,29 +34,62 @@ struct Joint {
 };
 
 struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxesPass>> {
+  using Counted::Counted;
+
   void runOnOperation() override {
-    getOperation().walk([&](AxesOp op) {
-      auto reduce = dyn_cast<ReduceOp>(op.getOperation());
-      // The position of an argmax is its axis.
-      bool isNamed = reduce && (reduce.getKind() == ReduceKind::ArgMax ||
-                                reduce.getKind() == ReduceKind::ArgMin);
-      if (!isa<ParallelOp, ReduceOp>(op.getOperation()) || isNamed)
-        return;
-      while (collapsePair(op))
-        count("axes collapsed");
+    SmallVector<SmallVector<AxesOp>> groups;
+    getOperation().walk<WalkOrder::PreOrder>([&](AxesOp op) {
+      if (!isa<ParallelOp, ReduceOp>(op.getOperation()))
+        return WalkResult::advance();
+      // Tiles are made of the axes of a product, or of rows that run through tiles.
+      auto statement = dyn_cast<ParallelOp>(op.getOperation());
+      if (alike && statement && (planContraction(statement, /*byVectors=*/false) || hasTiles(statement)))
+        return WalkResult::skip();
+      auto *found = llvm::find_if(groups, [&](ArrayRef<AxesOp> group) { return alike && areAlike(group.front(), op); });
+      if (found != groups.end())
+        found->push_back(op);
+      else
+        groups.push_back({op});
+      return WalkResult::advance();
     });
+    for (ArrayRef<AxesOp> group : groups)
+      while (collapsePair(group))
+        count("axes collapsed", group.size());
   }
 
-  static bool collapsePair(AxesOp op) {
-    for (unsigned outer = 0; outer < op.getAxes().size(); ++outer)
-      for (unsigned inner = 0; inner < op.getAxes().size(); ++inner)
-        if (outer != inner && isBox(op, outer) && isBox(op, inner)) {
-          Joint joint{op.getAxes()[outer], op.getAxes()[inner], getAxisRange(op, inner).hi};
-          if (canJoin(joint)) {
-            join(op, outer, inner, joint);
-            return true;
-          }
-        }
+  static bool hasTiles(ParallelOp statement) {
+    return statement->walk([](TilesOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
+  /// Nests of one statement over the same axes, which may be walked together.
+  static bool areAlike(AxesOp a, AxesOp b) {
+    return a->getBlock() == b->getBlock() && !isa<LaunchOp, KernelOp>(a->getParentOp()) &&
+           llvm::equal(getAxisRanges(a), getAxisRanges(b), [](const AxisRange &left, const AxisRange &right) {
+             return left.lo == right.lo && left.hi == right.hi;
+           });
+  }
+
+  static bool collapsePair(ArrayRef<AxesOp> group) {
+    // The position of an argmax is its axis.
+    if (llvm::any_of(group, [](AxesOp op) {
+          auto reduce = dyn_cast<ReduceOp>(op.getOperation());
+          return reduce && (reduce.getKind() == ReduceKind::ArgMax || reduce.getKind() == ReduceKind::ArgMin);
+        }))
+      return false;
+    unsigned numAxes = AxesOp(group.front()).getAxes().size();
+    for (unsigned outer = 0; outer < numAxes; ++outer)
+      for (unsigned inner = 0; inner < numAxes; ++inner) {
+        auto jointOf = [&](AxesOp op) {
+          return Joint{op.getAxes()[outer], op.getAxes()[inner], getAxisRange(op, inner).hi};
+        };
+        if (outer == inner || !llvm::all_of(group, [&](AxesOp op) {
+              return isBox(op, outer) && isBox(op, inner) && canJoin(jointOf(op));
+            }))
+          continue;
+        for (AxesOp op : group)
+          join(op, outer, inner, jointOf(op));
+        return true;
+      }
     return false;
   }
 

@@ -267,11 +267,13 @@ def CollapseAxesPass : Pass<"tgl-collapse-axes", "::tegula::tgl::KernelOp"> {
     generation computes, has no division.
 
     *Why here*: last before axes are given to the machine: other passes look at subscripts one by one.
-    For the CPU alone: on a GPU the launch grid has several dims.
     *Rounding*: none but that of a sum's order.
     *Stops*: at accesses that may leave their tensor, which are checked by subscript; at all other uses of an
-    axis; at bounds that are no sizes.
+    axis; at bounds that are no sizes. For a GPU (`alike`) nests of a statement over the same axes, which threads walk
+    alike to keep what they read, are changed together or not at all, and products and tile loops keep their axes.
   }];
+  let options = [Option<"alike", "alike", "bool", /*default=*/"false",
+                        "leave products, and nests of a statement alike">];
 }
 
 def OrderWindowsPass : Pass<"tgl-order-windows", "::tegula::tgl::KernelOp"> {

@@ -119,8 +119,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   if (options.machine == Machine::CPU)
     pipeline.add(createBlockRowsPass());
   // Vectors and parts for threads come from long axes.
-  if (options.machine == Machine::CPU)
-    pipeline.add(createCollapseAxesPass());
+  CollapseAxesPassOptions collapseOptions;
+  collapseOptions.alike = options.machine == Machine::GPU;
+  pipeline.add(createCollapseAxesPass(collapseOptions));
   if (options.machine == Machine::GPU) {
     // Convolutions read their images along runs of channels, their weights in that order.
     pipeline.add(createOrderWindowsPass());
