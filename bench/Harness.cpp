@@ -205,6 +205,7 @@ private:
     compileOptions.target = options.target;
     compileOptions.checked = options.checked;
     compileOptions.dependentLaunches = options.dependentLaunches;
+    compileOptions.pipeline.tensorTile = options.tensorTile;
     Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions, diagnostics);
     if (!made) {
       Error error = made.takeError();

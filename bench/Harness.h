@@ -36,6 +36,7 @@ struct HarnessOptions {
   bool checkOnly = false;    // leave timed cases out
   bool checked = false;      // verify every access while running
   bool dependentLaunches = false; // see CompileOptions
+  std::string tensorTile;    // see PipelineOptions
   unsigned threads = 0;      // 0: as many as the process may use
   uint64_t seed = 0;
   TimingLimits limits;

@@ -32,19 +32,20 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
 // Numbers known to the host
 //===----------------------------------------------------------------------===//
 
+IndexExpr DeviceContraction::pointsOnHost(tgl::AxesOp op, ArrayRef<unsigned> group) const {
+  IndexExpr result = 1;
+  for (unsigned axis : group) {
+    tgl::AxisRange range = tgl::getAxisRange(op, axis);
+    result = result * IndexExpr::max((range.hi - range.lo).expr(), 0);
+  }
+  return result;
+}
+
 IndexExpr DeviceContraction::numTiles() const {
-  auto points = [&](ArrayRef<unsigned> group) {
-    IndexExpr result = 1;
-    for (unsigned axis : group) {
-      tgl::AxisRange range = tgl::getAxisRange(axes, axis);
-      result = result * IndexExpr::max((range.hi - range.lo).expr(), 0);
-    }
-    return result;
-  };
   auto blocks = [&](ArrayRef<unsigned> group, int64_t extent) {
-    return IndexExpr::floorDiv(points(group) + (extent - 1), extent);
+    return IndexExpr::floorDiv(pointsOnHost(axes, group) + (extent - 1), extent);
   };
-  return points(plan.batch) * blocks(plan.rows, tile.rows) * blocks(plan.columns, tile.columns);
+  return pointsOnHost(axes, plan.batch) * blocks(plan.rows, tile.rows) * blocks(plan.columns, tile.columns);
 }
 
 /// Stages of a ring: as many as hide the latency of memory and leave room for other blocks.
@@ -65,6 +66,11 @@ unsigned DeviceContraction::sharedBytes() const {
   return std::max(ring, sumsBytes()) + lines + (products.size() - 1) * sumsBytes();
 }
 
+IndexExpr DeviceContraction::workspaceBytes() const {
+  return packedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes()));
+}
+
+/// What a block leaves of its sums.
 unsigned DeviceContraction::blockWorkspaceBytes() const {
   return tile.splits > 1 ? tile.rows * tile.columns * 4 * products.size() : 0;
 }
@@ -183,7 +189,8 @@ void DeviceContraction::setTile(Value *number) {
   Value *rowTiles = ceilDiv(rows.total, i64(tile.rows)),
         *columnTiles = ceilDiv(columns.total, i64(tile.columns));
   Value *plane = b.CreateMul(rowTiles, columnTiles);
-  setNumber(axes, plan.batch, false, b.CreateUDiv(number, plane));
+  batch = b.CreateUDiv(number, plane);
+  setNumber(axes, plan.batch, false, batch);
   number = b.CreateURem(number, plane);
   Value *stretch = b.CreateMul(columnTiles, i64(rasterRows));
   Value *firstTile = b.CreateMul(b.CreateUDiv(number, stretch), i64(rasterRows));
@@ -352,7 +359,7 @@ void DeviceContraction::forOwnElements(function_ref<void(unsigned number, Value 
 Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsigned product,
                                      unsigned number) {
   Value *start = b.CreateMul(blockNumber, i64(blockWorkspaceBytes()));
-  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, start);
+  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, b.CreateAdd(start, e.emitSize(packedBytes())));
   base = b.CreateInBoundsGEP(b.getFloatTy(), base, wide(thread));
   return b.CreateInBoundsGEP(b.getFloatTy(), base,
                              i64(product * tile.rows * tile.columns + number * threads()));
@@ -360,6 +367,7 @@ Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsig
 
 void DeviceContraction::emitTile(Value *workspace) {
   begin();
+  packed = workspace;
   Value *number = wide(block);
   if (tile.splits > 1) {
     split = b.CreateURem(number, i64(tile.splits));

@@ -27,7 +27,8 @@
 //
 // Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
-// and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp).
+// and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp). Where operands are used by many tiles
+// a launch before makes these planes (PackedPlanes.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
 // for each tile, adds them up in order.
@@ -39,6 +40,7 @@
 #include "codegen/Emitter.h"
 #include "codegen/Fragments.h"
 #include "codegen/TileLayout.h"
+#include <array>
 
 namespace tegula {
 
@@ -52,10 +54,17 @@ public:
   /// Those of a block.
   unsigned blockThreads() const { return tile.threads() * (hasRoles() ? 2 : 1); }
   unsigned sharedBytes() const;
-  /// What a block leaves in the workspace.
-  unsigned blockWorkspaceBytes() const;
+  /// Planes of operands, and what blocks leave for each other.
+  IndexExpr workspaceBytes() const;
   /// Tensors whose address must be a multiple of 16 bytes.
   llvm::SmallVector<mlir::Value> alignedTensors() const;
+
+  /// Whether planes of the operands are made by a launch before (PackedPlanes.cpp): so many blocks of so many threads.
+  bool isPacked() const { return tile.packed && hasRoles(); }
+  IndexExpr packBlocks() const;
+  unsigned packThreads() const { return threads(); }
+  static unsigned packSharedBytes();
+  void emitPack(llvm::Value *workspace);
 
   /// The whole of a block's work; with splits, up to its sums in `workspace`.
   void emitTile(llvm::Value *workspace);
@@ -122,6 +131,7 @@ private:
     bool isCopied;      ///< asynchronously; else through registers
   };
   struct PlaneProduct {
+    unsigned number;
     tgl::ReduceOp reduce;
     Multiplicand type;
     Sum sum; ///< in steps of `substeps` stages
@@ -134,10 +144,15 @@ private:
     unsigned stageBytes() const { return row.shared.bytes() + column.shared.bytes(); }
   };
 
+  /// Barriers of a block with roles by number. All is 0 of those who do the rest.
+  enum RolesBarrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4, Empty = Full + PlaneProduct::stages };
+
   /// Those that multiply: all but producers.
   unsigned threads() const { return tile.threads(); }
 
   // DeviceContraction.cpp
+  IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
+  unsigned blockWorkspaceBytes() const;
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
@@ -213,7 +228,9 @@ private:
   std::optional<int64_t> stepInUnit(const PlaneProduct &product, const PlaneOperand &operand);
   Value *loadSteps(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
                    int64_t step);
+  Value *loadUnitAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
   Value *loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step, unsigned index);
+  std::array<Value *, 2> splitUnit(Value *unit, Value *scale, unsigned planes);
   llvm::SmallVector<Value *> loadUnits(const PlaneProduct &product, Value *step);
   void storeUnits(const PlaneProduct &product, llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales,
                   Value *stage);
@@ -244,7 +261,26 @@ private:
   void raiseMaxima(const PlaneProduct &product, llvm::ArrayRef<Value *> maxima, unsigned which);
   Value *scaleOf(Value *maximum, bool isInverse);
   llvm::SmallVector<Value *> findScales(const PlaneProduct &product, llvm::ArrayRef<Value *> units);
+  Value *isTooSmall(Value *whole, Value *start);
   Value *anyLineTooSmall();
+  void raiseTo(Value *place, Value *maximum);
+
+  // PackedPlanes.cpp
+  /// Where a side of a product lies in the workspace.
+  struct PackedSide {
+    IndexExpr planes, scales; ///< bytes from its start
+    IndexExpr tiles;          ///< of a batch point
+    IndexExpr stages;         ///< of a tile
+    IndexExpr blocks;         ///< that make it
+  };
+  std::vector<PackedSide> packedSides(IndexExpr &bytes) const;
+  IndexExpr packedBytes() const;
+  void packLines(const PlaneProduct &product, PlaneOperand operand, const PackedSide &side, Value *number);
+  Value *planesOf(const PlaneOperand &operand, const PackedSide &side, Value *stage);
+  Value *scalePlace(const PlaneOperand &operand, const PackedSide &side, Value *line);
+  void copyPacked(const PlaneProduct &product, Value *number, Value *stage);
+  void producePacked(const PlaneProduct &product);
+  void unscale(const PlaneProduct &product, llvm::MutableArrayRef<Value *> sums);
 
   Emitter &e;
   llvm::IRBuilder<> &b;
@@ -256,6 +292,8 @@ private:
   Value *thread = nullptr, *lane = nullptr, *block = nullptr; // i32
   TilePlace corner = {nullptr, nullptr};                      // of the warp
   Value *split = nullptr;                                     // i64
+  Value *batch = nullptr;                                     // i64: number of the tile's batch point
+  Value *packed = nullptr;                                    // address of the planes of packed operands
   Group rows, columns;
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
   bool hasWarpgroups;

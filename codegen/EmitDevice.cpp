@@ -307,13 +307,11 @@ private:
     DeviceEmitter emitter(module, options, code.sites);
     DeviceRowTiles rows(emitter, *plan, *tile);
     PlanTiles &tiles = step.tiles;
-    tiles.function = name + "_rows";
-    tiles.count = rows.numBlocks();
-    tiles.threads = rows.threads();
-    tiles.sharedBytes = rows.sharedBytes();
+    PlanTileLaunch launch{name + "_rows", rows.numBlocks(), rows.threads(), rows.sharedBytes(), "rows together"};
     for (mlir::Value tensor : rows.alignedTensors())
       tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
-    emitter.emitTileFunction(op, tiles.function, inputs, rows.threads(), [&](Value *) { rows.emit(); });
+    emitter.emitTileFunction(op, launch.function, inputs, rows.threads(), [&](Value *) { rows.emit(); });
+    tiles.launches.push_back(std::move(launch));
     if (failure.empty())
       failure = emitter.error();
   }
@@ -328,32 +326,32 @@ private:
     std::optional<SmallVector<ProductOperands>> operands;
     if (!plan || !(operands = describeOperands(*plan)))
       return fail(op, "a tile of a statement that is no matrix product");
-    auto emitOne = [&](const std::string &function, auto body) {
+    PlanTiles &tiles = step.tiles;
+    using Body = void (DeviceContraction::*)(Value *workspace);
+    auto emitOne = [&](const std::string &function, IndexExpr blocks, unsigned threads, unsigned sharedBytes,
+                       Body body) {
       DeviceEmitter emitter(module, options, code.sites);
       DeviceContraction contraction(emitter, *plan, *tile, *operands);
-      emitter.emitTileFunction(op, function, inputs, contraction.blockThreads(),
-                               [&](Value *workspace) { body(contraction, workspace); });
+      emitter.emitTileFunction(op, function, inputs, threads,
+                               [&](Value *workspace) { (contraction.*body)(workspace); });
       if (failure.empty())
         failure = emitter.error();
+      tiles.launches.push_back({function, std::move(blocks), threads, sharedBytes});
     };
-    PlanTiles &tiles = step.tiles;
-    emitOne(tiles.function = name + "_tile", [&](DeviceContraction &contraction, Value *workspace) {
-      tiles.count = contraction.numTiles();
-      tiles.threads = contraction.blockThreads();
-      tiles.splits = tile->splits;
-      tiles.sharedBytes = contraction.sharedBytes();
-      tiles.workspaceBytes = contraction.blockWorkspaceBytes();
-      for (mlir::Value tensor : contraction.alignedTensors())
-        tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
-      contraction.emitTile(workspace);
-      code.layouts.push_back(contraction.layout(tiles.function));
-    });
+    DeviceEmitter none(module, options, code.sites);
+    DeviceContraction facts(none, *plan, *tile, *operands); // what the host knows of it
+    unsigned threads = facts.blockThreads(), shared = facts.sharedBytes();
+    tiles.workspaceBytes = facts.workspaceBytes();
+    for (mlir::Value tensor : facts.alignedTensors())
+      tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
+    if (facts.isPacked())
+      emitOne(name + "_pack", facts.packBlocks(), facts.packThreads(), facts.packSharedBytes(),
+              &DeviceContraction::emitPack);
+    emitOne(name + "_tile", facts.numTiles() * tile->splits, threads, shared, &DeviceContraction::emitTile);
+    code.layouts.push_back(facts.layout(name + "_tile"));
     if (tile->splits > 1)
-      emitOne(tiles.combineFunction = name + "_combine",
-              [](DeviceContraction &contraction, Value *workspace) {
-                contraction.emitCombine(workspace);
-              });
-    if (!tiles.count.isSize()) // it changes in a loop on the host
+      emitOne(name + "_combine", facts.numTiles(), threads, shared, &DeviceContraction::emitCombine);
+    if (!facts.numTiles().isSize()) // it changes in a loop on the host
       tiles = {};
   }
 

@@ -39,7 +39,7 @@ struct PlanArgument {
     Size,     // 64-bit value of `size`
     Scalar,   // the index-th run-time scalar, in its own type
     Errors,   // device address of the run's error record
-    Workspace // device address of blocks * workspaceBytes bytes
+    Workspace // device address of blocks * workspaceBytes bytes; of tiles, of workspaceBytes
   } kind = Buffer;
   unsigned index = 0;
   IndexExpr size;
@@ -69,15 +69,20 @@ struct PlanFunction {
   }
 };
 
+/// A device function of as many blocks as it asks for.
+struct PlanTileLaunch {
+  std::string function;
+  IndexExpr blocks;
+  unsigned threads = 0;     // of a block
+  unsigned sharedBytes = 0; // dynamic, of a block
+};
+
 /// Device functions in which a block computes a tile of the result.
 struct PlanTiles {
-  std::string function; // empty: there is none
-  IndexExpr count;
-  unsigned threads = 0;          // of a block
-  unsigned splits = 1;           // blocks for a tile, which share its sums
-  std::string combineFunction;   // with splits: run then, with a block for each tile
-  unsigned sharedBytes = 0;      // dynamic, of a block
-  int64_t workspaceBytes = 0;    // of a block of the first function; the second reads it
+  /// One after the other: what makes operands ready, the tiles, what adds up the sums that blocks share. Empty: there
+  /// are none.
+  std::vector<PlanTileLaunch> launches;
+  IndexExpr workspaceBytes;      // of all, which they share
   std::vector<unsigned> aligned; // positions among the arguments: addresses must be multiples of 16
 };
 

@@ -25,6 +25,7 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
   const ContractionProduct &planned = plan.products[number];
   const ProductOperands &how = products[number];
   PlaneProduct product;
+  product.number = number;
   product.reduce = planned.reduce;
   product.type = how.type;
   unsigned planes = product.isScaled() ? std::max(how.row.parts, how.column.parts) : 1;
@@ -205,22 +206,25 @@ Value *DeviceContraction::loadSteps(const PlaneProduct &product, const PlaneOper
   return unit;
 }
 
-/// Eight neighbours along the sum as a vector.
+/// Eight neighbours along the sum from point `k` on as a vector.
+Value *DeviceContraction::loadUnitAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
+                                     Value *number) {
+  if (std::optional<int64_t> apart = stepInUnit(product, operand))
+    return loadSteps(product, operand, k, number, *apart);
+  Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
+  Value *unit = PoisonValue::get(FixedVectorType::get(element, PlaneTile::unit));
+  for (unsigned n = 0; n < PlaneTile::unit; n += operand.vector)
+    unit = insert(unit, loadElement(product, operand, n ? b.CreateAdd(k, i64(n)) : k, number), n);
+  return unit;
+}
+
+/// This thread's unit `index` of a step.
 Value *DeviceContraction::loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step,
                                    unsigned index) {
   UnitPlace place = unitOf(operand, index);
   Value *first = b.CreateAdd(b.CreateMul(step, i64(operand.shared.depth())),
                              wide(b.CreateShl(place.unit, i32(3))));
-  Value *number = numberOf(operand, wide(lineOf(place)), 1);
-  if (std::optional<int64_t> apart = stepInUnit(product, operand))
-    return loadSteps(product, operand, first, number, *apart);
-  Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
-  Value *unit = PoisonValue::get(FixedVectorType::get(element, PlaneTile::unit));
-  for (unsigned n = 0; n < PlaneTile::unit; n += operand.vector) {
-    Value *k = n ? b.CreateAdd(first, i64(n)) : first;
-    unit = insert(unit, loadElement(product, operand, k, number), n);
-  }
-  return unit;
+  return loadUnitAt(product, operand, first, numberOf(operand, wide(lineOf(place)), 1));
 }
 
 //===----------------------------------------------------------------------===//
@@ -254,11 +258,28 @@ SmallVector<Value *> DeviceContraction::loadNext(const PlaneProduct &product, Va
   return loadUnits(product, b.CreateAdd(b.CreateMul(product.sum.firstStep, substeps), number));
 }
 
-/// Values times their line's scale become the sum of one or two numbers of f16.
+/// A unit times its line's scale as the sum of one or two vectors of f16, four words each.
+std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, unsigned planes) {
+  auto *words = FixedVectorType::get(b.getInt32Ty(), PlaneTile::unit / 2);
+  std::array<Value *, 2> result{PoisonValue::get(words), PoisonValue::get(words)};
+  for (unsigned word = 0; word < PlaneTile::unit / 2; ++word) {
+    std::array<Value *, 2> values;
+    for (unsigned n = 0; n < 2; ++n)
+      values[n] = b.CreateFMul(b.CreateExtractElement(unit, uint64_t(2 * word + n)), scale);
+    for (unsigned plane = 0; plane < planes; ++plane) {
+      Value *pair = b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {values[1], values[0]});
+      result[plane] = b.CreateInsertElement(result[plane], b.CreateBitCast(pair, b.getInt32Ty()), word);
+      for (unsigned n = 0; n < 2; ++n)
+        values[n] =
+            b.CreateFSub(values[n], b.CreateFPExt(b.CreateExtractElement(pair, uint64_t(n)), b.getFloatTy()));
+    }
+  }
+  return result;
+}
+
 void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *> units,
                                    ArrayRef<Value *> scales, Value *stage) {
   Warpgroup group(b, product.type == Multiplicand::BF16);
-  auto *words = FixedVectorType::get(b.getInt32Ty(), PlaneTile::unit / 2);
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
       UnitPlace place = unitOf(*operand, index);
@@ -273,19 +294,7 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
         store(unit, 0);
         continue;
       }
-      Value *planes[2] = {PoisonValue::get(words), PoisonValue::get(words)};
-      for (unsigned word = 0; word < PlaneTile::unit / 2; ++word) {
-        std::array<Value *, 2> values;
-        for (unsigned n = 0; n < 2; ++n)
-          values[n] = b.CreateFMul(b.CreateExtractElement(unit, uint64_t(2 * word + n)), scales.front());
-        for (unsigned plane = 0; plane < operand->planes; ++plane) {
-          Value *pair = b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {values[1], values[0]});
-          planes[plane] = b.CreateInsertElement(planes[plane], b.CreateBitCast(pair, b.getInt32Ty()), word);
-          for (unsigned n = 0; n < 2; ++n)
-            values[n] =
-                b.CreateFSub(values[n], b.CreateFPExt(b.CreateExtractElement(pair, uint64_t(n)), b.getFloatTy()));
-        }
-      }
+      std::array<Value *, 2> planes = splitUnit(unit, scales.front(), operand->planes);
       scales = scales.drop_front();
       for (unsigned plane = 0; plane < operand->planes; ++plane)
         store(planes[plane], plane);

@@ -32,9 +32,6 @@ using namespace tegula;
 /// Registers of a thread of each role: together what a multiprocessor has for 512 threads.
 static constexpr unsigned producerRegisters = 88, consumerRegisters = 168;
 
-/// Barriers of a block by number. All is 0 of those who do the rest.
-enum Barrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4, Empty = Full + 4 };
-
 /// Exponent of the power of two below which scaling puts the largest element of the first step.
 static constexpr int scaledExponent = 9;
 /// Exponent of the scale where that step is 0: for elements below 2^10.
@@ -68,15 +65,19 @@ Value *DeviceContraction::scaleOf(Value *maximum, bool isInverse) {
   return b.CreateBitCast(b.CreateShl(scale, i32(mantissaBits)), b.getFloatTy());
 }
 
+/// Makes what is at a place of shared memory the bits of `maximum` at least.
+void DeviceContraction::raiseTo(Value *place, Value *maximum) {
+  SyncScope::ID scope = b.getContext().getOrInsertSyncScopeID("block");
+  b.CreateAtomicRMW(AtomicRMWInst::UMax, place, b.CreateBitCast(maximum, b.getInt32Ty()), Align(4),
+                    AtomicOrdering::Monotonic, scope);
+}
+
 /// Enters the largest values of this thread's units.
 void DeviceContraction::raiseMaxima(const PlaneProduct &product, ArrayRef<Value *> maxima, unsigned which) {
-  SyncScope::ID scope = b.getContext().getOrInsertSyncScopeID("block");
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
       Value *line = b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine));
-      b.CreateAtomicRMW(AtomicRMWInst::UMax, lineMaximum(which, line),
-                        b.CreateBitCast(maxima.front(), b.getInt32Ty()), Align(4), AtomicOrdering::Monotonic,
-                        scope);
+      raiseTo(lineMaximum(which, line), maxima.front());
       maxima = maxima.drop_front();
     }
 }
@@ -112,6 +113,14 @@ SmallVector<Value *> DeviceContraction::findScales(const PlaneProduct &product, 
   return scales;
 }
 
+/// Whether a line whose first step had this maximum (bits) and whose whole has that one lost bits.
+Value *DeviceContraction::isTooSmall(Value *whole, Value *start) {
+  Value *scaled = b.CreateFMul(whole, scaleOf(start, /*isInverse=*/false));
+  Value *isSmall = b.CreateFCmpOLT(scaled, ConstantFP::get(b.getFloatTy(), smallestMaximum));
+  Value *isZero = b.CreateFCmpOEQ(whole, ConstantFP::get(b.getFloatTy(), 0));
+  return b.CreateAnd(isSmall, b.CreateNot(isZero));
+}
+
 /// Whether one of the lines that this thread looks at had a first step of 0 and is tiny.
 Value *DeviceContraction::anyLineTooSmall() {
   Value *any = b.getFalse();
@@ -120,11 +129,7 @@ Value *DeviceContraction::anyLineTooSmall() {
     Value *line = b.CreateAdd(thread, i32(first));
     line = b.CreateBinaryIntrinsic(Intrinsic::umin, line, i32(count - 1));
     Value *start = b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4));
-    Value *whole = b.CreateAlignedLoad(b.getFloatTy(), lineMaximum(1, line), Align(4));
-    Value *scaled = b.CreateFMul(whole, scaleOf(start, /*isInverse=*/false));
-    Value *isSmall = b.CreateFCmpOLT(scaled, ConstantFP::get(b.getFloatTy(), smallestMaximum));
-    Value *isZero = b.CreateFCmpOEQ(whole, ConstantFP::get(b.getFloatTy(), 0));
-    any = b.CreateOr(any, b.CreateAnd(isSmall, b.CreateNot(isZero)));
+    any = b.CreateOr(any, isTooSmall(b.CreateAlignedLoad(b.getFloatTy(), lineMaximum(1, line), Align(4)), start));
   }
   return any;
 }
@@ -166,7 +171,8 @@ void DeviceContraction::startRoles() {
     for (unsigned number = 0; number < products.size(); ++number) {
       if (number)
         waitAt(i32(Again));
-      produce(makePlaneProduct(number));
+      PlaneProduct product = makePlaneProduct(number);
+      isPacked() ? producePacked(product) : produce(product);
     }
   });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(consumerRegisters)});
@@ -221,7 +227,8 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
           Value *number = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), i64(substep));
           Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1));
           waitAt(b.CreateAdd(stage, i32(Full)));
-          warps.publish(); // here, where it waits for no loads
+          if (!isPacked())
+            warps.publish(); // here, where it waits for no loads
           partial = multiplyPlanes(product, planeStage(product, stage), partial);
           used.push_back({number, stage});
         }
@@ -236,6 +243,11 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
         return next;
       },
       "step");
+  if (isPacked()) {
+    unscale(product, sums);
+    isUnsafe = isAnyNotFinite(sums);
+    return sums;
+  }
   waitAt(i32(Finished));
   Value *tooSmall = anyLineTooSmall();
   for (auto [n, sum] : enumerate(sums)) {

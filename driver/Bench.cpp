@@ -9,6 +9,7 @@
 #include "bench/Harness.h"
 #include "driver/Ablate.h"
 #include "driver/Commands.h"
+#include "driver/InstanceArgs.h"
 #include "driver/Load.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -38,6 +39,9 @@ static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
                                            cl::desc("Constants, scalars"), cl::sub(sub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
                                        cl::desc("Types of generic parameters"), cl::sub(sub));
+static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
+                                       cl::desc("The tile of matrix products on tensor cores, where it is possible"),
+                                       cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
@@ -261,6 +265,9 @@ ExitCode run() {
   options.checkOnly = checkOnly || target == "emulate"; // whose time says nothing
   options.checked = checkedMode;
   options.dependentLaunches = dependentLaunches;
+  options.tensorTile = tensorTile;
+  if (!isTensorTile(tensorTile))
+    return ExitWrongCall;
   options.threads = threads;
   options.seed = seed;
   options.limits.seconds = seconds;

@@ -70,6 +70,9 @@ static cl::list<std::string>
                cl::sub(sub));
 static cl::opt<int64_t> tile("tile", cl::desc("Elements of a tile where no schedule says"),
                              cl::init(EmitOptions().tile), cl::sub(sub));
+static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
+                                       cl::desc("The tile of matrix products on tensor cores, where it is possible"),
+                                       cl::sub(sub));
 static cl::opt<bool> timing("timing", cl::desc("Print the times of all passes"), cl::sub(sub));
 static cl::opt<bool> locations("locations", cl::desc("Print where each operation comes from"),
                                cl::sub(sub));
@@ -286,6 +289,9 @@ static ExitCode compile(std::optional<Stage> stage) {
                                                        std::vector<std::string>(), options.pipeline.enabled);
   options.pipeline.printAfter.assign(printAfter.begin(), printAfter.end());
   options.pipeline.timing = timing;
+  options.pipeline.tensorTile = tensorTile;
+  if (!isTensorTile(tensorTile))
+    return ExitWrongCall;
 
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "driver/InstanceArgs.h"
+#include "passes/TensorTile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -99,6 +100,14 @@ bool parseTypes(ArrayRef<std::string> texts, std::map<std::string, checked::DTyp
     }
   }
   return true;
+}
+
+bool isTensorTile(StringRef name) {
+  std::vector<std::string> names = tensorTileNames();
+  if (name.empty() || is_contained(names, name))
+    return true;
+  errs() << "tegula: --tensor-tile takes one of " << join(names, ", ") << ", not '" << name << "'\n";
+  return false;
 }
 
 } // namespace tegula

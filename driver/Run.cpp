@@ -38,6 +38,9 @@ static cl::list<std::string> inTexts("in", cl::value_desc("x=x.npy"), cl::desc("
 static cl::list<std::string> outTexts("out", cl::value_desc("y=y.npy"),
                                       cl::desc("Where results go (default: they are shown)"),
                                       cl::sub(sub));
+static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
+                                       cl::desc("The tile of matrix products on tensor cores, where it is possible"),
+                                       cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
@@ -269,6 +272,9 @@ ExitCode run() {
   options.instance.kernel = kernel->name.name;
   options.target = target;
   options.checked = checkedMode;
+  options.pipeline.tensorTile = tensorTile;
+  if (!isTensorTile(tensorTile))
+    return ExitWrongCall;
   for (const auto &[name, file] : outFiles)
     options.keepTensors.push_back(name);
   Expected<std::unique_ptr<Runner>> made =

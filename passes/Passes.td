@@ -362,6 +362,8 @@ def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
     *Stops*: at nothing.
   }];
   let options = [Option<"gpu", "gpu", "bool", /*default=*/"false", "schedule for a GPU">,
+                 Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
+                        "the tile of `contraction`, by name, where a statement can have it">,
                  ListOption<"without", "without", "std::string", "strategies left out, by name">];
 }
 

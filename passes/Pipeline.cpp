@@ -135,6 +135,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
   scheduleOptions.gpu = options.machine == Machine::GPU;
+  scheduleOptions.tensorTile = options.tensorTile;
   scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
   // A strategy counts as a pass that runs before its choice.
   if (options.runs)

@@ -32,6 +32,9 @@ struct PipelineOptions {
   std::vector<std::string> disabled;
   /// Spare passes (PassRuns::shouldAdd) that are to run, by name: `slsr`.
   std::vector<std::string> enabled;
+  /// On GPUs: the tile of matrix products on tensor cores (tensorTileNames), where a statement can have it; empty: the
+  /// one that the model of cost expects to be fastest.
+  std::string tensorTile;
   /// Where it is given, decides too which of the passes that can be left out run, and notes them.
   std::shared_ptr<PassRuns> runs;
   /// Passes after which the IR is printed, by flag; `all` for every pass.

@@ -22,12 +22,12 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
-    Machine machine = gpu ? Machine::GPU : Machine::CPU;
+    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile};
     getOperation().walk([&](LaunchOp launch) {
       ScheduleCounts counts;
       for (const Strategy *strategy : strategies())
-        if (!llvm::is_contained(without, strategy->name()) && strategy->applies(launch, machine)) {
-          strategy->schedule(launch, machine, counts);
+        if (!llvm::is_contained(without, strategy->name()) && strategy->applies(launch, request)) {
+          strategy->schedule(launch, request, counts);
           launch.setStrategy(strategy->name());
           break;
         }

@@ -165,10 +165,14 @@ bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<Produ
 mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
   mlir::Builder builder(context);
   auto numbers = [&](ArrayRef<int64_t> values) { return builder.getDenseI64ArrayAttr(values); };
-  return builder.getDictionaryAttr({builder.getNamedAttr("shape", numbers({rows, columns})),
-                                    builder.getNamedAttr("splits", builder.getI64IntegerAttr(splits)),
-                                    builder.getNamedAttr("warpgroups", builder.getBoolAttr(warpgroups)),
-                                    builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))});
+  SmallVector<mlir::NamedAttribute> entries = {
+      builder.getNamedAttr("shape", numbers({rows, columns})),
+      builder.getNamedAttr("splits", builder.getI64IntegerAttr(splits)),
+      builder.getNamedAttr("warpgroups", builder.getBoolAttr(warpgroups)),
+      builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))};
+  if (packed)
+    entries.push_back(builder.getNamedAttr("packed", builder.getBoolAttr(true)));
+  return builder.getDictionaryAttr(entries);
 }
 
 std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
@@ -178,11 +182,14 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
   auto shape = tile.getAs<mlir::DenseI64ArrayAttr>("shape");
   auto warps = tile.getAs<mlir::DenseI64ArrayAttr>("warps");
   auto splits = tile.getAs<mlir::IntegerAttr>("splits");
-  auto warpgroups = tile.getAs<mlir::BoolAttr>("warpgroups");
+  auto isSet = [&](StringRef name) {
+    auto flag = tile.getAs<mlir::BoolAttr>(name);
+    return flag && flag.getValue();
+  };
   if (!shape || shape.size() != 2 || !warps || warps.size() != 2 || !splits)
     return std::nullopt;
-  return TensorTile{shape[0], shape[1],        warps[0],
-                    warps[1], splits.getInt(), warpgroups && warpgroups.getValue()};
+  return TensorTile{shape[0],        shape[1],           warps[0],       warps[1],
+                    splits.getInt(), isSet("warpgroups"), isSet("packed")};
 }
 
 namespace {
@@ -190,24 +197,44 @@ namespace {
 struct Candidate {
   int64_t rows, columns, warpRows, warpColumns;
   double half, single; // 0: not for such operands
-  bool warpgroups = false;
+  bool warpgroups = false, packed = false;
 };
 } // namespace
 
 /// A warp's rectangle decides how often operands are read from shared memory: of 64 x 64 elements 16-bit
 /// products are about as fast to read as to multiply; three products of TF32 hide the reading of 64 x 32.
 static constexpr Candidate candidates[] = {
+    {128, 128, 2, 4, 0, 4.0, true, true},
     {128, 256, 2, 4, 1.6, 0, true},     {128, 128, 2, 4, 1.3, 2.6, true},   {64, 256, 2, 4, 1.2, 2.4, true},
     {128, 64, 4, 2, 0.9, 1.8, true},    {64, 128, 2, 4, 0.9, 1.8, true},    {128, 256, 2, 4, 1.0, 0},    {128, 128, 2, 4, 0.8, 1.0},   {128, 64, 4, 2, 0.6, 0.85},
     {64, 128, 2, 4, 0.6, 0.85},  {64, 64, 2, 2, 0.5, 0.7},     {128, 32, 4, 1, 0.35, 0.55},
     {32, 128, 1, 4, 0.35, 0.55}, {128, 16, 4, 1, 0.2, 0.35},   {16, 128, 1, 4, 0.2, 0.35},
 };
 
+/// Of the planes of packed operands.
+static constexpr double mostPackedBytes = 1 << 30;
+
 /// Of an H200: others with tensor cores differ by less than a factor of two.
 static constexpr int64_t multiprocessors = 132;
 
-std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan,
-                                                  ArrayRef<ProductOperands> products) {
+std::string TensorTile::name() const {
+  return (Twine(rows) + "x" + Twine(columns) + (packed ? "-packed" : warpgroups ? "-warpgroups" : "")).str();
+}
+
+static TensorTile tileOf(const Candidate &candidate, int64_t splits) {
+  return {candidate.rows, candidate.columns,    candidate.warpRows, candidate.warpColumns,
+          splits,         candidate.warpgroups, candidate.packed};
+}
+
+std::vector<std::string> tegula::tensorTileNames() {
+  std::vector<std::string> names;
+  for (const Candidate &candidate : candidates)
+    names.push_back(tileOf(candidate, 1).name());
+  return names;
+}
+
+std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
+                                             StringRef wanted) {
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows),
                          columns = tgl::knownPoints(axes, plan.columns),
@@ -237,6 +264,7 @@ std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan,
 
   bool canWarpgroups = canMultiplyByWarpgroups(plan, products);
   std::optional<TensorTile> best;
+  bool isWanted = false; // what is best so far
   double least = 0;
   constexpr double startUp = 3000, secondLaunch = 5000, bytesPerClock = 2000;
   for (const Candidate &candidate : candidates) {
@@ -250,25 +278,33 @@ std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan,
     int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
     int64_t steps = divideCeil(summed, int64_t(allHalf ? 64 : 32));
     int64_t most = std::clamp<int64_t>(steps / 8, 1, 64);
+    // Read and written; what they take up at a time is half of it.
+    double packedBytes = 8.0 * *batch * (*rows + *columns) * summed;
+    if (candidate.packed && packedBytes > 2 * mostPackedBytes)
+      continue;
     for (int64_t splits = 1; splits <= most; ++splits) {
       double each = double(candidate.rows) * candidate.columns * clocks / speed / splits + startUp;
       double total = each * divideCeil(tiles * splits, multiprocessors);
+      if (candidate.packed)
+        total += secondLaunch + packedBytes / bytesPerClock;
       if (splits > 1)
         total += secondLaunch + 8.0 * tiles * splits * candidate.rows * candidate.columns / bytesPerClock;
-      if (best && total >= least)
+      TensorTile tile = tileOf(candidate, splits);
+      bool hasName = tile.name() == wanted;
+      if (best && (isWanted > hasName || (isWanted == hasName && total >= least)))
         continue;
+      isWanted = hasName;
       least = total;
-      best = TensorTile{candidate.rows,        candidate.columns, candidate.warpRows,
-                        candidate.warpColumns, splits,            candidate.warpgroups};
+      best = tile;
     }
   }
   return best;
 }
 
-std::optional<TensorTile> tegula::chooseTile(tgl::ParallelOp op) {
+std::optional<TensorTile> tegula::chooseTile(tgl::ParallelOp op, StringRef wanted) {
   std::optional<ContractionPlan> plan = planContraction(op, /*byVectors=*/false);
   if (!plan)
     return std::nullopt;
   std::optional<SmallVector<ProductOperands>> products = describeOperands(*plan);
-  return products ? chooseTile(*plan, *products) : std::nullopt;
+  return products ? chooseTile(*plan, *products, wanted) : std::nullopt;
 }

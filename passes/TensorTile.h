@@ -55,24 +55,30 @@ bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<Product
 /// of 16 x 8 fragments. `splits` blocks share the sum of a tile; a second launch adds up their parts.
 ///
 /// With `warpgroups`, and where the machine has them (sm_90a), each four warps multiply together: 64 rows by all
-/// columns of the tile where it has 128 rows, by half of them where it has 64.
+/// columns of the tile where it has 128 rows, by half of them where it has 64. With `packed`, where operands are f32,
+/// a launch before splits them into what is multiplied.
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
-  bool warpgroups = false;
+  bool warpgroups = false, packed = false;
 
+  /// `128x64` by warps, `128x64-warpgroups`, `128x64-packed`.
+  std::string name() const;
   int64_t threads() const { return warpRows * warpColumns * 32; }
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   /// The tile that the strategy chose for the statement; nothing where it chose none.
   static std::optional<TensorTile> of(tgl::ParallelOp op);
 };
 
+/// The names of all tiles.
+std::vector<std::string> tensorTileNames();
+
 /// The tile for which the model expects the shortest time; nothing where the general strategy is to run
-/// the statement.
-std::optional<TensorTile> chooseTile(const ContractionPlan &plan,
-                                          llvm::ArrayRef<ProductOperands> products);
+/// the statement. With a name that tile, where the statement can have it.
+std::optional<TensorTile> chooseTile(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products,
+                                     llvm::StringRef wanted = "");
 
 /// The same of any statement.
-std::optional<TensorTile> chooseTile(tgl::ParallelOp op);
+std::optional<TensorTile> chooseTile(tgl::ParallelOp op, llvm::StringRef wanted = "");
 
 } // namespace tegula
 

@@ -201,12 +201,10 @@ private:
         Expected<int64_t> bytes = evaluate(chosen.workspaceBytes, "the workspace's bytes");
         if (!bytes)
           return bytes.takeError();
-        int64_t total, ofTiles;
-        if (MulOverflow<int64_t>(*bytes, start.blocks, total) ||
-            MulOverflow<int64_t>(step.tiles.workspaceBytes, int64_t(start.tiles) * step.tiles.splits,
-                                 ofTiles))
+        int64_t total;
+        if (MulOverflow<int64_t>(*bytes, start.blocks, total))
           return overflow("the workspace overflows 64 bits");
-        areaBytes[position] = std::max({areaBytes[position], total, ofTiles});
+        areaBytes[position] = std::max({areaBytes[position], total, start.tileWorkspaceBytes});
       } else if (argument.kind == PlanArgument::Size && !argument.size.isSize()) {
         std::optional<int64_t> value = tryEvaluate(argument.size);
         if (!value)
@@ -219,35 +217,26 @@ private:
 
   /// Tiles, where the grid is not too large for them and the device has the shared memory.
   Error addTiles(const PlanTiles &tiles, Start &start) {
-    if (tiles.function.empty())
-      return Error::success();
-    Expected<int64_t> count = evaluate(tiles.count, "the tiles of a launch");
-    if (!count)
-      return count.takeError();
-    if (*count > int64_t(mostBlocks / tiles.splits))
-      return Error::success();
-    bool fits = true;
-    auto find = [&](const std::string &name, void *&function) -> Error {
-      Expected<void *> found = prepared.module.find(name);
-      if (!found)
-        return found.takeError();
-      function = *found;
-      if (Error refused = prepared.module.allowSharedBytes(function, tiles.sharedBytes)) {
-        consumeError(std::move(refused));
-        fits = false;
+    for (const PlanTileLaunch &launch : tiles.launches) {
+      Expected<int64_t> blocks = evaluate(launch.blocks, "the blocks of a launch");
+      if (!blocks)
+        return blocks.takeError();
+      Expected<void *> function = prepared.module.find(launch.function);
+      if (!function)
+        return function.takeError();
+      Error refused = prepared.module.allowSharedBytes(*function, launch.sharedBytes);
+      bool fits = !refused && *blocks <= int64_t(mostBlocks);
+      consumeError(std::move(refused));
+      if (!fits) {
+        start.tiles.clear();
+        return Error::success();
       }
-      return Error::success();
-    };
-    if (Error error = find(tiles.function, start.tileFunction))
-      return error;
-    if (tiles.splits > 1)
-      if (Error error = find(tiles.combineFunction, start.combineFunction))
-        return error;
-    start.tiles = *count;
-    if (!fits) {
-      start.tileFunction = start.combineFunction = nullptr;
-      start.tiles = 0;
+      start.tiles.push_back({*function, uint32_t(*blocks)});
     }
+    Expected<int64_t> bytes = evaluate(tiles.workspaceBytes, "the workspace's bytes");
+    if (!bytes)
+      return bytes.takeError();
+    start.tileWorkspaceBytes = start.tiles.empty() ? 0 : *bytes;
     return Error::success();
   }
 
@@ -356,15 +345,13 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
                                          inputs.stream, pointers.data(), nullptr),
                      "cuLaunchKernel");
   };
-  if (!what.tileFunction || !isAligned(step, slots))
+  if (what.tiles.empty() || !isAligned(step, slots))
     return launch(what.function, what.blocks, what.threads, what.sharedBytes);
-  const PlanTiles &tiles = *step.tiles;
-  if (Error error =
-          launch(what.tileFunction, what.tiles * tiles.splits, tiles.threads, tiles.sharedBytes))
-    return error;
-  return what.combineFunction
-             ? launch(what.combineFunction, what.tiles, tiles.threads, tiles.sharedBytes)
-             : Error::success();
+  for (auto [started, planned] : zip_equal(what.tiles, step.tiles->launches))
+    if (started.blocks) // a sum of no points has no planes
+      if (Error error = launch(started.function, started.blocks, planned.threads, planned.sharedBytes))
+        return error;
+  return Error::success();
 }
 
 bool PreparedPlan::isAligned(const Step &step, ArrayRef<DeviceAddress> slots) const {

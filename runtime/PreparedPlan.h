@@ -63,14 +63,19 @@ private:
     const PlanTiles *tiles = nullptr;
     llvm::SmallVector<Parameter, 16> parameters;
   };
+  /// A launch of PlanTiles.
+  struct TileStart {
+    void *function = nullptr;
+    uint32_t blocks = 0;
+  };
   /// One launch, or (function null) one buffer to be zeroed: slot `step`, values[varying] bytes.
   struct Start {
     void *function = nullptr;
     uint32_t blocks = 0, threads = 0, step = 0, sharedBytes = 0;
     size_t varying = 0;
-    // Blocks of tiles, which run instead where addresses are aligned; null: there are none.
-    void *tileFunction = nullptr, *combineFunction = nullptr;
-    uint32_t tiles = 0;
+    // Of tiles, which run instead where addresses are aligned; empty: there are none.
+    llvm::SmallVector<TileStart, 1> tiles;
+    int64_t tileWorkspaceBytes = 0;
   };
 
   PreparedPlan(CudaModule &module, const Plan &plan, llvm::StringMap<int64_t> sizes)

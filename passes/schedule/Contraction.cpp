@@ -22,16 +22,16 @@ class Contraction final : public Strategy {
 public:
   StringRef name() const override { return "contraction"; }
 
-  bool applies(LaunchOp launch, Machine machine) const override {
-    return machine == Machine::GPU &&
+  bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
+    return request.machine == Machine::GPU &&
            llvm::any_of(launch.getBody().getOps<ParallelOp>(),
                         [](ParallelOp op) { return chooseTile(op).has_value(); });
   }
 
-  void schedule(LaunchOp launch, Machine machine, ScheduleCounts &counts) const override {
-    generalStrategy().schedule(launch, machine, counts);
+  void schedule(LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const override {
+    generalStrategy().schedule(launch, request, counts);
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<TensorTile> tile = chooseTile(op)) {
+      if (std::optional<TensorTile> tile = chooseTile(op, request.tensorTile)) {
         op->setAttr("tile", tile->toAttribute(op.getContext()));
         ++counts.tiled;
       }

@@ -191,8 +191,8 @@ namespace {
 class General final : public Strategy {
 public:
   StringRef name() const override { return "general"; }
-  bool applies(LaunchOp, Machine) const override { return true; }
-  void schedule(LaunchOp launch, Machine, ScheduleCounts &counts) const override {
+  bool applies(LaunchOp, const ScheduleRequest &) const override { return true; }
+  void schedule(LaunchOp launch, const ScheduleRequest &, ScheduleCounts &counts) const override {
     for (Operation &op : llvm::make_early_inc_range(launch.getBody().front()))
       if (auto nest = dyn_cast<ParallelOp>(op))
         scheduleNest(nest, counts);

@@ -26,14 +26,14 @@ class RowTiles final : public Strategy {
 public:
   StringRef name() const override { return "row-tiles"; }
 
-  bool applies(LaunchOp launch, Machine machine) const override {
-    return machine == Machine::GPU && llvm::any_of(launch.getBody().getOps<ParallelOp>(), [](ParallelOp op) {
+  bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
+    return request.machine == Machine::GPU && llvm::any_of(launch.getBody().getOps<ParallelOp>(), [](ParallelOp op) {
              return chooseTile(op).has_value();
            });
   }
 
-  void schedule(LaunchOp launch, Machine machine, ScheduleCounts &counts) const override {
-    generalStrategy().schedule(launch, machine, counts);
+  void schedule(LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const override {
+    generalStrategy().schedule(launch, request, counts);
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
       if (std::optional<RowTile> tile = chooseTile(op)) {
         op->setAttr("row_tile", tile->toAttribute(op.getContext()));

@@ -23,13 +23,18 @@ struct ScheduleCounts {
   unsigned tiled = 0; // statements that tensor cores compute
 };
 
+struct ScheduleRequest {
+  Machine machine;
+  std::string tensorTile; // PipelineOptions::tensorTile
+};
+
 class Strategy {
 public:
   virtual ~Strategy() = default;
   virtual llvm::StringRef name() const = 0;
-  virtual bool applies(tgl::LaunchOp launch, Machine machine) const = 0;
+  virtual bool applies(tgl::LaunchOp launch, const ScheduleRequest &request) const = 0;
   /// Orders axes and sets `mapping`s and parameters; changes nothing but the order of computation.
-  virtual void schedule(tgl::LaunchOp launch, Machine machine, ScheduleCounts &counts) const = 0;
+  virtual void schedule(tgl::LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const = 0;
 };
 
 /// All strategies in order of preference.

@@ -143,15 +143,7 @@ Error PlanEmulation::launch(const PlanStep &step) {
                              chosen.mostBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
   // All addresses are aligned here.
   const PlanTiles &byTile = step.tiles;
-  bool inTiles = !byTile.function.empty();
-  uint64_t tiles = 0;
-  if (inTiles) {
-    std::optional<int64_t> count = evaluate(byTile.count);
-    if (!count || *count > int64_t(UINT32_MAX / byTile.splits))
-      return overflow(byTile.count);
-    tiles = *count;
-    blocks = tiles * byTile.splits;
-  }
+  bool inTiles = !byTile.launches.empty();
 
   SmallVector<uint64_t, 16> values(step.arguments.size());
   SmallVector<const void *, 16> pointers;
@@ -176,9 +168,9 @@ Error PlanEmulation::launch(const PlanStep &step) {
       value = reinterpret_cast<uintptr_t>(inputs.errors);
       break;
     case PlanArgument::Workspace: {
-      Expected<void *> address = allocate(
-          "the blocks' workspace",
-          inTiles ? IndexExpr(byTile.workspaceBytes) : chosen.workspaceBytes, blocks);
+      Expected<void *> address = allocate("the blocks' workspace",
+                                          inTiles ? byTile.workspaceBytes : chosen.workspaceBytes,
+                                          inTiles ? 1 : blocks);
       if (!address)
         return address.takeError();
       workspace = *address;
@@ -187,21 +179,27 @@ Error PlanEmulation::launch(const PlanStep &step) {
     }
     }
   }
-  auto start = [&](const std::string &name, uint64_t count, unsigned threads) -> Error {
+  auto start = [&](const std::string &name, uint64_t count, unsigned threads, unsigned sharedBytes,
+                   unsigned cluster) -> Error {
     EmulatedFunction function = code.find(name);
     if (!function)
       return createStringError("the emulated code has no function '" + name + "'");
-    memory.startLaunch(name, inTiles ? byTile.sharedBytes : chosen.sharedBytes);
+    memory.startLaunch(name, sharedBytes);
     GridOptions grid;
-    grid.cluster = inTiles ? 1 : chosen.cluster;
+    grid.cluster = cluster;
     grid.seed = options.seed ? options.seed + launches : 0;
     ++launches;
     return Grid(code, function, pointers.data(), count, threads, memory, stacks, grid).run();
   };
-  Error error = inTiles ? start(byTile.function, blocks, byTile.threads)
-                        : start(chosen.name, blocks, chosen.threads);
-  if (!error && inTiles && byTile.splits > 1)
-    error = start(byTile.combineFunction, tiles, byTile.threads);
+  Error error = inTiles ? Error::success()
+                        : start(chosen.name, blocks, chosen.threads, chosen.sharedBytes, chosen.cluster);
+  for (const PlanTileLaunch &launch : byTile.launches) {
+    std::optional<int64_t> count = evaluate(launch.blocks);
+    if (!count || *count > int64_t(UINT32_MAX))
+      error = joinErrors(std::move(error), overflow(launch.blocks));
+    else if (!error)
+      error = start(launch.function, *count, launch.threads, launch.sharedBytes, /*cluster=*/1);
+  }
   if (workspace) {
     memory.removeGlobal(workspace);
     std::free(workspace);

@@ -1,0 +1,262 @@
+//===- PackedPlanes.cpp - Planes of f32 operands by a launch before --------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tiles that lie in a row use the same rows, so what WarpgroupRoles.cpp does to an element is done again by each of
+// them, and takes all of the way from memory through registers to shared memory. Here a launch before does it once:
+// it leaves the two planes of f16 in the workspace as the very bytes that a stage of shared memory is to hold, tile by
+// tile and stage by stage, and for each line one over its scale, or NaN where the line is not fit for such planes.
+// Producers then copy them asynchronously. Rows beyond the last are the last again.
+//
+// The scale is that of WarpgroupRoles.cpp, found from as many of a line's first points as a block loads at a time.
+//
+// The workspace of each product: planes of rows, of columns; scales of rows, of columns.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Lines of a block that packs: neighbours in memory are then read by whole sectors whichever way they lie.
+static constexpr unsigned linesOfBlock = 8;
+/// What lies in the workspace starts at multiples of this.
+static constexpr int64_t areaAlignment = 256;
+
+static IndexExpr ceilDivOnHost(const IndexExpr &points, int64_t by) {
+  return IndexExpr::floorDiv(points + (by - 1), by);
+}
+
+//===----------------------------------------------------------------------===//
+// The workspace
+//===----------------------------------------------------------------------===//
+
+/// Rows and columns of each product in turn.
+std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexExpr &bytes) const {
+  std::vector<PackedSide> sides;
+  bytes = 0;
+  IndexExpr batches = pointsOnHost(axes, plan.batch);
+  for (auto [planned, how] : zip_equal(plan.products, products)) {
+    auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(planned.reduce).getOperation());
+    unsigned substeps = std::max(how.row.parts, how.column.parts);
+    IndexExpr points = pointsOnHost(summed, to_vector(seq<unsigned>(0, summed.getAxes().size())));
+    IndexExpr stages = ceilDivOnHost(points, PlaneTile::lineElements) * int64_t(substeps);
+    auto place = [&](int64_t each, const IndexExpr &count) {
+      IndexExpr start = bytes;
+      bytes = bytes + ceilDivOnHost(count * each, areaAlignment) * areaAlignment;
+      return start;
+    };
+    for (bool ofRows : {true, false}) {
+      int64_t extent = ofRows ? tile.rows : tile.columns;
+      PackedSide side;
+      side.tiles = ceilDivOnHost(pointsOnHost(axes, ofRows ? plan.rows : plan.columns), extent);
+      side.stages = stages;
+      side.blocks = batches * side.tiles * (extent / linesOfBlock);
+      side.planes = place(extent * PlaneTile::lineBytes, batches * side.tiles * stages);
+      side.scales = place(extent * sizeof(float), batches * side.tiles);
+      sides.push_back(std::move(side));
+    }
+  }
+  return sides;
+}
+
+IndexExpr DeviceContraction::packedBytes() const {
+  IndexExpr bytes = 0;
+  if (isPacked())
+    packedSides(bytes);
+  return bytes;
+}
+
+/// The planes of a stage (i64, of the whole sum) of the tile that is set.
+llvm::Value *DeviceContraction::planesOf(const PlaneOperand &operand, const PackedSide &side, Value *stage) {
+  Value *tileNumber = b.CreateUDiv(operand.group->first, i64(operand.group->extent));
+  tileNumber = b.CreateAdd(b.CreateMul(batch, e.emitSize(side.tiles)), tileNumber);
+  Value *number = b.CreateAdd(b.CreateMul(tileNumber, e.emitSize(side.stages)), stage);
+  Value *offset = b.CreateAdd(e.emitSize(side.planes), b.CreateMul(number, i64(operand.shared.bytes())));
+  return b.CreateInBoundsGEP(b.getInt8Ty(), packed, offset);
+}
+
+/// Where one over the scale of a line (i64) of that tile lies.
+llvm::Value *DeviceContraction::scalePlace(const PlaneOperand &operand, const PackedSide &side, Value *line) {
+  Value *lines = b.CreateMul(e.emitSize(side.tiles), i64(operand.group->extent));
+  Value *number = b.CreateAdd(b.CreateMul(batch, lines), b.CreateAdd(operand.group->first, line));
+  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
+  return b.CreateInBoundsGEP(b.getFloatTy(), base, number);
+}
+
+//===----------------------------------------------------------------------===//
+// The launch before
+//===----------------------------------------------------------------------===//
+
+IndexExpr DeviceContraction::packBlocks() const {
+  IndexExpr bytes = 0, blocks = 0;
+  for (const PackedSide &side : packedSides(bytes))
+    blocks = blocks + side.blocks;
+  return blocks;
+}
+
+/// The largest values of lines: of their first points, and of all.
+unsigned DeviceContraction::packSharedBytes() { return 2 * linesOfBlock * sizeof(float); }
+
+/// A block's lines, from `number` (i64) times `linesOfBlock` on.
+void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand operand, const PackedSide &side,
+                                  Value *number) {
+  Group group = *operand.group;
+  operand.group = &group;
+  int64_t blocksOfTile = group.extent / linesOfBlock;
+  Value *blocksOfBatch = b.CreateMul(e.emitSize(side.tiles), i64(blocksOfTile));
+  batch = b.CreateUDiv(number, blocksOfBatch);
+  number = b.CreateURem(number, blocksOfBatch);
+  setNumber(axes, plan.batch, false, batch);
+  group.first = b.CreateMul(b.CreateUDiv(number, i64(blocksOfTile)), i64(group.extent));
+  Value *firstLine = b.CreateMul(b.CreateTrunc(b.CreateURem(number, i64(blocksOfTile)), b.getInt32Ty()),
+                                 i32(linesOfBlock));
+
+  // Threads side by side have neighbours in memory.
+  unsigned units = packThreads() / linesOfBlock; // side by side
+  bool alongSum = operand.how->alongSum;
+  Value *ownLine = alongSum ? b.CreateUDiv(thread, i32(units)) : b.CreateURem(thread, i32(linesOfBlock));
+  Value *ownUnit = alongSum ? b.CreateURem(thread, i32(units)) : b.CreateUDiv(thread, i32(linesOfBlock));
+  Value *line = b.CreateAdd(firstLine, ownLine);
+  Value *lineNumber = numberOf(operand, wide(line), 1);
+
+  unsigned unitsOfStage = operand.shared.unitsInLine();
+  Value *allUnits = b.CreateMul(e.emitSize(side.stages), i64(unitsOfStage));
+  Value *lastUnit = b.CreateSub(allUnits, i64(1));
+  auto load = [&](Value *unit) { // the last one again where there is none
+    unit = b.CreateBinaryIntrinsic(Intrinsic::smin, unit, lastUnit);
+    return loadUnitAt(product, operand, b.CreateMul(unit, i64(PlaneTile::unit)), lineNumber);
+  };
+  auto maximumOf = [&](unsigned which) {
+    Value *place = b.CreateAdd(ownLine, i32(which * linesOfBlock));
+    return sharedAt(b.CreateMul(place, i32(sizeof(float))));
+  };
+
+  e.emitIf(b.CreateICmpULT(thread, i32(2 * linesOfBlock)), [&] {
+    b.CreateAlignedStore(i32(0), sharedAt(b.CreateMul(thread, i32(sizeof(float)))), Align(4));
+  });
+  barrier();
+  raiseTo(maximumOf(0), largestOf(load(wide(ownUnit))));
+  barrier();
+  Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximumOf(0), Align(4));
+  Value *scale = scaleOf(start, /*isInverse=*/false);
+  Warpgroup warps(b, /*isBrain=*/false);
+  SmallVector<Value *> largest = e.emitLoop(
+      i64(0), allUnits, i64(units), {ConstantFP::get(b.getFloatTy(), 0)},
+      [&](Value *first, ArrayRef<Value *> current) {
+        Value *unitNumber = b.CreateAdd(first, wide(ownUnit));
+        Value *unit = load(unitNumber);
+        std::array<Value *, 2> planes = splitUnit(unit, scale, operand.planes);
+        e.emitIf(b.CreateICmpSLT(unitNumber, allUnits), [&] {
+          Value *stage = planesOf(operand, side, b.CreateUDiv(unitNumber, i64(unitsOfStage)));
+          Value *inLine = b.CreateTrunc(b.CreateURem(unitNumber, i64(unitsOfStage)), b.getInt32Ty());
+          for (unsigned plane = 0; plane < operand.planes; ++plane) {
+            Value *offset = warps.place(operand.shared, line, inLine, plane);
+            b.CreateAlignedStore(planes[plane], b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), Align(16));
+          }
+        });
+        return SmallVector<Value *>{b.CreateMaxNum(current.front(), largestOf(unit))};
+      },
+      "span");
+  raiseTo(maximumOf(1), largest.front());
+  barrier();
+  e.emitIf(b.CreateICmpEQ(ownUnit, i32(0)), [&] {
+    Value *whole = b.CreateAlignedLoad(b.getFloatTy(), maximumOf(1), Align(4));
+    Value *inverse = b.CreateSelect(isTooSmall(whole, start), ConstantFP::getNaN(b.getFloatTy()),
+                                    scaleOf(start, /*isInverse=*/true));
+    b.CreateAlignedStore(inverse, scalePlace(operand, side, wide(line)), Align(4));
+  });
+}
+
+void DeviceContraction::emitPack(Value *workspace) {
+  begin();
+  packed = workspace;
+  split = i64(0); // steps are those of all parts
+  IndexExpr bytes = 0;
+  std::vector<PackedSide> sides = packedSides(bytes);
+  Value *number = wide(block);
+  for (unsigned which = 0; which < products.size(); ++which) {
+    PlaneProduct product = makePlaneProduct(which);
+    for (bool ofRows : {true, false}) {
+      const PackedSide &side = sides[2 * which + !ofRows];
+      Value *blocks = e.emitSize(side.blocks);
+      Value *isHere = b.CreateAnd(b.CreateICmpSGE(number, i64(0)), b.CreateICmpSLT(number, blocks));
+      e.emitIf(isHere, [&] { packLines(product, ofRows ? product.row : product.column, side, number); });
+      number = b.CreateSub(number, blocks);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+/// Starts the copies of the block's stage `number` (i64).
+void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, Value *stage) {
+  constexpr unsigned copyBytes = 16;
+  IndexExpr bytes = 0;
+  std::vector<PackedSide> sides = packedSides(bytes);
+  Value *inSum = b.CreateAdd(b.CreateMul(product.sum.firstStep, i64(product.substeps)), number);
+  for (bool ofRows : {true, false}) {
+    const PlaneOperand &operand = ofRows ? product.row : product.column;
+    Value *from = planesOf(operand, sides[2 * product.number + !ofRows], inSum);
+    from = b.CreateInBoundsGEP(b.getInt8Ty(), from, wide(b.CreateMul(thread, i32(copyBytes))));
+    Value *to = b.CreateAdd(b.CreateMul(thread, i32(copyBytes)), i32(operand.offset));
+    to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, to);
+    for (unsigned offset = 0; offset < operand.shared.bytes(); offset += threads() * copyBytes)
+      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_cg_shared_global_16,
+                        {b.CreateInBoundsGEP(b.getInt8Ty(), to, i32(offset)),
+                         b.CreateInBoundsGEP(b.getInt8Ty(), from, i64(offset))});
+  }
+}
+
+/// Copies run two stages ahead of what consumers are told of.
+void DeviceContraction::producePacked(const PlaneProduct &product) {
+  constexpr unsigned ahead = 2;
+  unsigned stages = PlaneProduct::stages;
+  Warpgroup warps(b, /*isBrain=*/false);
+  Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
+  auto inRing = [&](Value *number) { return b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1)); };
+  e.emitLoop(
+      i64(0), b.CreateAdd(total, i64(ahead)), i64(1), {},
+      [&](Value *number, ArrayRef<Value *>) {
+        e.emitIf(b.CreateICmpSLT(number, total), [&] {
+          Value *stage = inRing(number);
+          e.emitIf(b.CreateICmpSGE(number, i64(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
+          copyPacked(product, number, planeStage(product, stage));
+        });
+        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
+        Value *there = b.CreateSub(number, i64(ahead));
+        e.emitIf(b.CreateICmpSGE(there, i64(0)), [&] {
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead)});
+          warps.publish(); // what has come
+          arriveAt(b.CreateAdd(inRing(there), i32(Full)));
+        });
+        return SmallVector<Value *>();
+      },
+      "stage");
+}
+
+/// Takes the scales out of the sums of the tile.
+void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Value *> sums) {
+  IndexExpr bytes = 0;
+  std::vector<PackedSide> sides = packedSides(bytes);
+  for (auto [n, sum] : enumerate(sums)) {
+    Value *row, *column;
+    placeOfGroupSum(n, row, column);
+    for (bool ofRows : {true, false}) {
+      Value *place = scalePlace(ofRows ? product.row : product.column, sides[2 * product.number + !ofRows],
+                                wide(ofRows ? row : column));
+      LoadInst *inverse = b.CreateAlignedLoad(b.getFloatTy(), place, Align(4));
+      inverse->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
+      sum = b.CreateFMul(sum, inverse);
+    }
+  }
+}
