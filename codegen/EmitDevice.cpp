@@ -329,14 +329,16 @@ private:
     PlanTiles &tiles = step.tiles;
     using Body = void (DeviceContraction::*)(Value *workspace);
     auto emitOne = [&](const std::string &function, IndexExpr blocks, unsigned threads, unsigned sharedBytes,
-                       Body body) {
+                       const char *unit, Body body) {
       DeviceEmitter emitter(module, options, code.sites);
       DeviceContraction contraction(emitter, *plan, *tile, *operands);
       emitter.emitTileFunction(op, function, inputs, threads,
                                [&](Value *workspace) { (contraction.*body)(workspace); });
       if (failure.empty())
         failure = emitter.error();
-      tiles.launches.push_back({function, std::move(blocks), threads, sharedBytes});
+      tiles.launches.push_back({function, std::move(blocks), threads, sharedBytes, unit});
+      if (body == &DeviceContraction::emitTile)
+        code.layouts.push_back(contraction.layout(function));
     };
     DeviceEmitter none(module, options, code.sites);
     DeviceContraction facts(none, *plan, *tile, *operands); // what the host knows of it
@@ -346,11 +348,12 @@ private:
       tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
     if (facts.isPacked())
       emitOne(name + "_pack", facts.packBlocks(), facts.packThreads(), facts.packSharedBytes(),
-              &DeviceContraction::emitPack);
-    emitOne(name + "_tile", facts.numTiles() * tile->splits, threads, shared, &DeviceContraction::emitTile);
-    code.layouts.push_back(facts.layout(name + "_tile"));
+              "lines of operands split", &DeviceContraction::emitPack);
+    emitOne(name + "_tile", facts.numTiles() * tile->splits, threads, shared, "a tile",
+            &DeviceContraction::emitTile);
     if (tile->splits > 1)
-      emitOne(name + "_combine", facts.numTiles(), threads, shared, &DeviceContraction::emitCombine);
+      emitOne(name + "_combine", facts.numTiles(), threads, shared, "a tile's parts added up",
+              &DeviceContraction::emitCombine);
     if (!facts.numTiles().isSize()) // it changes in a loop on the host
       tiles = {};
   }

@@ -249,12 +249,11 @@ void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Val
   IndexExpr bytes = 0;
   std::vector<PackedSide> sides = packedSides(bytes);
   for (auto [n, sum] : enumerate(sums)) {
-    Value *row, *column;
-    placeOfGroupSum(n, row, column);
+    TilePlace place = groupSum(b, tile, thread, lane, n);
     for (bool ofRows : {true, false}) {
-      Value *place = scalePlace(ofRows ? product.row : product.column, sides[2 * product.number + !ofRows],
-                                wide(ofRows ? row : column));
-      LoadInst *inverse = b.CreateAlignedLoad(b.getFloatTy(), place, Align(4));
+      Value *address = scalePlace(ofRows ? product.row : product.column, sides[2 * product.number + !ofRows],
+                                wide(ofRows ? place.row : place.column));
+      LoadInst *inverse = b.CreateAlignedLoad(b.getFloatTy(), address, Align(4));
       inverse->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
       sum = b.CreateFMul(sum, inverse);
     }

@@ -75,6 +75,7 @@ struct PlanTileLaunch {
   IndexExpr blocks;
   unsigned threads = 0;     // of a block
   unsigned sharedBytes = 0; // dynamic, of a block
+  std::string unit;         // what a block does, for people
 };
 
 /// Device functions in which a block computes a tile of the result.

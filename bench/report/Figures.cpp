@@ -81,7 +81,7 @@ public:
 
 private:
   void add(const PlanStep &step) {
-    std::optional<int64_t> points = sizes.evaluate(step.points), tiles = sizes.evaluate(step.tiles.count);
+    std::optional<int64_t> points = sizes.evaluate(step.points);
     std::optional<int64_t> bytes = 0;
     for (const PlanArgument &argument : step.arguments)
       if (argument.kind == PlanArgument::Buffer) {
@@ -89,7 +89,7 @@ private:
         bytes = own && bytes ? std::optional(*own + *bytes) : std::nullopt;
       }
     uint64_t residentThreads = uint64_t(limits.multiprocessors) * limits.warps * 32;
-    bool hasTiles = !step.tiles.function.empty();
+    bool hasTiles = !step.tiles.launches.empty();
     const PlanFunction *chosen = points && !hasTiles ? &step.functionFor(*points, residentThreads) : nullptr;
     for (const PlanFunction *function : {&step.byThread, &step.byTeam}) {
       if (function->name.empty())
@@ -111,24 +111,18 @@ private:
       figures.bytes = bytes;
       result.push_back(figures);
     }
-    if (!hasTiles)
-      return;
-    LaunchFigures figures;
-    figures.function = step.tiles.function;
-    figures.units = "a tile";
-    figures.threads = step.tiles.threads;
-    figures.dynamicShared = step.tiles.sharedBytes;
-    if (tiles)
-      figures.blocks = *tiles * step.tiles.splits;
-    figures.isChosen = true; // where what it needs of addresses holds
-    figures.bytes = bytes;
-    result.push_back(figures);
-    if (step.tiles.combineFunction.empty())
-      return;
-    figures.function = step.tiles.combineFunction;
-    figures.units = "a tile's parts added up";
-    figures.blocks = tiles ? std::optional<uint64_t>(*tiles) : std::nullopt;
-    result.push_back(figures);
+    for (const PlanTileLaunch &launch : step.tiles.launches) {
+      LaunchFigures figures;
+      figures.function = launch.function;
+      figures.units = launch.unit;
+      figures.threads = launch.threads;
+      figures.dynamicShared = launch.sharedBytes;
+      if (std::optional<int64_t> blocks = sizes.evaluate(launch.blocks))
+        figures.blocks = *blocks;
+      figures.isChosen = true; // where what they need of addresses holds
+      figures.bytes = bytes;
+      result.push_back(figures);
+    }
   }
 
   std::optional<int64_t> bytesOfBuffer(const PlanBuffer &buffer) {
