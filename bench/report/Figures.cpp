@@ -169,8 +169,8 @@ std::optional<CallFigures> callFigures(const CompiledKernel &kernel, const Known
 static void collectTiles(ArrayRef<PlanStep> steps, SmallVectorImpl<StringRef> &functions) {
   for (const PlanStep &step : steps) {
     collectTiles(step.body, functions);
-    if (!step.tiles.function.empty())
-      functions.push_back(step.tiles.function);
+    for (const PlanTileLaunch &launch : step.tiles.launches)
+      functions.push_back(launch.function);
   }
 }
 

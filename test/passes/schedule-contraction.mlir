@@ -3,10 +3,13 @@
 // RUN: tegula-opt %s -tgl-schedule | FileCheck %s --check-prefix=GENERAL
 // GENERAL-NOT: tile =
 
-// A large product of f32 fills the device with tiles of 128 x 128.
+// RUN: tegula-opt %s -tgl-schedule="gpu=true tensor-tile=128x128-warpgroups" | FileCheck %s --check-prefix=NAMED
+// NAMED: tile = {shape = array<i64: 128, 128>, splits = 1 : i64, warpgroups = true, warps = array<i64: 2, 4>}
+
+// A large product of f32 fills the device with tiles of 128 x 128, which use the same operands again and again.
 // CHECK-LABEL: tgl.kernel @large
 // CHECK: strategy "contraction"
-// CHECK: tile = {shape = array<i64: 128, 128>, splits = 1 : i64, warpgroups = true, warps = array<i64: 2, 4>}
+// CHECK: tile = {packed = true, shape = array<i64: 128, 128>, splits = 1 : i64, warpgroups = true, warps = array<i64: 2, 4>}
 tgl.kernel @large(%a: !tgl.tensor<[4096, 4096], f32> {tgl.name = "a", tgl.role = "in"},
                   %b: !tgl.tensor<[4096, 4096], f32> {tgl.name = "b", tgl.role = "in"},
                   %c: !tgl.tensor<[4096, 4096], f32> {tgl.name = "c", tgl.role = "out"}) {
