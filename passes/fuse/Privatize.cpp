@@ -155,7 +155,8 @@ static bool privatize(ArrayRef<TempOp> temps, ParallelOp nest, Prover &prover) {
 
 /// Replaces a temporary of one element, written once before every read, by the value.
 static bool forward(TempOp temp) {
-  if (temp.getType().getRank() != 0)
+  // Axes of one point that were dropped leave dims of one.
+  if (!llvm::all_of(temp.getType().getDims(), [](IndexExprAttr dim) { return dim.getExpr().asConstant() == 1; }))
     return false;
   WriteOp write;
   SmallVector<ReadOp> reads;
@@ -175,6 +176,8 @@ static bool forward(TempOp temp) {
   for (ReadOp read : reads) {
     Operation *ancestor = temp->getBlock()->findAncestorOpInBlock(*read);
     if (!ancestor || !write->isBeforeInBlock(ancestor))
+      return false;
+    if (temp.getType().getRank() && !(isPlain(read) && llvm::equal(read.getSubscriptExprs(), write.getSubscriptExprs())))
       return false;
   }
   OpBuilder builder(write);
