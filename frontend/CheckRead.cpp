@@ -141,6 +141,8 @@ Checker::evalSubscripts(llvm::ArrayRef<ast::Subscript> subscripts, const TensorI
               .note("put '...' on the left side, or reduce over it: sum(x[..., j] for ..., j)");
           return std::nullopt;
         }
+        if (entity->kind != Entity::Index)
+          return std::nullopt; // defined wrongly, which was reported
         Value value = indexValue(IndexExpr::dim(entity->var->id), subscript.span);
         std::optional<Subscript> one = toSubscript(value, subscript.span, "a subscript");
         result.push_back(*one);
