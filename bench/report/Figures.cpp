@@ -165,12 +165,12 @@ std::optional<CallFigures> callFigures(const CompiledKernel &kernel, const Known
   return figures;
 }
 
-/// Functions of the plan in which blocks compute tiles.
-static void collectTiles(ArrayRef<PlanStep> steps, SmallVectorImpl<StringRef> &functions) {
+/// The launches of the plan in which blocks compute tiles.
+static void collectTiles(ArrayRef<PlanStep> steps, SmallVectorImpl<const PlanTiles *> &tiles) {
   for (const PlanStep &step : steps) {
-    collectTiles(step.body, functions);
-    for (const PlanTileLaunch &launch : step.tiles.launches)
-      functions.push_back(launch.function);
+    collectTiles(step.body, tiles);
+    if (!step.tiles.launches.empty())
+      tiles.push_back(&step.tiles);
   }
 }
 
@@ -180,10 +180,12 @@ OperationRate operationRate(const CompiledKernel &kernel, const DeviceLimits &li
     if (rate > fastest.perSecond)
       fastest = {rate, units};
   };
-  SmallVector<StringRef> tiles;
-  collectTiles(kernel.plan.steps, tiles);
-  for (StringRef function : tiles)
-    if (none_of(kernel.layouts, [&](const TileLayout &layout) { return layout.function == function; }))
+  SmallVector<const PlanTiles *> all;
+  collectTiles(kernel.plan.steps, all);
+  for (const PlanTiles *tiles : all)
+    if (none_of(tiles->launches, [&](const PlanTileLaunch &launch) {
+          return any_of(kernel.layouts, [&](const TileLayout &layout) { return layout.function == launch.function; });
+        }))
       consider(limits.flopsTensor16, "tensor cores, 16 bits"); // rows that walk a tile loop
   for (const TileLayout &layout : kernel.layouts)
     for (const ProductLayout &product : layout.products) {
