@@ -221,7 +221,6 @@ void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, V
 void DeviceContraction::producePacked(const PlaneProduct &product) {
   constexpr unsigned ahead = 2;
   unsigned stages = PlaneProduct::stages;
-  Warpgroup warps(b, /*isBrain=*/false);
   Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
   auto inRing = [&](Value *number) { return b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1)); };
   e.emitLoop(
@@ -236,7 +235,6 @@ void DeviceContraction::producePacked(const PlaneProduct &product) {
         Value *there = b.CreateSub(number, i64(ahead));
         e.emitIf(b.CreateICmpSGE(there, i64(0)), [&] {
           b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead)});
-          warps.publish(); // what has come
           arriveAt(b.CreateAdd(inRing(there), i32(Full)));
         });
         return SmallVector<Value *>();

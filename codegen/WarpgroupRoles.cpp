@@ -227,8 +227,7 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
           Value *number = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), i64(substep));
           Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1));
           waitAt(b.CreateAdd(stage, i32(Full)));
-          if (!isPacked())
-            warps.publish(); // here, where it waits for no loads
+          warps.publish(); // here, where it waits for no loads or copies
           partial = multiplyPlanes(product, planeStage(product, stage), partial);
           used.push_back({number, stage});
         }
