@@ -38,6 +38,20 @@ json::Object toJson(const ErrorMeasure &measure) {
   return json::Object{{"norm", measure.norm}, {"worst", measure.worst}, {"ulps", std::move(ulps)}};
 }
 
+/// Tells which launch runs, for the case that none comes after it.
+class NotedLaunches : public LaunchWatch {
+public:
+  explicit NotedLaunches(function_ref<void(json::Object)> send) : send(send) {}
+  ~NotedLaunches() override { send(json::Object{{"event", "launch"}, {"text", ""}}); }
+  void begin(const LaunchNote &launch) override {
+    send(json::Object{{"event", "launch"}, {"text", launch.text()}});
+  }
+  void end() override {}
+
+private:
+  function_ref<void(json::Object)> send;
+};
+
 class Harness {
 public:
   Harness(const std::string &path, const Module &module, Diagnostics &diagnostics,
@@ -263,6 +277,18 @@ private:
               std::vector<std::vector<Tensor>> &verified) {
     if (Error error = launch.prepare())
       return error;
+    std::optional<NotedLaunches> noted;
+    if (launch.cudaDevice())
+      noted.emplace(send);
+    Expected<double> seconds = launch.run(noted ? &*noted : nullptr);
+    if (!seconds)
+      return seconds.takeError();
+    noted.reset();
+    Expected<std::vector<Tensor>> results = launch.results();
+    if (!results)
+      return results.takeError();
+    if (Error error = launch.prepare())
+      return error;
     RefValues values = launch.refValues();
     std::string why;
     std::optional<std::vector<Tensor>> truth = reference.run(values, /*float64=*/true, why);
@@ -271,15 +297,6 @@ private:
     std::optional<std::vector<Tensor>> eager = reference.run(values, /*float64=*/false, why);
     if (!eager)
       return wrong("the reference fails: " + why);
-    // References are free to work in place.
-    if (Error error = launch.prepare())
-      return error;
-    Expected<double> seconds = launch.run();
-    if (!seconds)
-      return seconds.takeError();
-    Expected<std::vector<Tensor>> results = launch.results();
-    if (!results)
-      return results.takeError();
     if (results->size() != truth->size())
       return wrong("the kernel has " + Twine(results->size()) + " results, the reference " +
                    Twine(truth->size()));

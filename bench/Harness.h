@@ -12,6 +12,7 @@
 //
 // Events, by their "event":
 //   begin  index, kernel, case     a case has begun
+//   launch text                    of the case, on a device: it has been queued; empty: it is done
 //   case   index, kernel, case, passed, reason, outputs, timing...   it has ended
 //   error  exit, message           nothing more comes; `exit` is the exit code it calls for
 //

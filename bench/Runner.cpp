@@ -275,10 +275,10 @@ Error Launch::prepare() {
   return runner.isDevice() ? runner.cudaDevice()->synchronize() : Error::success();
 }
 
-Expected<double> Launch::run() {
+Expected<double> Launch::run(LaunchWatch *watch) {
   if (runner.isDevice()) {
     Expected<double> microseconds = runner.cudaDevice()->time(
-        [&] { return code->loaded->run(arguments, binding); });
+        [&] { return code->loaded->run(arguments, binding, nullptr, 0, watch); });
     if (!microseconds)
       return microseconds.takeError();
     if (Error error = code->loaded->synchronize())

@@ -81,8 +81,9 @@ public:
 
   /// Sets inouts back to what they were and fills outputs with NaNs (integers: -1).
   llvm::Error prepare();
-  /// Runs once and waits. Seconds: on a device those between two events, on the host those of a clock.
-  llvm::Expected<double> run();
+  /// Runs once and waits. Seconds: on a device those between two events, on the host those of a clock. With `watch`,
+  /// the launches on a device are waited for one by one.
+  llvm::Expected<double> run(LaunchWatch *watch = nullptr);
   /// Copies of what these arguments hold now.
   llvm::Expected<std::vector<Tensor>> read(llvm::ArrayRef<unsigned> arguments);
   /// What a reference's results are compared with: the outputs, or of a kernel without them the inouts.

@@ -193,6 +193,7 @@ private:
 void benchFile(const std::string &path, const HarnessOptions &options, Report &report) {
   for (unsigned firstCase = 0;;) {
     json::Object begun;
+    std::string running; // the launch
     bool stopped = false;
     auto work = [&](function_ref<void(StringRef)> send) -> int {
       std::unique_ptr<LoadedFile> loaded = load(path);
@@ -222,6 +223,8 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
       StringRef kind = *object.getString("event");
       if (kind == "begin") {
         begun = object;
+      } else if (kind == "launch") {
+        running = object.getString("text")->str();
       } else if (kind == "case") {
         firstCase = *object.getInteger("index") + 1;
         begun = json::Object();
@@ -248,7 +251,7 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
     firstCase = *begun.getInteger("index") + 1;
     begun["passed"] = false;
     if (!begun.getString("reason"))
-      begun["reason"] = "the process " + end.text;
+      begun["reason"] = (running.empty() ? "" : running + ": ") + "the process " + end.text;
     report.caseEnded(path, std::move(begun));
   }
 }

@@ -9,6 +9,7 @@
 #include "driver/Commands.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
+#include "driver/Watchdog.h"
 #include "codegen/Assemble.h"
 #include "runtime/Npy.h"
 #include "llvm/ADT/STLExtras.h"
@@ -47,6 +48,9 @@ static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and de
                                  cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
                               cl::sub(sub));
+static cl::opt<double> deadline("deadline",
+                                cl::desc("Seconds after which a launch on a device is given up; 0: never"),
+                                cl::init(300), cl::sub(sub));
 static cl::opt<unsigned> threads("threads", cl::desc("Threads (default: all)"), cl::init(0),
                                  cl::sub(sub));
 
@@ -241,6 +245,8 @@ ExitCode run() {
         return wrongCall(error);
     }
 
+  if (deadline < 0)
+    return wrongCall("--deadline takes seconds, 0 for none");
   if (target != "cpu" && target != "cuda" && target != "emulate")
     return wrongCall("--target takes cpu, cuda or emulate, not '" + target + "'");
   std::unique_ptr<LoadedFile> loaded = load(path);
@@ -337,9 +343,19 @@ ExitCode run() {
   Expected<std::unique_ptr<Launch>> launch = Launch::make(runner, *sizes, std::move(inputs));
   if (!launch)
     return exitOf(launch.takeError());
-  Expected<double> taken = (*launch)->run();
+  std::string sizeText;
+  for (auto [spec, value] : zip(runner.kernel().checks->sizes(), *sizes))
+    sizeText += (sizeText.empty() ? " at " : ", ") + spec.name + "=" + std::to_string(value);
+  std::string what = "kernel '" + runner.kernel().name + "'" + sizeText;
+  std::optional<Watchdog> watchdog;
+  if (runner.isDevice())
+    watchdog.emplace(what, deadline);
+  Expected<double> taken = (*launch)->run(watchdog ? &*watchdog : nullptr);
   if (!taken)
-    return exitOf(taken.takeError());
+    return exitOf(handleErrors(taken.takeError(), [&](const CudaError &failed) -> Error {
+      return make_error<CudaError>(failed.kind, what + ": " + failed.message);
+    }));
+  watchdog.reset();
   Expected<std::vector<Tensor>> results = (*launch)->read(written);
   if (!results)
     return exitOf(results.takeError());

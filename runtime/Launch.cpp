@@ -397,8 +397,8 @@ Expected<SpecialKernel *> DeviceKernel::specialFor(ArrayRef<int64_t> sizes) {
 }
 
 Error DeviceKernel::run(ArrayRef<LaunchArgument> arguments, const Binding &binding, void *stream,
-                        DeviceAddress workspace) {
-  return run(LaunchData(ArgumentData(kernel, arguments)), binding, stream, workspace);
+                        DeviceAddress workspace, LaunchWatch *watch) {
+  return run(LaunchData(ArgumentData(kernel, arguments)), binding, stream, workspace, nullptr, watch);
 }
 
 static Error misaligned(const CompiledKernel &kernel, LaunchData data) {
@@ -412,13 +412,14 @@ static Error misaligned(const CompiledKernel &kernel, LaunchData data) {
 }
 
 Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
-                        DeviceAddress workspace, StreamMemory *kept) {
+                        DeviceAddress workspace, StreamMemory *kept, LaunchWatch *watch) {
   SplitData<DeviceAddress> split(kernel, data);
   auto isAligned = [&](unsigned alignment) {
     return none_of(split.tensors, [&](DeviceAddress address) { return address % alignment; });
   };
   if (binding.special && isAligned(specialAlignment))
-    return binding.special->loaded->run(data, binding.special->binding, stream, workspace, kept);
+    return binding.special->loaded->run(data, binding.special->binding, stream, workspace, kept,
+                                        watch);
   if (kernel.alignment && !isAligned(kernel.alignment))
     return misaligned(kernel, data);
   PlanInputs inputs;
@@ -427,6 +428,7 @@ Error DeviceKernel::run(LaunchData data, const Binding &binding, void *stream,
   inputs.errors = errors;
   inputs.stream = stream;
   inputs.workspace = workspace;
+  inputs.watch = watch;
   CudaDevice::Scope scope(*owner);
   if (workspace || !binding.workspaceBytes)
     return binding.plan->run(inputs);

@@ -128,11 +128,11 @@ public:
   llvm::Expected<Binding> bind(llvm::ArrayRef<int64_t> sizes);
   /// Queues the launches on `stream`; arguments have been checked. The workspace is 256-byte aligned and
   /// binding.workspaceBytes long, or 0: memory then is `kept`, or comes from the device's pool in the order of
-  /// the stream.
+  /// the stream. Under watch it has run when this returns.
   llvm::Error run(LaunchData data, const Binding &binding, void *stream = nullptr,
-                  DeviceAddress workspace = 0, StreamMemory *kept = nullptr);
+                  DeviceAddress workspace = 0, StreamMemory *kept = nullptr, LaunchWatch *watch = nullptr);
   llvm::Error run(llvm::ArrayRef<LaunchArgument> arguments, const Binding &binding,
-                  void *stream = nullptr, DeviceAddress workspace = 0);
+                  void *stream = nullptr, DeviceAddress workspace = 0, LaunchWatch *watch = nullptr);
   /// Waits, and reports what data-dependent subscripts did since the last call.
   llvm::Error synchronize(void *stream = nullptr);
 

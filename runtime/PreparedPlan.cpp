@@ -181,6 +181,7 @@ private:
     if (!function)
       return function.takeError();
     start.function = *function;
+    start.name = &chosen.name;
     start.threads = chosen.threads;
     start.sharedBytes = chosen.sharedBytes;
     if (chosen.sharedBytes)
@@ -334,7 +335,7 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
       break;
     }
   }
-  auto launch = [&](void *function, uint32_t blocks, unsigned threads, unsigned sharedBytes) {
+  auto queue = [&](void *function, uint32_t blocks, unsigned threads, unsigned sharedBytes) {
     if (isDependent && driver.launchKernelEx) {
       CudaLaunchAttribute attribute = {CudaLaunchAttribute::programmaticStreamSerialization, 0, {1}};
       CudaLaunchConfig config = {blocks, 1, 1, threads, 1, 1, sharedBytes, inputs.stream, &attribute, 1};
@@ -345,13 +346,41 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
                                          inputs.stream, pointers.data(), nullptr),
                      "cuLaunchKernel");
   };
+  auto launch = [&](void *function, StringRef name, uint32_t blocks, unsigned threads, unsigned sharedBytes) {
+    return watched(inputs, {name, blocks, threads, sharedBytes},
+                   [&] { return queue(function, blocks, threads, sharedBytes); });
+  };
   if (what.tiles.empty() || !isAligned(step, slots))
-    return launch(what.function, what.blocks, what.threads, what.sharedBytes);
+    return launch(what.function, *what.name, what.blocks, what.threads, what.sharedBytes);
   for (auto [started, planned] : zip_equal(what.tiles, step.tiles->launches))
     if (started.blocks) // a sum of no points has no planes
-      if (Error error = launch(started.function, started.blocks, planned.threads, planned.sharedBytes))
+      if (Error error = launch(started.function, planned.function, started.blocks, planned.threads, planned.sharedBytes))
         return error;
   return Error::success();
+}
+
+LaunchWatch::~LaunchWatch() = default;
+
+std::string LaunchNote::text() const {
+  auto count = [](unsigned number, const char *what) {
+    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+  };
+  return ("launch '" + function + "' (" + count(blocks, "block") + " of " + count(threads, "thread") +
+          (sharedBytes ? ", " + count(sharedBytes, "byte") + " of shared memory" : "") + ")")
+      .str();
+}
+
+Error PreparedPlan::watched(const PlanInputs &inputs, const LaunchNote &note, function_ref<Error()> launch) const {
+  if (!inputs.watch)
+    return launch();
+  inputs.watch->begin(note);
+  Error error = launch();
+  if (!error)
+    error = checkCuda(CudaDriver::get().streamSynchronize(inputs.stream), "cuStreamSynchronize");
+  inputs.watch->end();
+  return handleErrors(std::move(error), [&](const CudaError &failed) -> Error {
+    return make_error<CudaError>(failed.kind, note.text() + ": " + failed.message);
+  });
 }
 
 bool PreparedPlan::isAligned(const Step &step, ArrayRef<DeviceAddress> slots) const {

@@ -19,6 +19,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "runtime/Cuda.h"
+#include "runtime/LaunchWatch.h"
 #include <memory>
 
 namespace tegula {
@@ -30,6 +31,7 @@ struct PlanInputs {
   DeviceAddress errors = 0;
   void *stream = nullptr;
   DeviceAddress workspace = 0; // 256-byte aligned, workspaceBytes() long
+  LaunchWatch *watch = nullptr; // with one, each launch is waited for before the next is queued
 };
 
 /// Constant once made: several threads may run one at once.
@@ -43,7 +45,8 @@ public:
   /// Launches of a run; of a plan that is walked anew each time, 0.
   size_t numLaunches() const { return starts.size(); }
 
-  /// Queues the launches. The device's context is current. Neither allocates on the device nor waits.
+  /// Queues the launches. The device's context is current. Neither allocates on the device nor waits, but under
+  /// watch.
   llvm::Error run(const PlanInputs &inputs) const;
 
 private:
@@ -71,6 +74,7 @@ private:
   /// One launch, or (function null) one buffer to be zeroed: slot `step`, values[varying] bytes.
   struct Start {
     void *function = nullptr;
+    const std::string *name = nullptr; // the function's, in the plan
     uint32_t blocks = 0, threads = 0, step = 0, sharedBytes = 0;
     size_t varying = 0;
     // Of tiles, which run instead where addresses are aligned; empty: there are none.
@@ -82,6 +86,9 @@ private:
       : module(module), plan(plan), sizes(std::move(sizes)) {}
   bool isAligned(const Step &step, llvm::ArrayRef<DeviceAddress> slots) const;
   void fillSlots(const PlanInputs &inputs, llvm::SmallVectorImpl<DeviceAddress> &slots) const;
+  /// As `launch` queues it; under watch it has finished then, and what it did wrong is an error with its name.
+  llvm::Error watched(const PlanInputs &inputs, const LaunchNote &note,
+                      llvm::function_ref<llvm::Error()> launch) const;
   /// `isDependent`: may start before the launch in front of it has finished.
   llvm::Error start(const Start &what, const uint64_t *varying, llvm::ArrayRef<DeviceAddress> slots,
                     const PlanInputs &inputs, bool isDependent) const;
