@@ -121,6 +121,17 @@ static std::optional<MathFunction> functionOf(mlir::Operation *op) {
       .Default([](auto) -> Result { return std::nullopt; });
 }
 
+/// What is behind log1p(exp(-|x|)), a part of softplus, of log(sigmoid) and of logaddexp; null where `op` is none.
+static mlir::Value matchLog1pExp(mlir::Operation *op) {
+  auto operandOf = [](auto kind, mlir::Value value) {
+    auto definition = value ? value.getDefiningOp<decltype(kind)>() : nullptr;
+    return definition ? definition.getOperand() : mlir::Value();
+  };
+  auto log = dyn_cast<math::Log1pOp>(op);
+  mlir::Value power = log ? operandOf(math::ExpOp(), log.getOperand()) : mlir::Value();
+  return operandOf(math::AbsFOp(), operandOf(arith::NegFOp(), power));
+}
+
 /// Instruction for a conversion to the op's result type, or 0.
 static unsigned castOpcode(mlir::Operation *op) {
   return TypeSwitch<mlir::Operation *, unsigned>(op)
@@ -165,6 +176,9 @@ void Emitter::emitArith(mlir::Operation *op) {
     result = id == Intrinsic::maximum || id == Intrinsic::minimum
                  ? emitExtreme(id, operands[0], operands[1])
                  : b.CreateIntrinsic(operands[0]->getType(), id, operands);
+  } else if (mlir::Value argument = matchLog1pExp(op)) {
+    Value *value = valueOf(argument);
+    result = b.CreateCall(getMathFunction(module, MathFunction::Log1pExp, value->getType()), value);
   } else if (std::optional<MathFunction> function = functionOf(op)) {
     result = b.CreateCall(getMathFunction(module, *function, operands[0]->getType()), operands);
   } else if (unsigned opcode = castOpcode(op)) {

@@ -10,6 +10,7 @@
 #include "codegen/LowerTrig.h"
 #include "codegen/MathBuilder.h"
 #include "codegen/MathCoefficients.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -28,6 +29,7 @@ StringRef toString(MathFunction function) {
   case MathFunction::Log: return "log";
   case MathFunction::Log2: return "log2";
   case MathFunction::Log1p: return "log1p";
+  case MathFunction::Log1pExp: return "log1pexp";
   case MathFunction::Sin: return "sin";
   case MathFunction::Cos: return "cos";
   case MathFunction::Tan: return "tan";
@@ -61,13 +63,29 @@ static Rounded roundTimes(MathBuilder &m, V x, V factor) {
   return {m.b.CreateSub(m.bits(shifted), m.bits(m.magic())), m.sub(shifted, m.magic())};
 }
 
-static V emitExp(MathBuilder &m, V x) {
-  x = m.atLeast(m.atMost(x, m.isDouble ? 710 : 89), m.isDouble ? -746 : -104);
+/// exp(x) = p * 2^n, p near 1.
+struct Power {
+  V p, n;
+};
+static Power expParts(MathBuilder &m, V x) {
   Rounded n = roundTimes(m, x, m.pick(0, log2eF32, log2eF64));
   V r = m.fma(n.value, m.neg(m.pick(0, ln2F32, ln2F64)), x);
   r = m.fma(n.value, m.neg(m.pick(1, ln2F32, ln2F64)), r);
   V tail = m.poly(r, expTailF32, expTailF64);
-  return scale(m, m.add(m.c(1), m.fma(m.mul(r, r), tail, r)), n.integer);
+  return {m.add(m.c(1), m.fma(m.mul(r, r), tail, r)), n.integer};
+}
+
+static V emitExp(MathBuilder &m, V x) {
+  x = m.atLeast(m.atMost(x, m.isDouble ? 710 : 89), m.isDouble ? -746 : -104);
+  Power power = expParts(m, x);
+  return scale(m, power.p, power.n);
+}
+
+/// exp(x) where neither x nor the result is far from 1: |x| < 80, and anything for a NaN. The power is added to the
+/// exponent of p.
+static V emitNearExp(MathBuilder &m, V x) {
+  Power power = expParts(m, x);
+  return m.fromBits(m.b.CreateAdd(m.bits(power.p), m.b.CreateShl(power.n, m.ic(m.mantissaBits()))));
 }
 
 /// 2^(x + low) for a small correction `low`, which may be null.
@@ -182,17 +200,45 @@ static V emitLog1p(MathBuilder &m, V x) {
   return m.select(m.lt(m.abs(x), m.c(m.isDouble ? 0x1p-54 : 0x1p-25)), x, value);
 }
 
+/// log1p(exp(-|x|)): the sum is 2 at most, so that its exponent takes one comparison, and nothing is special.
+static V emitLog1pExp(MathBuilder &m, V x) {
+  V e = emitExp(m, m.neg(m.abs(x)));
+  V isUpper = m.b.CreateFCmpOGE(m.add(m.c(1), e), m.c(m.isDouble ? 0x1.6a09e667f3bcdp+0 : 0x1.6a09e6p+0));
+  V f = m.select(isUpper, m.fma(m.c(0.5), e, m.c(-0.5)), e);
+  return naturalLog(m, m.select(isUpper, m.c(1), m.c(0)), f);
+}
+
 //===----------------------------------------------------------------------===//
 // tanh, erf
 //===----------------------------------------------------------------------===//
+
+/// 1/x, rounded to nearest, for x from 1 to 2^100. Division of any numbers costs GPUs a branch for each, and what is
+/// computed beside it the freedom to be mixed with that.
+static V emitReciprocal(MathBuilder &m, V x) {
+  if (m.isDouble || !m.b.GetInsertBlock()->getModule()->getTargetTriple().isNVPTX())
+    return m.div(m.c(1), x);
+  // The hardware's has an error of 1 ULP at most (PTX ISA, "rcp.approx.ftz.f32"), one step of Newton's the rest.
+  auto approximate = [&](V one) {
+    return m.b.CreateIntrinsic(m.b.getFloatTy(), Intrinsic::nvvm_rcp_approx_ftz_f, {one});
+  };
+  V first = PoisonValue::get(m.type);
+  if (auto *vector = dyn_cast<FixedVectorType>(m.type))
+    for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
+      first = m.b.CreateInsertElement(first, approximate(m.b.CreateExtractElement(x, lane)), lane);
+  else
+    first = approximate(x);
+  return m.fma(m.fma(m.neg(x), first, m.c(1)), first, first);
+}
 
 static V emitTanh(MathBuilder &m, V x) {
   V magnitude = m.abs(x);
   V z = m.mul(x, x);
   V near = m.fma(m.mul(magnitude, z), m.poly(z, tanhTailF32, tanhTailF64), magnitude);
-  V e = emitExp(m, m.add(magnitude, magnitude));
-  V far = m.sub(m.c(1), m.div(m.c(2), m.add(e, m.c(1))));
-  return m.copysign(m.select(m.lt(magnitude, m.c(0.55)), near, far), x);
+  V bounded = m.atMost(magnitude, 20); // where 1 is the nearest number for long
+  V e = emitNearExp(m, m.add(bounded, bounded));
+  V far = m.fma(m.c(-2), emitReciprocal(m, m.add(e, m.c(1))), m.c(1));
+  V isFar = m.b.CreateFCmpOGE(magnitude, m.c(0.55)); // not a NaN, which is near then
+  return m.copysign(m.select(isFar, far, near), x);
 }
 
 /// `table[index]` for each lane.
@@ -234,9 +280,8 @@ static V emitErf(MathBuilder &m, V x) {
       q = k == count - 1 ? coefficient : m.fma(q, t, coefficient);
     }
   }
-  V far = m.copysign(m.sub(m.c(1), emitExp(m, m.neg(q))), x);
-  V value = m.select(m.lt(magnitude, m.c(1)), near, far);
-  return m.select(m.isNan(x), x, value);
+  V far = m.copysign(m.sub(m.c(1), emitNearExp(m, m.neg(q))), x);
+  return m.select(m.b.CreateFCmpOGE(magnitude, m.c(1)), far, near); // of a NaN near, which it stays
 }
 
 //===----------------------------------------------------------------------===//
@@ -381,6 +426,7 @@ static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
   case MathFunction::Log: return emitLog(m, x);
   case MathFunction::Log2: return emitLog2(m, x);
   case MathFunction::Log1p: return emitLog1p(m, x);
+  case MathFunction::Log1pExp: return emitLog1pExp(m, x);
   case MathFunction::Sin: return emitSin(m, x);
   case MathFunction::Cos: return emitCos(m, x);
   case MathFunction::Tan: return emitTan(m, x);

@@ -24,8 +24,9 @@ class Type;
 
 namespace tegula {
 
+/// Log1pExp is log1p(exp(-|x|)), to the bit.
 enum class MathFunction {
-  Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Tanh, Erf, Pow, Rsqrt, Fmod
+  Exp, Exp2, Expm1, Log, Log2, Log1p, Log1pExp, Sin, Cos, Tan, Tanh, Erf, Pow, Rsqrt, Fmod
 };
 
 llvm::StringRef toString(MathFunction function);

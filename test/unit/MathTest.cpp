@@ -89,6 +89,7 @@ long double reference(MathFunction function, long double x, long double y) {
   case MathFunction::Log: return logl(x);
   case MathFunction::Log2: return log2l(x);
   case MathFunction::Log1p: return log1pl(x);
+  case MathFunction::Log1pExp: return log1pl(expl(-fabsl(x)));
   case MathFunction::Sin: return sinl(x);
   case MathFunction::Cos: return cosl(x);
   case MathFunction::Tan: return tanl(x);
@@ -168,6 +169,7 @@ struct Case {
 std::vector<Case> cases() {
   return {{MathFunction::Exp, 1, 1},    {MathFunction::Exp2, 1, 1},  {MathFunction::Expm1, 1.5, 1.5},
           {MathFunction::Log, 1, 1},    {MathFunction::Log2, 1, 1},  {MathFunction::Log1p, 1.5, 1.5},
+          {MathFunction::Log1pExp, 2, 2},
           {MathFunction::Sin, 1, 1},    {MathFunction::Cos, 1, 1},   {MathFunction::Tan, 2.5, 2.5},
           {MathFunction::Tanh, 2, 2},   {MathFunction::Erf, 2, 2},   {MathFunction::Pow, 1, 2},
           {MathFunction::Rsqrt, 1.5, 1.5}, {MathFunction::Fmod, 0, 0}};
@@ -283,6 +285,28 @@ TEST_P(Math, ScalarEqualsVector) {
     ASSERT_TRUE((std::isnan(a[k]) && std::isnan(b[k])) ||
                 std::bit_cast<uint32_t>(a[k]) == std::bit_cast<uint32_t>(b[k]))
         << xs[k] << ' ' << ys[k];
+}
+
+/// Which of the two is emitted does not show.
+TEST(MathTogether, Log1pExpIsLog1pOfExp) {
+  Compiled together = compile(MathFunction::Log1pExp, false), exp = compile(MathFunction::Exp, false),
+           log = compile(MathFunction::Log1p, false);
+  std::vector<float> xs = specialValues<float>();
+  for (uint64_t pattern = 0; pattern < (uint64_t(1) << 32); pattern += 4093)
+    xs.push_back(std::bit_cast<float>(static_cast<uint32_t>(pattern)));
+  for (float x = 0; x < 20; x += 0x1p-14f)
+    xs.push_back(x);
+  xs.resize(xs.size() / lanes * lanes);
+  std::vector<float> negative(xs.size()), powers(xs.size()), apart(xs.size()), once(xs.size());
+  for (size_t k = 0; k < xs.size(); ++k)
+    negative[k] = -std::abs(xs[k]);
+  exp.run(negative.data(), xs.data(), powers.data(), xs.size() / lanes);
+  log.run(powers.data(), xs.data(), apart.data(), xs.size() / lanes);
+  together.run(xs.data(), xs.data(), once.data(), xs.size() / lanes);
+  for (size_t k = 0; k < xs.size(); ++k)
+    ASSERT_TRUE((std::isnan(apart[k]) && std::isnan(once[k])) ||
+                std::bit_cast<uint32_t>(apart[k]) == std::bit_cast<uint32_t>(once[k]))
+        << xs[k];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Math, testing::ValuesIn(cases()), [](const auto &info) {
