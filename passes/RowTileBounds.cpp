@@ -94,6 +94,21 @@ private:
     }
   }
 
+  /// A maximum that begins with a number: its distance from itself is 0, and that of the lowest
+  /// from it is the lowest. (Where it grows without bounds the powers that are taken then are no
+  /// numbers, and stay so.)
+  bool isAboveInfinity(mlir::Value carried) {
+    for (auto [argument, init, next] :
+         zip_equal(tiles.getIterArgs(), tiles.getInits(), tiles.getYield().getValues())) {
+      std::optional<double> start = of(init).constant;
+      auto largest = next.getDefiningOp<arith::MaximumFOp>();
+      if (argument == carried)
+        return start && std::isfinite(*start) && largest &&
+               (largest.getLhs() == carried || largest.getRhs() == carried);
+    }
+    return false;
+  }
+
   bool isFalse(arith::SelectOp select) {
     auto nest = dyn_cast<tgl::AxesOp>(select->getParentOp());
     if (!nest || nest.getAxes().size() != 1)
@@ -167,9 +182,10 @@ private:
     if (isa<arith::MulFOp>(op))
       return lhs.is(0) || rhs.is(0) ? Known{0.0, {}} : without(1);
     if (isa<arith::SubFOp>(op)) {
-      if (lhs.carried && lhs.carried == rhs.carried)
+      bool isNumber = rhs.carried && isAboveInfinity(rhs.carried);
+      if (isNumber && lhs.carried == rhs.carried)
         return {0.0, {}};
-      return lhs.is(-infinity) && rhs.carried ? lhs : rhs.is(0) ? lhs : Known();
+      return lhs.is(-infinity) && isNumber ? lhs : rhs.is(0) ? lhs : Known();
     }
     return {};
   }
