@@ -74,6 +74,12 @@ private:
     }
     Value *at(unsigned row, unsigned column) const { return values[indexOf(row, column)]; }
   };
+  /// Values that are to be multiplied with the same number.
+  struct Scaled {
+    Values values;
+    Value *scale;
+    double factor; ///< what it is
+  };
   /// The columns of a nest or a reduction.
   struct Scope {
     mlir::BlockArgument axis;
@@ -128,7 +134,8 @@ private:
   bool spreads(mlir::Value value) { return spread.contains(value); }
   Spread spreadOf(mlir::Value value);
   void setOperands(mlir::Operation *op, unsigned row, unsigned column);
-  template <typename Body> Spread forPoints(bool rows, bool columns, const Scope *scope, Body body);
+  Spread forPoints(bool rows, bool columns, const Scope *scope,
+                   llvm::function_ref<Value *(unsigned row, unsigned column)> body);
   void emitSpread(mlir::Operation *op, const Scope *scope);
   Value *emitPoint(mlir::Operation *op, bool isElement);
   void divideByRows(mlir::arith::DivFOp op, const Scope &scope);
@@ -145,11 +152,15 @@ private:
   void keepInBounds(Values &values, const Scope &scope, tgl::ReduceOp op, Value *otherwise);
   void choose(Value *condition, Values &values, llvm::function_ref<Values()> then);
 
+  // ScaledValues.cpp
+  std::optional<Scaled> withoutScale(llvm::ArrayRef<Value *> values);
+  bool emitShiftedExp(mlir::Operation *op, const Scope &scope);
+
   // RowTileProducts.cpp
   void copy(const Staged &staged, Value *stage, Value *low, Value *total);
   void copyColumns(const Product &product, Value *number);
   Value *stageOf(const Product &product, Value *number);
-  Value *addressOf(Value *stage, const Staged &staged, unsigned chunk);
+  Value *descriptorOf(const Staged &staged, Value *stage, Value *first, unsigned step);
   Value *lowOfTile(Value *number);
   void awaitCopies();
   void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words);

@@ -96,11 +96,13 @@ void DeviceRowTiles::copyColumns(const Product &product, Value *number) {
            [&] { copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd); });
 }
 
-Value *DeviceRowTiles::addressOf(Value *stage, const Staged &staged, unsigned chunk) {
+Value *DeviceRowTiles::descriptorOf(const Staged &staged, Value *stage, Value *first, unsigned step) {
+  constexpr unsigned inChunk = PlaneTile::lineElements / Warpgroup::stepDepth;
   Value *address = b.CreatePtrToInt(shared, b.getInt32Ty());
   if (stage)
     address = b.CreateAdd(address, stage);
-  return b.CreateAdd(address, i32(staged.base + chunk * staged.shared.bytes()));
+  unsigned behind = staged.base + step / inChunk * staged.shared.bytes();
+  return Warpgroup(b, false).descriptor(staged.shared, address, first, 0, step % inChunk, behind);
 }
 
 //===----------------------------------------------------------------------===//
@@ -149,14 +151,10 @@ void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> 
   Value *stage = stageOf(product, number);
   warps.begin();
   for (unsigned step = 0; step < divideCeil(product.depth, Warpgroup::stepDepth); ++step) {
-    constexpr unsigned inChunk = PlaneTile::lineElements / Warpgroup::stepDepth;
-    unsigned chunk = step / inChunk;
     const Staged &column = product.column;
-    Value *columns =
-        warps.descriptor(column.shared, addressOf(stage, column, chunk), i32(0), 0, step % inChunk);
+    Value *columns = descriptorOf(column, stage, i32(0), step);
     if (product.row) {
-      Value *rows = warps.descriptor(product.row->shared, addressOf(nullptr, *product.row, chunk),
-                                     b.CreateShl(warpgroup, i32(6)), 0, step % inChunk);
+      Value *rows = descriptorOf(*product.row, nullptr, b.CreateShl(warpgroup, i32(6)), step);
       product.sums = warps.multiply(product.sums, product.columns, rows,
                                     product.row->shared.alongSum, columns, column.shared.alongSum);
     } else {

@@ -12,9 +12,11 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/Nest.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
 using namespace tegula;
+using namespace llvm::PatternMatch;
 using tgl::ValueExpr;
 
 //===----------------------------------------------------------------------===//
@@ -34,9 +36,9 @@ void DeviceRowTiles::setOperands(mlir::Operation *op, unsigned row, unsigned col
 }
 
 /// `body` at each point of a thread that a value varies along.
-template <typename Body>
-DeviceRowTiles::Spread DeviceRowTiles::forPoints(bool rows, bool columns, const Scope *scope,
-                                                 Body body) {
+DeviceRowTiles::Spread
+DeviceRowTiles::forPoints(bool rows, bool columns, const Scope *scope,
+                          function_ref<Value *(unsigned row, unsigned column)> body) {
   Spread result{rows, columns, {}};
   unsigned numRows = rows ? 2 : 1, numColumns = columns ? scope->own() : 1;
   result.values.resize(numRows * numColumns);
@@ -57,8 +59,8 @@ DeviceRowTiles::Spread DeviceRowTiles::full(const Spread &value, const Scope &sc
 /// elements.
 Value *DeviceRowTiles::emitPoint(mlir::Operation *op, bool isElement) {
   if (isElement && isa<mlir::math::ExpOp>(op) && op->getResult(0).getType().isF32()) {
-    Value *scaled = b.CreateFMul(e.valueOf(op->getOperand(0)),
-                                 ConstantFP::get(b.getFloatTy(), 1.4426950408889634));
+    Value *scaled =
+        b.CreateFMul(e.valueOf(op->getOperand(0)), ConstantFP::get(b.getFloatTy(), numbers::log2e));
     return b.CreateIntrinsic(b.getFloatTy(), Intrinsic::nvvm_ex2_approx_ftz, {scaled});
   }
   e.emitOp(op);
@@ -240,6 +242,12 @@ void DeviceRowTiles::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
     isPartial = isPartial ? b.CreateOr(isPartial, fails) : fails;
   }
   Spread kept = full(spreadOf(op.getTrueValue()), scope), other = spreadOf(op.getFalseValue());
+  // What is infinite is so before it is multiplied, too.
+  std::optional<Scaled> scaled;
+  if (all_of(other.values, [](Value *value) { return match(value, m_Inf()); }))
+    scaled = withoutScale(kept.values);
+  if (scaled)
+    kept.values = scaled->values;
   choose(isPartial, kept.values, [&] {
     Spread own = kept;
     return forPoints(true, true, &scope,
@@ -254,6 +262,9 @@ void DeviceRowTiles::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
                      })
         .values;
   });
+  if (scaled)
+    for (Value *&value : kept.values)
+      value = b.CreateFMul(value, scaled->scale);
   spread[op.getResult()] = kept;
 }
 
@@ -304,6 +315,8 @@ void DeviceRowTiles::emitInner(mlir::Operation *op, const Scope &scope) {
       division && op->getResult(0).getType().isF32() && !spreadOf(division.getRhs()).columns &&
       spreadOf(division.getLhs()).columns)
     return divideByRows(division, scope);
+  if (emitShiftedExp(op, scope))
+    return;
   emitSpread(op, &scope);
 }
 
@@ -334,6 +347,11 @@ void DeviceRowTiles::emitReduce(tgl::ReduceOp op) {
     keepInBounds(points.values, scope, op, neutral[0]);
   else
     keepExisting(points.values, scope, neutral[0]);
+  // Rounding keeps order: the largest product with a number above 0 is that of the largest.
+  bool isExtreme = op.getKind() == tgl::ReduceKind::Max || op.getKind() == tgl::ReduceKind::Min;
+  std::optional<Scaled> scaled = isExtreme ? withoutScale(points.values) : std::nullopt;
+  if (scaled)
+    points.values = scaled->values;
   Spread result = forPoints(true, false, &scope, [&](unsigned row, unsigned) {
     Values own;
     for (unsigned column = 0; column < scope.own(); ++column)
@@ -347,6 +365,8 @@ void DeviceRowTiles::emitReduce(tgl::ReduceOp op) {
       own = half;
     }
     Emitter::Accumulator combined = e.combineWarp(op, {own[0]}, 4);
+    if (scaled)
+      combined[0] = b.CreateFMul(combined[0], scaled->scale);
     return e.resultOf(op, combined);
   });
   spread[op.getResult()] = result;

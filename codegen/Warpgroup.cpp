@@ -34,21 +34,18 @@ Value *Warpgroup::place(const PlaneTile &tile, Value *line, Value *unit, unsigne
 /// PTX ISA, "Matrix Descriptor Format": address, leading and stride offsets in 16 bytes at bits 0, 16 and 32;
 /// the swizzle of 128 bytes is a 1 at bit 62. The stride is from eight lines to the next eight. The leading
 /// offset is from panel to panel; where lines are along the sum there are none.
+///
+/// What is the same for all steps comes first, so that a step costs one addition to the lower half.
 Value *Warpgroup::descriptor(const PlaneTile &tile, Value *address, Value *first, unsigned plane,
-                             unsigned step) {
-  uint64_t stride = 8 * PlaneTile::lineBytes;
-  uint64_t leading = tile.alongSum ? 16 : tile.depth() * PlaneTile::lineBytes;
-  uint64_t fixed = leading / 16 << 16 | stride / 16 << 32 | uint64_t(1) << 62;
-  Value *offset;
-  if (tile.alongSum) {
-    offset = b.CreateShl(first, i32(7));
-    offset = b.CreateAdd(offset, i32((plane * tile.depth() + step * stepDepth) * 2));
-  } else {
-    offset = b.CreateMul(b.CreateLShr(first, i32(6)), i32(tile.depth() * PlaneTile::lineBytes));
-    offset = b.CreateAdd(offset, i32(step * stepDepth * PlaneTile::lineBytes));
-  }
-  Value *place = b.CreateLShr(b.CreateAnd(b.CreateAdd(address, offset), i32(0x3ffff)), i32(4));
-  return b.CreateOr(b.CreateZExt(place, b.getInt64Ty()), b.getInt64(fixed));
+                             unsigned step, unsigned bytes) {
+  uint32_t stride = 8 * PlaneTile::lineBytes, panel = tile.depth() * PlaneTile::lineBytes;
+  uint32_t leading = tile.alongSum ? 16 : panel;
+  Value *offset = tile.alongSum ? b.CreateShl(first, i32(7)) : b.CreateMul(b.CreateLShr(first, i32(6)), i32(panel));
+  bytes += tile.alongSum ? (plane * tile.depth() + step * stepDepth) * 2 : step * stepDepth * PlaneTile::lineBytes;
+  Value *start = b.CreateLShr(b.CreateAnd(b.CreateAdd(address, offset), i32(0x3ffff)), i32(4));
+  Value *low = b.CreateAdd(start, i32(leading / 16 << 16 | bytes / 16));
+  uint64_t high = uint64_t(stride / 16) << 32 | uint64_t(1) << 62;
+  return b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.getInt64(high));
 }
 
 //===----------------------------------------------------------------------===//

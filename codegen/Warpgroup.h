@@ -54,7 +54,9 @@ public:
   Value *place(const PlaneTile &tile, Value *line, Value *unit, unsigned plane);
   /// What tells wgmma where an operand lies: rows from `first` (i32, a multiple of 64, or of 8 along the sum)
   /// of the tile at `address` (i32, in shared memory), the plane's points of the sum 16 * `step` and on.
-  Value *descriptor(const PlaneTile &tile, Value *address, Value *first, unsigned plane, unsigned step);
+  /// `bytes`: what is known of the distance from `address` to the tile.
+  Value *descriptor(const PlaneTile &tile, Value *address, Value *first, unsigned plane, unsigned step,
+                    unsigned bytes = 0);
 
   /// Before products, where registers or (other threads' stores apart) shared memory have changed.
   void begin();
