@@ -65,8 +65,9 @@ void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
 }
 
 Value *DeviceEmitter::extent(tgl::AxesOp op, unsigned axis) {
+  int64_t points = isTiled(op, axis) ? windows.points : 1;
   if (std::optional<int64_t> constant = (highOf(op, axis) - lowOf(op, axis)).asConstant())
-    return i64(std::max<int64_t>(0, *constant));
+    return i64(divideCeil(std::max<int64_t>(0, *constant), points));
   Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
   return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
 }
@@ -115,6 +116,8 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
       digit = b.CreateZExt(digit, b.getInt64Ty(), "", /*IsNonNeg=*/true);
     if (isLane)
       digit = b.CreateNSWMul(digit, i64(lane->width));
+    if (isTiled(op, axis))
+      digit = b.CreateNSWMul(digit, i64(windows.points));
     Value *position = b.CreateNSWAdd(digit, emitIndex(lowOf(op, axis)));
     if (isLane)
       base = position;
@@ -295,6 +298,8 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     b.CreateRetVoid();
     return workspaceBytes;
   }
+  if (alone)
+    planWindows(op, outer, lane);
   Value *count = countOf(axes, outer, lane);
   wanted.rounds = roundsFor(count);
   // A thread's points are a block of threads apart, so that threads side by side touch memory side by side.
@@ -308,7 +313,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     for (unsigned round = 0; round < wanted.rounds; ++round)
       setAxes(axes, outer, b.CreateNSWAdd(number, i64(round * apart)), lane, [&] {
         emitNest(axes, inner, [&] {
-          emitBlock(op.getBody().front());
+          windows.points > 1 ? emitWindows(op) : emitBlock(op.getBody().front());
           if (!alone)
             shape.cluster > 1 ? meetCluster() : meet(); // what is shared is used again for the next point
         });
@@ -316,6 +321,8 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     return SmallVector<Value *>();
   });
   b.CreateRetVoid();
+  if (windows.points > 1)
+    wanted.rounds = windows.points;
   return workspaceBytes;
 }
 

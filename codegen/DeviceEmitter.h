@@ -135,6 +135,18 @@ private:
   /// Nests of a thread that are written out, so that what several of them read stays in its registers.
   llvm::DenseSet<mlir::Operation *> straight;
 
+  /// Points of a thread along one axis of the statement, whose windows overlap (DeviceWindows.cpp).
+  struct WindowTile {
+    unsigned axis = 0, points = 1;
+  } windows;
+  bool inWindows = false; ///< all of a tile is being written out
+
+  bool isTiled(tgl::AxesOp op, unsigned axis) {
+    return windows.points > 1 && axis == windows.axis && op.getOperation() == statement.getOperation();
+  }
+  void planWindows(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane);
+  void emitWindows(tgl::ParallelOp op);
+  Accumulator emitWindowRows(tgl::ReduceOp op);
   bool hasRowShape(tgl::AxesOp nest);
   bool isSameRow(tgl::AxesOp first, tgl::AxesOp second);
   void planRow(tgl::ParallelOp op, DeviceShape &wanted);

@@ -114,6 +114,8 @@ Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   bool hasFill = false;
   op.walk([&](tgl::ReadOp read) { hasFill |= read.getFill() != nullptr; });
   bool isWindow = hasFill && !insideReads.empty(); // of which all is there
+  if (inWindows)
+    return emitWindowRows(op);
   bool isStraight = straight.contains(op) ||
                     (isPlain && isSmall && *points <= longestWindow && (isWindow || (!hasFill && lanes)));
   if (!alone || !hasRowShape(nest))
