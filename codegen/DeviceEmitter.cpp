@@ -232,6 +232,7 @@ void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &i
   for (StringRef size : inputs.sizes)
     sizes[size] = function->getArg(next++);
   errorRecord = function->getArg(next++);
+  function->addParamAttr(next, Attribute::getWithAlignment(module.getContext(), Align(temporaryAlignment)));
   workspace = function->getArg(next++);
   for (mlir::Value tensor : inputs.tensors)
     scoped.push_back(&buffers[tensor]);
@@ -362,24 +363,40 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
     meet();
 }
 
+/// Whether the temporary fits neither into a thread's local memory nor into a team's shared memory.
+static bool isLarge(tgl::TempOp temp) {
+  std::optional<int64_t> bytes = Emitter::bytesOf(temp.getTensor().getType(), 16).asConstant();
+  return !bytes || *bytes > localBytes;
+}
+
 bool DeviceEmitter::takesInTurn(tgl::ParallelOp nest) {
   // Terms of a row for each point from where on it is worth while that threads come together for it.
   constexpr int64_t termsForPoint = 32, shortRow = 256;
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(nest.getOperation()));
-  int64_t terms = 0;
-  bool isPlain = true;
+  int64_t terms = 0, inside = 0;
+  bool isPlain = true, hasTemps = false, hasLarge = false;
   for (tgl::AxisRange &range : tgl::getAxisRanges(cast<tgl::AxesOp>(nest.getOperation())))
     isPlain &= range.lo.operands().empty() && range.hi.operands().empty();
   nest.getBody().walk([&](mlir::Operation *op) {
-    isPlain &= !isa<tgl::TempOp, tgl::ForOp, tgl::TilesOp, tgl::SortOp>(op);
-    auto reduce = dyn_cast<tgl::ReduceOp>(op);
-    if (!reduce || reduce->getParentOp() != nest)
+    isPlain &= !isa<tgl::ForOp, tgl::TilesOp, tgl::SortOp>(op);
+    if (auto temp = dyn_cast<tgl::TempOp>(op)) {
+      hasTemps = true;
+      hasLarge |= isLarge(temp);
+    }
+    if (op->getParentOp() != nest || !isa<tgl::ReduceOp, tgl::ParallelOp>(op))
       return;
     std::optional<int64_t> own = tgl::knownPoints(cast<tgl::AxesOp>(op));
-    if (own && runsAlongRows(reduce))
+    inside = std::max(inside, own.value_or(0));
+    auto reduce = dyn_cast<tgl::ReduceOp>(op);
+    if (reduce && own && runsAlongRows(reduce))
       terms = std::max(terms, *own);
   });
-  return isPlain && points && *points > 0 && terms >= shortRow && *points <= terms / termsForPoint;
+  if (!isPlain || !points || *points <= 0)
+    return false;
+  // A thread alone would walk through a part of memory of its own for each point, far from its neighbours'.
+  if (hasLarge)
+    return inside >= shortRow;
+  return !hasTemps && terms >= shortRow && *points <= terms / termsForPoint;
 }
 
 void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
@@ -471,7 +488,10 @@ void DeviceEmitter::placeTemporaries() {
   int64_t teams = shape.unitsPerBlock();
   Value *inBlock = b.CreateURem(unit, i64(teams));
   statement.getBody().walk([&](tgl::TempOp temp) {
-    bool ownedByThread = shape.byThread() || temp->getParentOfType<tgl::ParallelOp>() != statement;
+    bool ownedByThread = shape.byThread();
+    for (auto around = temp->getParentOfType<tgl::ParallelOp>(); around != statement;
+         around = around->getParentOfType<tgl::ParallelOp>())
+      ownedByThread |= !takesInTurn(around);
     IndexExpr bytes = bytesOf(temp.getTensor().getType(), 16);
     std::optional<int64_t> constant = bytes.asConstant();
     Value *&place = places[temp];
