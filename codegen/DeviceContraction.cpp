@@ -304,49 +304,6 @@ void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
   }
 }
 
-/// The rest of the statement at every element, neighbouring threads along columns.
-void DeviceContraction::emitRest() {
-  bool reads = any_of(plan.rest, [](mlir::Operation *op) { return isa<tgl::ReadOp>(op); });
-  unsigned each = reads ? 4 : 2; // loads of several elements are under way at a time
-  bool rowsCollapse = plan.restCollapsesRows, columnsCollapse = plan.restCollapsesColumns;
-  e.nextLoopStays = true;
-  e.emitLoop(
-      i64(0), i64(tile.rows * tile.columns), i64(threads() * each), {},
-      [&](Value *start, ArrayRef<Value *>) {
-        Value *first = b.CreateAdd(b.CreateTrunc(start, b.getInt32Ty()), thread);
-        for (unsigned n = 0; n < each; ++n) {
-          Value *number = b.CreateAdd(first, i32(n * threads()));
-          Value *row = b.CreateUDiv(number, i32(tile.columns)),
-                *column = b.CreateURem(number, i32(tile.columns));
-          Value *rowNumber = b.CreateAdd(rows.first, wide(row)),
-                *columnNumber = b.CreateAdd(columns.first, wide(column));
-          auto element = [&] {
-            setNumber(axes, plan.rows, rowsCollapse, rowNumber);
-            setNumber(axes, plan.columns, columnsCollapse, columnNumber);
-            for (auto [which, product] : enumerate(plan.products)) {
-              e.values[tgl::ReduceOp(product.reduce).getResult()] =
-                  b.CreateAlignedLoad(b.getFloatTy(), sumPlace(row, column, sumsBase(which)), Align(4));
-            }
-            for (mlir::Operation *op : plan.rest)
-              e.emitOp(op);
-          };
-          Value *exists = nullptr;
-          if (!rows.fits)
-            exists = b.CreateICmpSLT(rowNumber, rows.total);
-          if (!columns.fits) {
-            Value *inside = b.CreateICmpSLT(columnNumber, columns.total);
-            exists = exists ? b.CreateAnd(exists, inside) : inside;
-          }
-          if (exists)
-            e.emitIf(exists, element);
-          else
-            element();
-        }
-        return SmallVector<Value *>();
-      },
-      "rest");
-}
-
 /// Each thread's elements of the tile, neighbouring threads along columns.
 void DeviceContraction::forOwnElements(function_ref<void(unsigned number, Value *row, Value *column)> body) {
   for (unsigned number = 0; number < tile.rows * tile.columns / threads(); ++number) {
@@ -376,14 +333,22 @@ void DeviceContraction::emitTile(Value *workspace) {
   setTile(number);
   if (hasRoles())
     startRoles();
+  Rest rest = planRest();
+  bool mends = rest.mended && tile.splits == 1;
   for (unsigned which = 0; which < products.size(); ++which) {
-    sumUpSafely(which);
+    if (mends && isChecked(which))
+      sumUpSafely(which, [&] { mendSums(rest); });
+    else
+      sumUpSafely(which);
     if (hasRoles() && which + 1 < products.size())
       letProducersGoOn();
   }
   barrier();
-  if (tile.splits == 1)
-    return emitRest();
+  if (tile.splits == 1) {
+    if (mends && !isChecked(0))
+      mendSums(rest);
+    return emitRest(rest);
+  }
   for (unsigned which = 0; which < products.size(); ++which)
     forOwnElements([&](unsigned element, Value *row, Value *column) {
       Value *sum = b.CreateAlignedLoad(b.getFloatTy(), sumPlace(row, column, sumsBase(which)), Align(4));
@@ -414,5 +379,8 @@ void DeviceContraction::emitCombine(Value *workspace) {
     });
   }
   barrier();
-  emitRest();
+  Rest rest = planRest();
+  if (rest.mended)
+    mendSums(rest);
+  emitRest(rest);
 }

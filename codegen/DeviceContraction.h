@@ -174,10 +174,30 @@ private:
   void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);
   void storePair(Value *first, Value *second, Value *row, Value *column, unsigned base);
   Value *sumPlace(Value *row, Value *column, unsigned base);
-  void emitRest();
   unsigned sumsBase(unsigned product) const;
   void forOwnElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
   Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, unsigned number);
+
+  // TileRest.cpp
+  /// The rest of the statement, in order: what nearly no sum needs, what does not wait for sums, and what does.
+  struct Rest {
+    llvm::SmallVector<mlir::Operation *> mending, early, late;
+    mlir::Value mended;         ///< what `late` uses instead of the sum, where some are mended
+    bool reads = false;         ///< anything
+    bool readsElements = false; ///< early, what varies along rows and columns
+  };
+  /// Rows of a column that a thread does at a time.
+  struct RestRows {
+    Value *firstRow, *column; ///< i32, in the tile
+    unsigned step, count;
+    bool asks; ///< some may be beyond the last
+  };
+  Rest planRest();
+  void findMending(Rest &rest);
+  void forRestRows(unsigned each, llvm::function_ref<void(const RestRows &)> body);
+  void mendSums(const Rest &rest);
+  void emitRest(const Rest &rest);
+  void emitRows(const Rest &rest, const RestRows &its);
 
   // TileStaging.cpp
   struct Place {
@@ -201,7 +221,8 @@ private:
   bool evaluates(const Product &product) const;
 
   // TileSums.cpp
-  void sumUpSafely(unsigned number);
+  void sumUpSafely(unsigned number, llvm::function_ref<void()> afterCareful = nullptr);
+  bool isChecked(unsigned number) const;
   Sums sumUp(Product &product, Code code);
   Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums, Value *orElse = nullptr);
   Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, Code code);

@@ -192,7 +192,14 @@ Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums, Value *orElse) 
 }
 
 /// The sums of product `number` to their place in shared memory; other threads see them after a barrier.
-void DeviceContraction::sumUpSafely(unsigned number) {
+/// Whether sumUpSafely asks if all sums are finite.
+bool DeviceContraction::isChecked(unsigned number) const {
+  const ProductOperands &how = products[number];
+  return byWarpgroups() ? hasRoles() : how.row.parts + how.column.parts > 2;
+}
+
+/// `afterCareful`: where they are not, or may not be, once they have been stored.
+void DeviceContraction::sumUpSafely(unsigned number, function_ref<void()> afterCareful) {
   Product product = makeProduct(number);
   unsigned base = sumsBase(number);
   bool hasParts = product.row.how->parts + product.column.how->parts > 2;
@@ -220,5 +227,11 @@ void DeviceContraction::sumUpSafely(unsigned number) {
     return storeFast();
   }
   e.emitIf(b.CreateNot(isUnsafe), storeFast);
-  e.emitIf(isUnsafe, sumUpCarefully);
+  e.emitIf(isUnsafe, [&] {
+    sumUpCarefully();
+    if (!afterCareful)
+      return;
+    barrier();
+    afterCareful();
+  });
 }

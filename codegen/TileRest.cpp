@@ -1,0 +1,224 @@
+//===- TileRest.cpp - What a statement makes of a tile's sums -------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The sums of a tile lie in shared memory. A thread has one column, or a few, and goes through rows of it: what
+// depends on the column alone (its place in an image, which takes divisions) is computed once. Reads that do not wait
+// for sums are done for several rows first, so that their loads are under way together.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "ir/TglUtils.h"
+#include "passes/Nest.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// What makes of the only product's sum the value that all else uses, where there are loops in that: sums of a
+/// transposed convolution that are not finite are added up again. Nearly no sum needs it.
+void DeviceContraction::findMending(Rest &rest) {
+  bool hasLoops = any_of(rest.late, [](mlir::Operation *op) { return op->getNumRegions() != 0; });
+  if (!hasLoops || plan.products.size() != 1)
+    return;
+  mlir::Value sum = tgl::ReduceOp(plan.products.front().reduce).getResult();
+  for (mlir::Operation *last : rest.late) {
+    if (last->getNumResults() != 1 || !last->getResult(0).getType().isF32() || last->getNumRegions())
+      continue;
+    SetVector<mlir::Operation *> needed;
+    needed.insert(last);
+    for (unsigned n = 0; n < needed.size(); ++n)
+      for (mlir::Value value : valuesUsedBy(needed[n]))
+        if (mlir::Operation *definition = value.getDefiningOp(); definition && is_contained(plan.rest, definition))
+          needed.insert(definition);
+    auto isNeeded = [&](mlir::Operation *op) { return needed.contains(op); };
+    // All loops are there, and others know the sum and what it was made of by the result alone.
+    bool all = all_of(rest.late, [&](mlir::Operation *op) {
+      if (isNeeded(op))
+        return !isa<tgl::WriteOp>(op);
+      return op->getNumRegions() == 0 && none_of(valuesUsedBy(op), [&](mlir::Value value) {
+               return value == sum || (value != last->getResult(0) && is_contained(rest.late, value.getDefiningOp()) &&
+                                       isNeeded(value.getDefiningOp()));
+             });
+    });
+    if (!all)
+      continue;
+    copy_if(plan.rest, std::back_inserter(rest.mending), isNeeded);
+    erase_if(rest.late, isNeeded);
+    rest.mended = last->getResult(0);
+    return;
+  }
+}
+
+DeviceContraction::Rest DeviceContraction::planRest() {
+  Rest rest;
+  tgl::Accesses accesses = tgl::accessesOf(tgl::ParallelOp(plan.op));
+  DenseSet<mlir::Value> waiting;
+  for (const ContractionProduct &product : plan.products)
+    waiting.insert(tgl::ReduceOp(product.reduce).getResult());
+  auto varies = [&](tgl::ReadOp read, ArrayRef<unsigned> group) {
+    return any_of(group, [&](unsigned axis) {
+      return tgl::knownPoints(axes, {axis}) != 1 && any_of(read.getSubscriptExprs(), [&](const tgl::ValueExpr &expr) {
+               return expr.uses(axes.getAxes()[axis]);
+             });
+    });
+  };
+  for (mlir::Operation *op : plan.rest) {
+    auto read = dyn_cast<tgl::ReadOp>(op);
+    bool isEarly = read ? !read.getChecked() && !accesses.writes.contains(read.getTensor())
+                        : op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op);
+    isEarly &= none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
+    rest.reads |= read != nullptr;
+    if (isEarly) {
+      rest.early.push_back(op);
+      rest.readsElements |= read && varies(read, plan.rows) && varies(read, plan.columns);
+    } else {
+      rest.late.push_back(op);
+      waiting.insert_range(op->getResults());
+    }
+  }
+  findMending(rest);
+  return rest;
+}
+
+/// How many rows lie between the elements of two neighbouring columns in the result: phases of a transposed
+/// convolution, which are the fastest of the rows. 1 where it is otherwise.
+static unsigned interleavedRows(const ContractionPlan &plan, tgl::AxesOp axes) {
+  if (plan.rows.empty() || plan.columns.empty() || plan.restCollapsesRows || plan.restCollapsesColumns)
+    return 1;
+  std::optional<int64_t> phases = tgl::knownPoints(axes, {plan.rows.back()});
+  if (phases != 2 && phases != 4)
+    return 1;
+  for (mlir::Operation *op : plan.rest) {
+    auto write = dyn_cast<tgl::WriteOp>(op);
+    if (!write)
+      continue;
+    tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
+    auto along = [&](unsigned axis) {
+      return Emitter::stepAlong(offset, axes.getAxes()[axis], [](mlir::Value) { return false; });
+    };
+    if (along(plan.rows.back()) != 1 || along(plan.columns.back()) != phases)
+      return 1;
+  }
+  return *phases;
+}
+
+/// Goes through the elements of the tile, `each` rows of a column at a time.
+void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestRows &)> body) {
+  unsigned phases = interleavedRows(plan, axes);
+  // Threads side by side: phases, columns, rows.
+  unsigned elements = tile.columns * phases;
+  unsigned chunks = std::max(1u, elements / threads()), columnsAtOnce = tile.columns / chunks;
+  unsigned step = phases * std::max(1u, threads() / elements);
+  Value *phase = b.CreateURem(thread, i32(phases)), *pair = b.CreateUDiv(thread, i32(phases));
+  Value *ownColumn = b.CreateURem(pair, i32(columnsAtOnce));
+  Value *ownRow = b.CreateAdd(b.CreateMul(b.CreateUDiv(pair, i32(columnsAtOnce)), i32(phases)), phase);
+
+  // No more rows than all tiles have a multiple of, so that none needs to be asked for.
+  std::optional<int64_t> known = tgl::knownPoints(axes, plan.rows);
+  each = std::min<unsigned>(each, tile.rows / step);
+  auto comesOut = [&](unsigned count) { return rows.fits || (known && *known % tile.rows % (step * count) == 0); };
+  unsigned count = each;
+  while (count > 1 && !comesOut(count))
+    count /= 2;
+  bool asks = !comesOut(count);
+  if (!asks)
+    each = count;
+  Value *end = i64(tile.rows);
+  if (!rows.fits)
+    end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, b.CreateSub(rows.total, rows.first));
+
+  for (unsigned chunk = 0; chunk < chunks; ++chunk) {
+    Value *column = b.CreateAdd(ownColumn, i32(chunk * columnsAtOnce));
+    Value *columnNumber = b.CreateAdd(columns.first, wide(column));
+    auto emitColumn = [&] {
+      setNumber(axes, plan.columns, plan.restCollapsesColumns, columnNumber);
+      e.nextLoopStays = true;
+      e.emitLoop(
+          i64(0), end, i64(step * each), {},
+          [&](Value *start, ArrayRef<Value *>) {
+            body({b.CreateAdd(b.CreateTrunc(start, b.getInt32Ty()), ownRow), column, step, each, asks});
+            return SmallVector<Value *>();
+          },
+          "rest");
+    };
+    if (columns.fits)
+      emitColumn();
+    else
+      e.emitIf(b.CreateICmpSLT(columnNumber, columns.total), emitColumn);
+  }
+}
+
+/// Adds up again what is not finite.
+void DeviceContraction::mendSums(const Rest &rest) {
+  forRestRows(1, [&](const RestRows &its) {
+    Value *number = b.CreateAdd(rows.first, wide(its.firstRow));
+    auto mend = [&] {
+      setNumber(axes, plan.rows, plan.restCollapsesRows, number);
+      Value *place = sumPlace(its.firstRow, its.column, sumsBase(0));
+      e.values[tgl::ReduceOp(plan.products.front().reduce).getResult()] =
+          b.CreateAlignedLoad(b.getFloatTy(), place, Align(4));
+      for (mlir::Operation *op : rest.mending)
+        e.emitOp(op);
+      b.CreateAlignedStore(e.values.lookup(rest.mended), place, Align(4));
+    };
+    if (its.asks)
+      e.emitIf(b.CreateICmpSLT(number, rows.total), mend);
+    else
+      mend();
+  });
+}
+
+void DeviceContraction::emitRest(const Rest &rest) {
+  // Loads of several elements are under way at a time: those of the bias come from a cache.
+  unsigned each = rest.readsElements ? 8 : rest.reads ? 4 : 2;
+  forRestRows(each, [&](const RestRows &its) { emitRows(rest, its); });
+}
+
+void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
+  SmallVector<mlir::Value> kept; // of an element
+  for (unsigned axis : plan.rows)
+    kept.push_back(axes.getAxes()[axis]);
+  for (mlir::Operation *op : rest.early)
+    kept.append(op->result_begin(), op->result_end());
+  struct Element {
+    Value *row, *number;
+    SmallVector<Value *> values; // of `kept`
+  };
+  SmallVector<Element> elements;
+  for (unsigned n = 0; n < its.count; ++n) {
+    Value *row = b.CreateAdd(its.firstRow, i32(n * its.step));
+    Value *number = b.CreateAdd(rows.first, wide(row));
+    Value *safe = number;
+    if (its.asks)
+      safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(rows.total, i64(1)));
+    setNumber(axes, plan.rows, plan.restCollapsesRows, safe);
+    for (mlir::Operation *op : rest.early)
+      e.emitOp(op);
+    Element element{row, number, {}};
+    for (mlir::Value value : kept)
+      element.values.push_back(e.values.lookup(value));
+    elements.push_back(std::move(element));
+  }
+  for (const Element &element : elements) {
+    for (auto [value, emitted] : zip_equal(kept, element.values))
+      e.values[value] = emitted;
+    auto emitLate = [&] {
+      for (auto [which, product] : enumerate(plan.products)) {
+        mlir::Value value = rest.mended ? rest.mended : tgl::ReduceOp(product.reduce).getResult();
+        e.values[value] =
+            b.CreateAlignedLoad(b.getFloatTy(), sumPlace(element.row, its.column, sumsBase(which)), Align(4));
+      }
+      for (mlir::Operation *op : rest.late)
+        e.emitOp(op);
+    };
+    if (its.asks)
+      e.emitIf(b.CreateICmpSLT(element.number, rows.total), emitLate);
+    else
+      emitLate();
+  }
+}
