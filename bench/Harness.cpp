@@ -220,6 +220,7 @@ private:
     compileOptions.checked = options.checked;
     compileOptions.dependentLaunches = options.dependentLaunches;
     compileOptions.pipeline.tensorTile = options.tensorTile;
+    compileOptions.tuned = options.tuned;
     Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions, diagnostics);
     if (!made) {
       Error error = made.takeError();
@@ -258,6 +259,8 @@ private:
       json::Array outputs;
       if (Error error = check(*sets.back(), reference, kernel.function->exact, outputs, verified))
         return error;
+      if (set == 0 && options.tuned)
+        about["schedule"] = sets.back()->machineCode().choice.text();
       if (set == 0)
         about["outputs"] = std::move(outputs);
     }

@@ -38,6 +38,7 @@ struct HarnessOptions {
   bool checked = false;      // verify every access while running
   bool dependentLaunches = false; // see CompileOptions
   std::string tensorTile;    // see PipelineOptions
+  bool tuned = false;        // see CompileOptions
   unsigned threads = 0;      // 0: as many as the process may use
   uint64_t seed = 0;
   TimingLimits limits;

@@ -28,6 +28,7 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
     if (!opened)
       return opened.takeError();
     device = *opened;
+    options.device = device->info().name;
     if (options.target == "cuda") {
       options.target = deviceTarget(device->info().major, device->info().minor);
       if (!isDeviceTarget(options.target))

@@ -96,6 +96,8 @@ public:
   RefValues refValues() const;
   const CompiledKernel &kernel() const { return runner.kernel(); }
   CudaDevice *cudaDevice() const { return runner.cudaDevice(); }
+  /// What runs: on a device the code for these sizes.
+  const CompiledKernel &machineCode() const { return code ? *code->compiled : runner.kernel(); }
   unsigned threads() const { return runner.pool().size(); }
   /// Operations of one run, and the most terms of one sum (codegen/Work.h).
   double operations() const;

@@ -189,6 +189,7 @@ Expected<Study::Way> Study::compile(std::shared_ptr<PassRuns> runs, unsigned rep
     way.facts.milliseconds = repeat ? std::min(way.facts.milliseconds, milliseconds) : milliseconds;
     if (!isCpu) {
       way.facts.text = (*kernel)->ptx;
+      way.facts.log = (*kernel)->assemblerLog;
       CodeFacts ofLog;
       readAssemblerLog((*kernel)->assemblerLog, ofLog);
       way.facts.registers = ofLog.registers;
@@ -207,31 +208,86 @@ Expected<Study::Way> Study::compile(std::shared_ptr<PassRuns> runs, unsigned rep
   return std::move(way);
 }
 
-Error Study::prepare(Way &way) const {
-  Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions(way.runs), diagnostics);
-  if (!made)
-    return made.takeError();
-  way.runner = std::move(*made);
+Error Study::makeRunner(Way &way) const {
+  CompileOptions made = compileOptions(way.runs);
+  made.choice = way.choice;
+  made.listTiles = options.listTiles;
+  Expected<std::unique_ptr<Runner>> runner = Runner::make(module, made, diagnostics);
+  if (!runner)
+    return runner.takeError();
+  way.runner = std::move(*runner);
   way.runner->setThreads(options.threads);
-  for (unsigned set = 0; set < numSets; ++set) {
+  return Error::success();
+}
+
+Error Study::makeSets(Way &way, const Way *like) const {
+  for (unsigned set = 0; set < options.sets; ++set) {
     Launch::Inputs inputs;
     inputs.specs = current.function ? &current.function->inputs : nullptr;
     inputs.scalars = instance.scalars;
     inputs.seed = options.seed * numSets + set;
+    if (like)
+      for (auto [index, argument] : enumerate(way.runner->kernel().arguments))
+        if (argument.role == KernelArgument::In || argument.role == KernelArgument::Inout) {
+          const Tensor &from = like->sets[set]->host(index);
+          std::optional<Tensor> copy = Tensor::make(from.dtype(), from.shape());
+          if (!copy)
+            return make_error<LaunchError>(LaunchError::OutOfMemory, "there is no memory for '" + argument.name + "'");
+          if (from.bytes())
+            std::memcpy(copy->data(), from.data(), from.bytes());
+          inputs.given.emplace(argument.name, std::move(*copy));
+        }
     Expected<std::unique_ptr<Launch>> launch = Launch::make(*way.runner, sizes, std::move(inputs));
     if (!launch)
       return launch.takeError();
-    if (Error error = (*launch)->prepare())
-      return error;
-    if (Expected<double> seconds = (*launch)->run(); !seconds)
-      return seconds.takeError();
-    Expected<std::vector<Tensor>> results = (*launch)->results();
-    if (!results)
-      return results.takeError();
-    way.results.push_back(std::move(*results));
     way.sets.push_back(std::move(*launch));
   }
   return Error::success();
+}
+
+/// Runs each set once.
+static Error runSets(Study::Way &way) {
+  for (std::unique_ptr<Launch> &launch : way.sets) {
+    if (Error error = launch->prepare())
+      return error;
+    if (Expected<double> seconds = launch->run(); !seconds)
+      return seconds.takeError();
+    Expected<std::vector<Tensor>> results = launch->results();
+    if (!results)
+      return results.takeError();
+    way.results.push_back(std::move(*results));
+  }
+  return Error::success();
+}
+
+Error Study::prepare(Way &way, const Way *like) const {
+  if (Error error = makeRunner(way))
+    return error;
+  if (Error error = makeSets(way, like))
+    return error;
+  return runSets(way);
+}
+
+Expected<Study::Way> Study::tryChoice(const ScheduleChoice &choice, const Way *like) const {
+  Way way;
+  way.choice = choice;
+  Error error = makeRunner(way);
+  if (!error)
+    error = makeSets(way, like);
+  // What the device or the machine says is said of them; what is left is the compiler's refusal of this schedule.
+  error = handleErrors(std::move(error), [](std::unique_ptr<ErrorInfoBase> failed) -> Error {
+    bool isOwn = failed->isA<CudaError>() || failed->isA<LaunchError>() || isMissingResource(*failed);
+    return isOwn ? Error(std::move(failed)) : make_error<NeededError>(failed->message());
+  });
+  if (error)
+    return std::move(error);
+  const CompiledKernel &code = way.sets.front()->machineCode();
+  way.facts.text = code.ptx;
+  way.facts.log = code.assemblerLog;
+  readAssemblerLog(code.assemblerLog, way.facts);
+  if (Error failed = runSets(way))
+    return std::move(failed);
+  return std::move(way);
 }
 
 /// Where two results of one shape are not the same, and how often.
@@ -261,7 +317,7 @@ static std::string firstDifference(const Tensor &ours, const Tensor &theirs) {
 }
 
 std::string Study::differ(Way &way, Way &other, bool exact) const {
-  for (unsigned set = 0; set < numSets; ++set) {
+  for (unsigned set = 0; set < options.sets; ++set) {
     const Launch &launch = *way.sets[set];
     for (auto [index, argument] : enumerate(launch.resultArguments())) {
       const Tensor &ours = way.results[set][index], &theirs = other.results[set][index];
@@ -279,7 +335,8 @@ Expected<TimedPair> Study::time(Way &one, Way &other) const {
   auto callOf = [&](Way &way) {
     return [&](unsigned turn) -> std::optional<double> {
       // As Harness does it: after a call of the same code, while the other's workers sleep.
-      Launch &last = *way.sets[(turn + numSets - 1) % numSets], &launch = *way.sets[turn % numSets];
+      size_t count = way.sets.size();
+      Launch &last = *way.sets[(turn + count - 1) % count], &launch = *way.sets[turn % count];
       Error prepared = joinErrors(last.prepare(), launch.prepare());
       if (!launch.cudaDevice()) {
         awaitRest();

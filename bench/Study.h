@@ -27,6 +27,8 @@ struct StudyOptions {
   std::string target = "cpu";
   unsigned threads = 0;  // 0: as many as the process may use
   uint64_t seed = 0;
+  unsigned sets = numSets; // of inputs
+  bool listTiles = false; // see CompileOptions
   bool timedCases = true; // cases that are timed, or those for correctness
   TimingLimits limits;
 };
@@ -34,6 +36,7 @@ struct StudyOptions {
 /// What of the code can be counted.
 struct CodeFacts {
   std::string text;              // assembly, or PTX
+  std::string log;               // the assembler's (devices)
   uint64_t instructions = 0;     // in it
   std::optional<unsigned> registers; // of a thread, the most of all kernels (devices)
   uint64_t spillBytes = 0;       // stored and loaded again (devices)
@@ -77,6 +80,7 @@ public:
   /// One way to compile the case that was selected last.
   struct Way {
     std::shared_ptr<PassRuns> runs;
+    ScheduleChoice choice;
     CodeFacts facts;
     std::unique_ptr<Runner> runner; // null before prepare
     std::vector<std::unique_ptr<Launch>> sets;
@@ -84,8 +88,12 @@ public:
   };
   /// Compiles, `repeats` times for its time, which 0 leaves out. NeededError where it does not compile.
   llvm::Expected<Way> compile(std::shared_ptr<PassRuns> runs, unsigned repeats = 0) const;
-  /// Makes inputs and runs each set once. All ways get the same inputs.
-  llvm::Error prepare(Way &way) const;
+  /// Makes inputs and runs each set once. All ways get the same inputs; those of `like` are copied where it is given.
+  llvm::Error prepare(Way &way, const Way *like = nullptr) const;
+  /// A way that differs in its schedule: compiled once and prepared. NeededError where it does not compile.
+  llvm::Expected<Way> tryChoice(const ScheduleChoice &choice, const Way *like) const;
+  /// Of the selected case.
+  const std::map<std::string, int64_t> &sizeValues() const { return sizesByName; }
   /// Nothing where the results of `way` are as good as those of `other`, by the rule of `tegula bench`; or, with
   /// `exact`, the same bits. Otherwise what is wrong first.
   std::string differ(Way &way, Way &other, bool exact) const;
@@ -97,6 +105,8 @@ private:
       : module(module), diagnostics(diagnostics), options(std::move(options)) {}
   llvm::Error findCases(const std::string &path);
   CompileOptions compileOptions(std::shared_ptr<PassRuns> runs) const;
+  llvm::Error makeRunner(Way &way) const;
+  llvm::Error makeSets(Way &way, const Way *like) const;
 
   const Module &module;
   Diagnostics &diagnostics;

@@ -49,6 +49,18 @@ Timing summarize(ArrayRef<double> seconds) {
   return timing;
 }
 
+std::pair<double, double> medianInterval(ArrayRef<double> values) {
+  if (values.empty())
+    return {0, 0};
+  std::vector<double> sorted(values.begin(), values.end());
+  llvm::sort(sorted);
+  // How many values lie below the median is binomial: 1.96 deviations to either side.
+  double half = 0.98 * std::sqrt(double(sorted.size()));
+  int64_t below = static_cast<int64_t>(std::floor(sorted.size() / 2.0 - half)) - 1;
+  size_t low = std::max<int64_t>(below, 0);
+  return {sorted[low], sorted[sorted.size() - 1 - low]};
+}
+
 CacheFlush::CacheFlush() {
   long last = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   // Virtual machines report the cache of a whole host; what one core sees of it is less.
@@ -102,7 +114,8 @@ std::optional<TimedPair> timeInTurns(function_ref<std::optional<double>(unsigned
     if (ours.size() >= limits.leastCalls && spent >= limits.seconds)
       break;
   }
-  return TimedPair{summarize(ours), summarize(theirs), summarize(ratios).median};
+  auto [lower, upper] = medianInterval(ratios);
+  return TimedPair{summarize(ours), summarize(theirs), summarize(ratios).median, lower, upper};
 }
 
 } // namespace tegula::bench

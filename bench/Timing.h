@@ -17,6 +17,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace tegula::bench {
@@ -27,6 +28,9 @@ struct Timing {
   /// (upper - lower) / median
   double spread() const { return median > 0 ? (upper - lower) / median : 0; }
 };
+
+/// Bounds of the median, of 95 of 100 samples: two of the values, whatever their distribution.
+std::pair<double, double> medianInterval(llvm::ArrayRef<double> values);
 
 Timing summarize(llvm::ArrayRef<double> seconds);
 
@@ -54,6 +58,8 @@ struct TimedPair {
   Timing first, second;
   /// Median over the turns of second / first: how many times as fast the first is.
   double ratio = 0;
+  /// Of which the true median is between these in 95 of 100 measurements, by order statistics; 0 without a second.
+  double ratioLower = 0, ratioUpper = 0;
 };
 
 struct TimingLimits {

@@ -22,6 +22,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/TensorTile.h"
 #include <chrono>
 
 using namespace llvm;
@@ -43,13 +44,7 @@ public:
       : source(module), options(options), diagnostics(diagnostics),
         context(mlir::MLIRContext::Threading::DISABLED),
         messages(&context, [this](mlir::Diagnostic &said) { return note(said); }),
-        kernel(std::make_unique<CompiledKernel>()), runs(options.pipeline.runs) {
-    const PipelineOptions &pipeline = options.pipeline;
-    if (!runs && !(pipeline.disabled.empty() && pipeline.enabled.empty()))
-      runs = std::make_shared<PassRuns>(pipeline.disabled, PassRuns::all, std::vector<std::string>(), pipeline.enabled);
-    if (runs)
-      runs->begin();
-  }
+        kernel(std::make_unique<CompiledKernel>()), runs(options.pipeline.runs) {}
 
   Expected<std::unique_ptr<CompiledKernel>> run() {
     kernel->target = options.target;
@@ -74,6 +69,7 @@ public:
     if (Error error = checkSizeNames())
       return std::move(error);
     keep("tgl");
+    choose();
     kernel->work = KernelWork::count(*ir);
     if (options.stopAfter <= Phase::Emit)
       return std::move(kernel);
@@ -84,6 +80,8 @@ public:
     if (Error error = runPasses())
       return std::move(error);
     keep("scheduled");
+    if (options.listTiles)
+      listTiles();
     if (options.stopAfter < Phase::Lower)
       return std::move(kernel);
 
@@ -127,6 +125,36 @@ private:
     }
   }
 
+  /// Settles the choice, and with it which passes run.
+  void choose() {
+    kernel->choice = options.choice;
+    if (options.listTiles || options.tuned) {
+      raw_string_ostream stream(kernel->program);
+      ir->print(stream);
+    }
+    if (options.tuned)
+      if (auto found = findTuned({kernel->program, options.sizes, options.target, options.device}))
+        kernel->choice = *found;
+    const PipelineOptions &pipeline = options.pipeline;
+    std::vector<std::string> disabled = pipeline.disabled;
+    disabled.insert(disabled.end(), kernel->choice.without.begin(), kernel->choice.without.end());
+    if (!runs && !(disabled.empty() && pipeline.enabled.empty()))
+      runs = std::make_shared<PassRuns>(disabled, PassRuns::all, std::vector<std::string>(), pipeline.enabled);
+    if (runs)
+      runs->begin();
+  }
+
+  /// Of the scheduled program.
+  void listTiles() {
+    ir->walk([&](tgl::ParallelOp op) {
+      if (!TensorTile::of(op))
+        return;
+      std::vector<TileOption> &options = kernel->tiles.emplace_back();
+      for (const RankedTile &one : rankTiles(op))
+        options.push_back({one.tile.fullName(), one.clocks});
+    });
+  }
+
   bool wants(StringRef stage) { return is_contained(options.keepStages, stage); }
 
   void keep(StringRef stage) {
@@ -161,6 +189,8 @@ private:
     pipeline.runs = runs;
     pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
     pipeline.sizes = options.sizes;
+    if (std::string tiles = kernel->choice.tensorTile(); !tiles.empty())
+      pipeline.tensorTile = tiles;
     mlir::PassManager manager(&context);
     buildPipeline(manager, pipeline, std::min(options.stopAfter, Phase::Schedule));
     instrument(manager, pipeline);
@@ -345,6 +375,7 @@ private:
       return defect("lowering made LLVM IR that does not verify: " + failure);
     addSites(lowered->sites);
     kernel->plan = std::move(lowered->plan);
+    kernel->choice.apply(kernel->plan);
     kernel->layouts = std::move(lowered->layouts);
     kernel->rows = std::move(lowered->rows);
     kernel->plan.dependentLaunches = emitter.dependentLaunches;

@@ -13,6 +13,7 @@
 #include "codegen/Jit.h"
 #include "codegen/TileLayout.h"
 #include "codegen/Plan.h"
+#include "codegen/ScheduleChoice.h"
 #include "codegen/Work.h"
 #include "frontend/Check.h"
 #include "frontend/EmitIR.h"
@@ -44,6 +45,13 @@ struct CompileOptions {
   unsigned alignment = 0;
   /// Passes: which are left out, printed, counted. `machine` and `sizes` follow from the above.
   PipelineOptions pipeline;
+  /// What of the schedule is not left to the model of cost.
+  ScheduleChoice choice;
+  /// Where `tegula tune` has kept a choice for this program, these sizes and `device`, it replaces `choice`.
+  bool tuned = false;
+  std::string device; // the driver's name for it, such as `NVIDIA H200`
+  /// List what the schedule could have been (CompiledKernel::tiles).
+  bool listTiles = false;
   /// Launches of a call start early and wait for each other on the device (programmatic dependent launch), on sm_90
   /// and newer.
   bool dependentLaunches = false;
@@ -114,6 +122,10 @@ public:
   std::vector<TileLayout> layouts;
   std::vector<RowLayout> rows;
   unsigned alignment = 0; // as in the options
+  ScheduleChoice choice;  // as in the options, or as it was tuned
+  std::string program;    // with listTiles: the program as TunedKey has it
+  /// With listTiles: by statement that can have them, tiles in the order of the model, that which it has first.
+  std::vector<std::vector<TileOption>> tiles;
   std::string ptx;
   std::vector<char> cubin;
   std::string assemblerLog, assembler;

@@ -46,6 +46,14 @@ static std::string headerOf(StringRef keyHash, StringRef entry) {
   return (magic + keyHash + " " + hashOf({entry}) + " " + Twine(entry.size()) + "\n").str();
 }
 
+DiskCache DiskCache::below(StringRef name, uint64_t mostBytes) const {
+  if (isOff())
+    return DiskCache("");
+  SmallString<128> path(folder);
+  sys::path::append(path, name);
+  return DiskCache(path.str().str(), mostBytes);
+}
+
 DiskCache DiskCache::fromEnvironment() {
   uint64_t bytes = defaultBytes;
   if (std::optional<std::string> text = sys::Process::GetEnv("TEGULA_CACHE_BYTES"))

@@ -35,6 +35,9 @@ public:
   /// $TEGULA_CACHE_BYTES at most.
   static DiskCache fromEnvironment();
 
+  /// A cache of its own in a folder below this one's, which this one does not count; off where this one is.
+  DiskCache below(llvm::StringRef name, uint64_t mostBytes) const;
+
   bool isOff() const { return folder.empty() || mostBytes == 0; }
   /// The entry, which becomes the one used last.
   std::optional<std::string> find(llvm::ArrayRef<llvm::StringRef> key) const;

@@ -95,11 +95,14 @@ struct PlanStep {
   /// Where there are tiles, and what they need of addresses holds, they run instead.
   PlanTiles tiles;
   IndexExpr points;
+  /// Which of the two runs, where both are there.
+  enum Unit { ByPoints, Thread, Team } unit = ByPoints;
   /// The function for so many points on a device that runs so many threads at once: a thread for a point
   /// pays where that fills a good part of the device.
   const PlanFunction &functionFor(uint64_t pointCount, uint64_t residentThreads) const {
-    bool threads =
-        byTeam.name.empty() || (!byThread.name.empty() && pointCount >= residentThreads / 2);
+    if (byTeam.name.empty() || byThread.name.empty())
+      return byTeam.name.empty() ? byThread : byTeam;
+    bool threads = unit == ByPoints ? pointCount >= residentThreads / 2 : unit == Thread;
     return threads ? byThread : byTeam;
   }
   std::vector<PlanArgument> arguments;

@@ -44,6 +44,7 @@ static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-pa
                                        cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
+static cl::opt<bool> tuned("tuned", cl::desc("On a device: with the schedules that `tegula tune` kept"), cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only the cases for correctness"), cl::sub(sub));
 static cl::opt<std::string> ablatePasses("ablate", cl::ValueOptional, cl::value_desc("licm,gvn"),
                                          cl::desc("Leave out each pass in turn, ours and LLVM's, or those named, "
@@ -269,6 +270,7 @@ ExitCode run() {
   options.checked = checkedMode;
   options.dependentLaunches = dependentLaunches;
   options.tensorTile = tensorTile;
+  options.tuned = tuned;
   if (!isTensorTile(tensorTile))
     return ExitWrongCall;
   options.threads = threads;

@@ -44,6 +44,7 @@ static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-pa
                                        cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
+static cl::opt<bool> tuned("tuned", cl::desc("On a device: with the schedules that `tegula tune` kept"), cl::sub(sub));
 static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
                                  cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
@@ -279,6 +280,7 @@ ExitCode run() {
   options.target = target;
   options.checked = checkedMode;
   options.pipeline.tensorTile = tensorTile;
+  options.tuned = tuned;
   if (!isTensorTile(tensorTile))
     return ExitWrongCall;
   for (const auto &[name, file] : outFiles)
@@ -343,6 +345,8 @@ ExitCode run() {
   Expected<std::unique_ptr<Launch>> launch = Launch::make(runner, *sizes, std::move(inputs));
   if (!launch)
     return exitOf(launch.takeError());
+  if (tuned)
+    errs() << "schedule: " << (*launch)->machineCode().choice.text() << '\n';
   std::string sizeText;
   for (auto [spec, value] : zip(runner.kernel().checks->sizes(), *sizes))
     sizeText += (sizeText.empty() ? " at " : ", ") + spec.name + "=" + std::to_string(value);

@@ -18,7 +18,7 @@ using namespace llvm;
 using namespace tegula;
 
 static const Command *const commands[] = {&checkCommand, &compileCommand, &runCommand,
-                                          &benchCommand, &bisectCommand, &fmtCommand,
+                                          &benchCommand, &bisectCommand, &tuneCommand, &fmtCommand,
                                           &fixCommand, &explainCommand, &explainLayoutCommand,
                                           &grammarCommand, &promptCommand, &mcpCommand};
 

@@ -33,7 +33,7 @@ struct PipelineOptions {
   /// Spare passes (PassRuns::shouldAdd) that are to run, by name: `slsr`.
   std::vector<std::string> enabled;
   /// On GPUs: the tile of matrix products on tensor cores (tensorTileNames), where a statement can have it; empty: the
-  /// one that the model of cost expects to be fastest.
+  /// one that the model of cost expects to be fastest. A list, with commas, goes by statement.
   std::string tensorTile;
   /// Where it is given, decides too which of the passes that can be left out run, and notes them.
   std::shared_ptr<PassRuns> runs;

@@ -23,17 +23,17 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
 
   void runOnOperation() override {
     ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile};
+    ScheduleCounts counts; // of all launches: `tensorTile` goes by the number of the statement
     getOperation().walk([&](LaunchOp launch) {
-      ScheduleCounts counts;
       for (const Strategy *strategy : strategies())
         if (!llvm::is_contained(without, strategy->name()) && strategy->applies(launch, request)) {
           strategy->schedule(launch, request, counts);
           launch.setStrategy(strategy->name());
           break;
         }
-      count("parallels reordered", counts.axesReordered);
-      count("statements tiled for tensor cores", counts.tiled);
     });
+    count("parallels reordered", counts.axesReordered);
+    count("statements tiled for tensor cores", counts.tiled);
   }
 };
 } // namespace

@@ -221,6 +221,8 @@ std::string TensorTile::name() const {
   return (Twine(rows) + "x" + Twine(columns) + (packed ? "-packed" : warpgroups ? "-warpgroups" : "")).str();
 }
 
+std::string TensorTile::fullName() const { return name() + "/" + std::to_string(splits); }
+
 static TensorTile tileOf(const Candidate &candidate, int64_t splits) {
   return {candidate.rows, candidate.columns,    candidate.warpRows, candidate.warpColumns,
           splits,         candidate.warpgroups, candidate.packed};
@@ -233,8 +235,7 @@ std::vector<std::string> tegula::tensorTileNames() {
   return names;
 }
 
-std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
-                                             StringRef wanted) {
+SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows),
                          columns = tgl::knownPoints(axes, plan.columns),
@@ -255,17 +256,15 @@ std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan, ArrayR
               (isHalf ? 1 : operands.row.parts + operands.column.parts - 1);
   }
   if (!known) // of all sizes something for the middle
-    return TensorTile{64, 64, 2, 2, 1};
+    return {RankedTile{TensorTile{64, 64, 2, 2, 1}, 0}};
 
   // A thread for an element is as good where little is to be done or the operands' reading takes all.
   if (*rows < 12 || *columns < 12 || summed < 8 ||
       double(*rows) * *columns * *batch * summed < double(1 << 18))
-    return std::nullopt;
+    return {};
 
   bool canWarpgroups = canMultiplyByWarpgroups(plan, products);
-  std::optional<TensorTile> best;
-  bool isWanted = false; // what is best so far
-  double least = 0;
+  SmallVector<RankedTile> ranked;
   constexpr double startUp = 3000, secondLaunch = 5000, bytesPerClock = 2000;
   for (const Candidate &candidate : candidates) {
     double speed = allHalf ? candidate.half : candidate.single;
@@ -289,22 +288,42 @@ std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan, ArrayR
         total += secondLaunch + packedBytes / bytesPerClock;
       if (splits > 1)
         total += secondLaunch + 8.0 * tiles * splits * candidate.rows * candidate.columns / bytesPerClock;
-      TensorTile tile = tileOf(candidate, splits);
-      bool hasName = tile.name() == wanted;
-      if (best && (isWanted > hasName || (isWanted == hasName && total >= least)))
-        continue;
-      isWanted = hasName;
-      least = total;
-      best = tile;
+      ranked.push_back({tileOf(candidate, splits), total});
     }
   }
-  return best;
+  llvm::stable_sort(ranked, [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
+  return ranked;
+}
+
+SmallVector<RankedTile> tegula::rankTiles(tgl::ParallelOp op) {
+  std::optional<ContractionPlan> plan = planContraction(op, /*byVectors=*/false);
+  if (!plan)
+    return {};
+  std::optional<SmallVector<ProductOperands>> products = describeOperands(*plan);
+  return products ? rankTiles(*plan, *products) : SmallVector<RankedTile>();
+}
+
+/// The first with the name, else the first.
+static std::optional<TensorTile> pick(ArrayRef<RankedTile> tiles, StringRef wanted) {
+  if (tiles.empty())
+    return std::nullopt;
+  auto named = llvm::find_if(tiles, [&](const RankedTile &one) { return one.tile.isNamed(wanted); });
+  return (named == tiles.end() ? tiles.front() : *named).tile;
+}
+
+std::optional<TensorTile> tegula::chooseTile(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
+                                             StringRef wanted) {
+  return pick(rankTiles(plan, products), wanted);
 }
 
 std::optional<TensorTile> tegula::chooseTile(tgl::ParallelOp op, StringRef wanted) {
-  std::optional<ContractionPlan> plan = planContraction(op, /*byVectors=*/false);
-  if (!plan)
-    return std::nullopt;
-  std::optional<SmallVector<ProductOperands>> products = describeOperands(*plan);
-  return products ? chooseTile(*plan, *products, wanted) : std::nullopt;
+  return pick(rankTiles(op), wanted);
+}
+
+StringRef tegula::wantedTile(StringRef list, unsigned statement) {
+  if (!list.contains(','))
+    return list;
+  for (; statement; --statement)
+    list = list.split(',').second;
+  return list.split(',').first;
 }

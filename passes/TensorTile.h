@@ -63,6 +63,9 @@ struct TensorTile {
 
   /// `128x64` by warps, `128x64-warpgroups`, `128x64-packed`.
   std::string name() const;
+  /// With the blocks that share a tile's sum: `128x64/1`, `64x64/8`.
+  std::string fullName() const;
+  bool isNamed(llvm::StringRef wanted) const { return wanted == name() || wanted == fullName(); }
   int64_t threads() const { return warpRows * warpColumns * 32; }
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   /// The tile that the strategy chose for the statement; nothing where it chose none.
@@ -71,6 +74,19 @@ struct TensorTile {
 
 /// The names of all tiles.
 std::vector<std::string> tensorTileNames();
+
+/// A tile that a statement can have, and the clocks that the model expects it to take.
+struct RankedTile {
+  TensorTile tile;
+  double clocks = 0;
+};
+
+/// All that the statement can have, the fastest by the model first; none where the general strategy is to run it.
+llvm::SmallVector<RankedTile> rankTiles(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products);
+llvm::SmallVector<RankedTile> rankTiles(tgl::ParallelOp op);
+
+/// What PipelineOptions::tensorTile asks of the statement with this number among those that can have tiles.
+llvm::StringRef wantedTile(llvm::StringRef list, unsigned statement);
 
 /// The tile for which the model expects the shortest time; nothing where the general strategy is to run
 /// the statement. With a name that tile, where the statement can have it.

@@ -31,7 +31,7 @@ public:
   void schedule(LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const override {
     generalStrategy().schedule(launch, request, counts);
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<TensorTile> tile = chooseTile(op, request.tensorTile)) {
+      if (std::optional<TensorTile> tile = chooseTile(op, wantedTile(request.tensorTile, counts.tiled))) {
         op->setAttr("tile", tile->toAttribute(op.getContext()));
         ++counts.tiled;
       }

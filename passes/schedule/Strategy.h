@@ -18,6 +18,7 @@
 
 namespace tegula {
 
+/// Over the launches of a kernel so far.
 struct ScheduleCounts {
   unsigned axesReordered = 0;
   unsigned tiled = 0; // statements that tensor cores compute

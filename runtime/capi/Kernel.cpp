@@ -30,6 +30,7 @@ public:
     options.instance.kernel = kernel.name.name;
     options.checked = given.checked;
     options.dependentLaunches = given.dependent_launches;
+    options.tuned = given.tuned;
     return readSettings(options) && readOptionals(options) && readStages(options);
   }
   std::string error;
@@ -157,6 +158,7 @@ tegula_status tegula_compile(const tegula_context *context, const tegula_program
     if (!opened)
       return report.fail(opened.takeError());
     device = std::move(*opened);
+    options.device = device->info().name;
     options.target = deviceTarget(device->info().major, device->info().minor);
     if (!isDeviceTarget(options.target))
       return report.fail(TEGULA_MISSING, "the device " + device->info().name + " is a " + options.target +

@@ -36,6 +36,7 @@ enum : int {
 
 struct Event {
   std::chrono::steady_clock::time_point recorded;
+  double work = 0; // of the device so far, microseconds
 };
 
 std::string environment(const char *name, const char *otherwise = "") {
@@ -61,7 +62,8 @@ struct State {
   std::set<Module *> modules;
   uint64_t memoryBytes = 1ull << 34;
   int devices = 1, capability = 90;
-  bool hangs = false, launched = false;
+  bool hangs = false, launched = false, countsBlocks = false;
+  double work = 0; // of the device so far, microseconds
   std::string log;
 
   State() {
@@ -72,6 +74,7 @@ struct State {
     hangs = !environment("FAKE_CUDA_HANG").empty();
     launched = environment("FAKE_CUDA_HANG") == "always";
     log = environment("FAKE_CUDA_LOG");
+    countsBlocks = environment("FAKE_CUDA_CLOCK") == "blocks";
     std::istringstream list(environment("FAKE_CUDA_FAIL"));
     for (std::string one; std::getline(list, one, ',');) {
       size_t first = one.find(':'), second = one.find(':', first + 1);
@@ -187,6 +190,7 @@ int launch(void *handle, unsigned blocks, unsigned threads, void *stream, void *
   }
   state.record.launches.push_back(std::move(made));
   state.launched = true;
+  state.work += 1 + blocks;
   return Success;
 }
 } // namespace
@@ -416,6 +420,7 @@ int cuEventCreate(void **event, unsigned) {
 int cuEventRecord(void *event, void *) {
   ENTER();
   static_cast<Event *>(event)->recorded = std::chrono::steady_clock::now();
+  static_cast<Event *>(event)->work = State::get().work;
   return Success;
 }
 int cuEventSynchronize(void *) {
@@ -425,6 +430,10 @@ int cuEventSynchronize(void *) {
 }
 int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
   ENTER();
+  if (State::get().countsBlocks) {
+    *milliseconds = (static_cast<Event *>(end)->work - static_cast<Event *>(start)->work) / 1000;
+    return Success;
+  }
   *milliseconds = std::chrono::duration<float, std::milli>(static_cast<Event *>(end)->recorded -
                                                            static_cast<Event *>(start)->recorded)
                       .count();

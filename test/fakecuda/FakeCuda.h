@@ -15,6 +15,7 @@
 //   FAKE_CUDA_MEMORY=1000000               bytes of device memory
 //   FAKE_CUDA_HANG=launch                  whatever waits for the device never returns after a launch
 //   FAKE_CUDA_HANG=always                  never returns
+//   FAKE_CUDA_CLOCK=blocks                 a launch takes a microsecond, and one for each block; else nothing
 //   FAKE_CUDA_DEVICES=0, FAKE_CUDA_CAPABILITY=90
 //   FAKE_CUDA_LOG=file                     the functions called, a line each, are appended
 //

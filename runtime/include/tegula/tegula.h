@@ -190,6 +190,8 @@ typedef struct tegula_compile_options {
   /* Target "cuda", capability 9.0 and newer: a launch may start while the one before it in the same call
    * still runs, and waits for it on the device (programmatic dependent launch). */
   int dependent_launches;
+  /* Target "cuda": with the schedules that `tegula tune` has kept for these sizes on this device. */
+  int tuned;
 } tegula_compile_options;
 
 /* Compiles one kernel; `options` may be NULL. On TEGULA_OK `*kernel` is set, to be freed by

@@ -1,0 +1,293 @@
+//===- Tune.cpp - tegula tune -----------------------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "bench/Tune.h"
+#include "bench/Child.h"
+#include "codegen/DiskCache.h"
+#include "driver/Commands.h"
+#include "driver/Load.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace tegula::bench;
+
+namespace tegula {
+
+static cl::SubCommand sub("tune", "Time other schedules of kernels and keep those that are faster");
+static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."), cl::sub(sub));
+static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
+                                       cl::desc("The kernel (default: those that FILE.ref.py has cases for)"),
+                                       cl::sub(sub));
+static cl::opt<std::string> reference("ref", cl::value_desc("FILE"),
+                                      cl::desc("Where the cases are (default: FILE.ref.py beside FILE.tgl)"),
+                                      cl::sub(sub));
+static cl::list<std::string> sizeTexts("d", cl::value_desc("M=64,N=128"),
+                                       cl::desc("Sizes (default: the cases that are timed)"), cl::sub(sub));
+static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"), cl::desc("Constants, scalars"),
+                                           cl::sub(sub));
+static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"), cl::desc("Types of generic parameters"),
+                                       cl::sub(sub));
+static cl::opt<std::string> target("target", cl::value_desc("cuda"), cl::desc("The machine"), cl::init("cuda"),
+                                   cl::sub(sub));
+static cl::opt<unsigned> most("configurations", cl::desc("To be timed for a case, at most (2 to 16)"), cl::init(16),
+                              cl::sub(sub));
+static cl::opt<double> seconds("seconds", cl::desc("Time to measure for, each configuration"), cl::init(0.1),
+                               cl::sub(sub));
+static cl::opt<double> deadline("deadline", cl::desc("Seconds after which a configuration that hangs is given up"),
+                                cl::init(60), cl::sub(sub));
+static cl::opt<uint64_t> seed("seed", cl::desc("Seed of the inputs"), cl::init(0), cl::sub(sub));
+static cl::opt<bool> json("json", cl::desc("Print one JSON object an event (docs/bench.md)"), cl::sub(sub));
+
+namespace {
+
+/// Prints what children tell, keeps what a case ends with.
+class Report {
+public:
+  ExitCode exit = ExitSuccess;
+
+  void fail(ExitCode code, StringRef path, StringRef message) {
+    exit = exit == ExitSuccess || code == ExitInternalError ? code : exit;
+    if (!message.empty())
+      errs() << "tegula: " << path << ": " << message << (message.ends_with("\n") ? "" : "\n");
+  }
+
+  void beginCase(StringRef path, StringRef text) {
+    title = (sys::path::stem(path) + "  " + text).str();
+    same.clear();
+    if (!json)
+      outs() << title << '\n';
+  }
+
+  void add(json::Object event) {
+    if (json) {
+      json::Object line = event;
+      line["case"] = title;
+      line.erase("program");
+      outs() << json::Value(std::move(line)) << '\n';
+    }
+    StringRef kind = *event.getString("event");
+    if (kind == "base") {
+      row("default", *event.getNumber("seconds"), "");
+    } else if (kind == "tried") {
+      addTried(event);
+    } else {
+      end(event);
+    }
+    outs().flush();
+  }
+
+  void end() {
+    if (!json && cases)
+      outs() << "default schedule against the tuned one: " << format("%.3f", std::exp(logs / cases))
+             << " geometric mean over " << cases << (cases == 1 ? " case\n" : " cases\n");
+  }
+
+private:
+  void row(StringRef choice, double time, const Twine &rest) {
+    if (!json)
+      outs() << "  " << left_justify(choice, 44) << format("%10.2f us", time * 1e6) << rest << '\n';
+  }
+
+  static std::string share(const json::Object &event) {
+    std::string text;
+    raw_string_ostream(text) << format("%.3f (%.3f to %.3f)", *event.getNumber("ratio"), *event.getNumber("lower"),
+                                       *event.getNumber("upper"));
+    return text;
+  }
+
+  void addTried(const json::Object &event) {
+    StringRef outcome = *event.getString("outcome"), phase = *event.getString("phase");
+    std::string choice = ((phase == "alone" ? "" : phase + ": ") + *event.getString("choice")).str();
+    if (outcome == "same") {
+      same.push_back(std::move(choice));
+      return;
+    }
+    if (outcome == "timed")
+      return row(choice, *event.getNumber("seconds"), "  " + share(event));
+    if (outcome != "dropped" && exit == ExitSuccess)
+      exit = ExitWrongResult;
+    if (!json)
+      outs() << "  " << left_justify(choice, 44) << outcome << ": " << event.getString("reason")->rtrim() << '\n';
+  }
+
+  /// All is known of the case: now it is kept.
+  void end(const json::Object &event) {
+    TunedKey key;
+    key.program = event.getString("program")->str();
+    for (const auto &[name, value] : *event.getObject("sizes"))
+      key.sizes[name.str()] = *value.getAsInteger();
+    key.target = event.getString("target")->str();
+    key.device = event.getString("device")->str();
+    StringRef text = *event.getString("choice");
+    keepTuned(key, *ScheduleChoice::parse(text));
+    ++cases;
+    logs += std::log(*event.getNumber("ratio"));
+    if (json)
+      return;
+    if (!same.empty())
+      outs() << "  the same code: " << join(same, ", ") << '\n';
+    if (text == "default")
+      outs() << "  kept: the default; nothing is faster beyond doubt\n\n";
+    else
+      outs() << "  kept: " << text << ", " << share(event) << " of the default's time\n\n";
+  }
+
+  std::string title;
+  std::vector<std::string> same;
+  double logs = 0;
+  unsigned cases = 0;
+};
+
+/// One child's work: the case number `index` behind what has been tried.
+void work(const std::string &path, const StudyOptions &options, size_t index, const std::vector<Tried> &tried,
+          function_ref<void(json::Object)> send) {
+  auto stop = [&](int code, const Twine &message) {
+    send(json::Object{{"event", "error"}, {"exit", code}, {"message", message.str()}});
+  };
+  std::unique_ptr<LoadedFile> loaded = load(path);
+  if (!loaded)
+    return stop(ExitWrongCall, "");
+  if (loaded->diagnostics.hasErrors()) {
+    loaded->print(/*json=*/false);
+    return stop(ExitWrongProgram, "");
+  }
+  auto stopAt = [&](Error error) {
+    int code = isMissingResource(error)          ? ExitMissingResource
+               : error.isA<LaunchError>()        ? ExitWrongCall
+               : loaded->diagnostics.hasErrors() ? ExitWrongProgram
+                                                 : ExitInternalError;
+    stop(code, toString(std::move(error)));
+  };
+  Expected<std::unique_ptr<Study>> study = Study::make(path, *loaded->module, loaded->diagnostics, options);
+  if (!study)
+    return stopAt(study.takeError());
+  if (index >= (*study)->cases().size())
+    return send(json::Object{{"event", "done"}});
+  const StudyCase &one = (*study)->cases()[index];
+  send(json::Object{{"event", "case"}, {"text", one.kernel->name.name + " " + one.text()}});
+  if (Expected<bool> whole = tune(**study, one, most, tried, send); !whole)
+    stopAt(whole.takeError());
+}
+
+/// What an event tells of a configuration.
+Tried triedOf(const json::Object &event) {
+  Tried tried;
+  tried.choice = *ScheduleChoice::parse(*event.getString("choice"));
+  tried.outcome = event.getString("outcome")->str();
+  if (tried.outcome == "timed") {
+    tried.ratio = *event.getNumber("ratio");
+    tried.lower = *event.getNumber("lower");
+    tried.upper = *event.getNumber("upper");
+  }
+  return tried;
+}
+
+/// False where the file can go no further.
+bool tuneCase(const std::string &path, const StudyOptions &options, size_t index, Report &report) {
+  bool goesOn = false, ended = false, hasBegun = false;
+  std::vector<Tried> tried;
+  auto addTried = [&](json::Object event) {
+    tried.push_back(triedOf(event));
+    report.add(std::move(event));
+  };
+  while (!ended) {
+    json::Object begun;
+    size_t before = tried.size();
+    auto receive = [&](StringRef line) {
+      Expected<json::Value> event = json::parse(line);
+      if (!event)
+        return consumeError(event.takeError()); // a broken line is the child's death
+      json::Object &object = *event->getAsObject();
+      StringRef kind = *object.getString("event");
+      if (kind == "case") {
+        goesOn = true;
+        if (!std::exchange(hasBegun, true))
+          report.beginCase(path, *object.getString("text"));
+      } else if (kind == "error") {
+        ended = true;
+        goesOn = false;
+        report.fail(static_cast<ExitCode>(*object.getInteger("exit")), path, *object.getString("message"));
+      } else if (kind == "begin") {
+        begun = object;
+      } else if (kind == "done") {
+        ended = true;
+      } else if (kind == "tried") {
+        begun = json::Object();
+        addTried(std::move(object));
+      } else {
+        ended |= kind == "tuned";
+        report.add(std::move(object));
+      }
+    };
+    ChildEnd end = runInChild(
+        [&](function_ref<void(StringRef)> send) -> int {
+          work(path, options, index, tried, [&](json::Object event) {
+            std::string text;
+            raw_string_ostream(text) << json::Value(std::move(event));
+            send(text);
+          });
+          return 0;
+        },
+        receive, deadline);
+    if (ended)
+      break;
+    if (!begun.empty()) { // the child died with this configuration
+      begun["event"] = "tried";
+      begun["outcome"] = "failed";
+      begun["reason"] = "the process " + end.text;
+      addTried(std::move(begun));
+    } else if (tried.size() == before) {
+      report.fail(ExitInternalError, path, "the process for its cases " + end.text);
+      return false;
+    }
+  }
+  return goesOn;
+}
+
+ExitCode run() {
+  auto wrongCall = [](const Twine &message) {
+    errs() << "tegula: " << message << '\n';
+    return ExitWrongCall;
+  };
+  if (target != "cuda")
+    return wrongCall("tune takes --target=cuda, whose code is made for the sizes of a launch, not '" + target + "'");
+  if (most < 2 || most > 16)
+    return wrongCall("--configurations takes 2 to 16, not " + Twine(most));
+  StudyOptions options;
+  options.kernel = kernelName;
+  options.reference = reference;
+  options.target = target;
+  options.seed = seed;
+  options.sets = 1;
+  options.listTiles = true;
+  options.limits.seconds = seconds;
+  for (const auto *list : {&sizeTexts, &constantTexts, &typeTexts})
+    for (const std::string &text : *list) {
+      std::string error;
+      if (!parseSettings(text, options.settings, error))
+        return wrongCall(error);
+    }
+  if (DiskCache::fromEnvironment().isOff())
+    errs() << "tegula: the cache on disk is off, so nothing is kept\n";
+  Report report;
+  for (const std::string &path : paths)
+    for (size_t index = 0; tuneCase(path, options, index, report); ++index) {
+    }
+  report.end();
+  return report.exit;
+}
+
+} // namespace
+
+const Command tuneCommand = {sub, run};
+
+} // namespace tegula
