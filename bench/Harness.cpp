@@ -8,6 +8,7 @@
 #include "bench/Harness.h"
 
 #include "bench/Compare.h"
+#include "bench/Replay.h"
 #include "bench/Runner.h"
 #include "bench/Roofline.h"
 #include "codegen/Assemble.h"
@@ -329,6 +330,14 @@ private:
              const std::vector<std::vector<Tensor>> &verified, bool exact, json::Object &about) {
     unsigned threads = options.threads ? options.threads : sets.front()->threads();
     api->setThreads(threads);
+    if (options.graphCalls) {
+      Expected<TimedPair> replays = timeReplays(sets, reference, options.graphCalls, options.limits);
+      if (!replays)
+        return replays.takeError();
+      if (Error error = checkReplay(sets, verified, exact))
+        return error;
+      return tell(sets, *replays, threads, about);
+    }
     Error failure = Error::success();
     // On the CPU a timed call follows one of the same kind on other data, as in a program that does one thing
     // after the other: its own side's workers are awake then, and the other side's sleep.
@@ -391,21 +400,45 @@ private:
     if (failure)
       return failure;
     consumeError(std::move(failure));
+    return tell(sets, *pair, threads, about);
+  }
+
+  /// Whether outputs are what they were, after calls in a graph. Inouts have been changed many times.
+  Error checkReplay(ArrayRef<std::unique_ptr<Launch>> sets, ArrayRef<std::vector<Tensor>> verified, bool exact) {
+    for (const auto &[launch, before] : zip(sets, verified)) {
+      if (any_of(launch->kernel().arguments,
+                 [](const KernelArgument &argument) { return argument.role == KernelArgument::Inout; }))
+        return Error::success();
+      Expected<std::vector<Tensor>> results = launch->results();
+      if (!results)
+        return results.takeError();
+      for (const auto &[now, then] : zip(*results, before))
+        if (std::memcmp(now.data(), then.data(), now.bytes()))
+          if (Comparison found = compare(now, then, then, launch->depth(), exact); !found.passed)
+            return wrong("after calls in a graph: " + found.reason);
+    }
+    return Error::success();
+  }
+
+  Error tell(std::vector<std::unique_ptr<Launch>> &sets, const TimedPair &pair, unsigned threads,
+             json::Object &about) {
     about["threads"] = threads;
-    about["time"] = toJson(pair->first);
-    about["libtorchTime"] = toJson(pair->second);
-    about["speedup"] = pair->ratio;
+    if (options.graphCalls)
+      about["graphCalls"] = int64_t(options.graphCalls);
+    about["time"] = toJson(pair.first);
+    about["libtorchTime"] = toJson(pair.second);
+    about["speedup"] = pair.ratio;
     int64_t bytes = sets.front()->bytes();
     about["bytes"] = bytes;
     double operations = sets.front()->operations();
     about["operations"] = operations;
-    about["gigaflopsPerSecond"] = operations / pair->first.median * 1e-9;
-    about["gigabytesPerSecond"] = bytes / pair->first.median * 1e-9;
+    about["gigaflopsPerSecond"] = operations / pair.first.median * 1e-9;
+    about["gigabytesPerSecond"] = bytes / pair.first.median * 1e-9;
     if (!sets.front()->cudaDevice()) {
       if (!roofline)
         roofline = Roofline::measure(threads);
       about["roofline"] =
-          json::Object{{"share", roofline->leastSeconds(bytes, operations) / pair->first.median},
+          json::Object{{"share", roofline->leastSeconds(bytes, operations) / pair.first.median},
                        {"gigaflopsPerSecond", roofline->operationsPerSecond * 1e-9},
                        {"gigabytesPerSecond", roofline->bytesPerSecond * 1e-9}};
     }

@@ -36,6 +36,7 @@ struct HarnessOptions {
   std::string target = "cpu";
   bool checkOnly = false;    // leave timed cases out
   bool checked = false;      // verify every access while running
+  unsigned graphCalls = 0;   // timed calls are captured in graphs of so many (devices); 0: none are
   bool dependentLaunches = false; // see CompileOptions
   std::string tensorTile;    // see PipelineOptions
   bool tuned = false;        // see CompileOptions

@@ -209,4 +209,30 @@ std::optional<std::vector<double>> Reference::time(ArrayRef<RefValues> sets, uns
   return seconds;
 }
 
+std::unique_ptr<Reference::Graph> Reference::capture(ArrayRef<RefValues> sets, unsigned calls,
+                                                     std::string &error) const {
+  std::vector<TegulaTorchValue> bound;
+  for (const RefValues &set : sets)
+    if (!bind(set, bound, error))
+      return nullptr;
+  char *message = nullptr;
+  TegulaTorchGraph *graph =
+      api.capture(program, function.c_str(), bound.data(), names.size(), sets.size(), calls, &message);
+  if (!graph) {
+    error = takeError(api, message);
+    return nullptr;
+  }
+  return std::unique_ptr<Graph>(new Graph(api, graph));
+}
+
+std::optional<double> Reference::Graph::replay(std::string &error) const {
+  char *message = nullptr;
+  double seconds = 0;
+  if (api.replay(graph, &seconds, &message)) {
+    error = takeError(api, message);
+    return std::nullopt;
+  }
+  return seconds;
+}
+
 } // namespace tegula::bench

@@ -63,6 +63,22 @@ public:
   std::optional<std::vector<double>> time(llvm::ArrayRef<RefValues> sets, unsigned calls,
                                           std::string &error) const;
 
+  /// Calls captured in a CUDA graph. The tensors of the values must outlive it.
+  class Graph {
+  public:
+    ~Graph() { api.freeGraph(graph); }
+    Graph(const Graph &) = delete;
+    /// Seconds of all calls.
+    std::optional<double> replay(std::string &error) const;
+
+  private:
+    friend class Reference;
+    Graph(const TegulaTorchApi &api, TegulaTorchGraph *graph) : api(api), graph(graph) {}
+    const TegulaTorchApi &api;
+    TegulaTorchGraph *graph;
+  };
+  std::unique_ptr<Graph> capture(llvm::ArrayRef<RefValues> sets, unsigned calls, std::string &error) const;
+
 private:
   Reference(const TegulaTorchApi &api) : api(api) {}
   bool describe(std::string &error);

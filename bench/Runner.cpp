@@ -243,7 +243,7 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
 
 Launch::~Launch() {
   if (runner.isDevice())
-    for (DeviceAddress address : llvm::concat<DeviceAddress>(addresses, unpackedAddresses))
+    for (DeviceAddress address : llvm::concat<DeviceAddress>(addresses, unpackedAddresses, MutableArrayRef(workspace)))
       if (address)
         runner.cudaDevice()->free(address);
 }
@@ -295,6 +295,16 @@ Expected<double> Launch::run(LaunchWatch *watch) {
   if (error)
     return std::move(error);
   return seconds;
+}
+
+Error Launch::queue(void *stream) {
+  if (!workspace && binding.workspaceBytes) {
+    Expected<DeviceAddress> allocated = runner.cudaDevice()->allocate(binding.workspaceBytes);
+    if (!allocated)
+      return allocated.takeError();
+    workspace = *allocated;
+  }
+  return code->loaded->run(arguments, binding, stream, workspace);
 }
 
 std::vector<unsigned> Launch::resultArguments() const {

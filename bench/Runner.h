@@ -84,6 +84,8 @@ public:
   /// Runs once and waits. Seconds: on a device those between two events, on the host those of a clock. With `watch`,
   /// the launches on a device are waited for one by one.
   llvm::Expected<double> run(LaunchWatch *watch = nullptr);
+  /// Queues a run on a stream of the device and does not wait. Its workspace stays for later ones.
+  llvm::Error queue(void *stream);
   /// Copies of what these arguments hold now.
   llvm::Expected<std::vector<Tensor>> read(llvm::ArrayRef<unsigned> arguments);
   /// What a reference's results are compared with: the outputs, or of a kernel without them the inouts.
@@ -122,6 +124,7 @@ private:
   /// 4-bit inputs as bytes, for references.
   std::vector<std::optional<Tensor>> unpacked;
   std::vector<DeviceAddress> addresses, unpackedAddresses;
+  DeviceAddress workspace = 0; // of queue()
   std::map<std::string, double> scalarValues;
 };
 

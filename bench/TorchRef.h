@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_TORCH_ABI 1
+#define TEGULA_TORCH_ABI 2
 
 typedef enum TegulaTorchDType {
   TEGULA_TORCH_F64,
@@ -73,6 +73,7 @@ typedef struct TegulaTorchValue {
 
 typedef struct TegulaTorchProgram TegulaTorchProgram; /* compiled text, or a loaded module */
 typedef struct TegulaTorchCall TegulaTorchCall;       /* the results of one call */
+typedef struct TegulaTorchGraph TegulaTorchGraph;     /* calls captured in a CUDA graph */
 
 enum {
   TEGULA_TORCH_FLOAT64 = 1 /* floating inputs are cast to float64 first */
@@ -116,6 +117,15 @@ typedef struct TegulaTorchApi {
   int32_t (*time)(TegulaTorchProgram *program, const char *function,
                   const TegulaTorchValue *arguments, int32_t count, int32_t sets, int32_t calls,
                   double *seconds, char **error);
+
+  /* Captures `calls` calls, whose arguments are as in `time`, in one CUDA graph. All tensors are on one device. A
+     reference that waits for the device or allocates in a way that cannot be captured fails. */
+  TegulaTorchGraph *(*capture)(TegulaTorchProgram *program, const char *function,
+                               const TegulaTorchValue *arguments, int32_t count, int32_t sets, int32_t calls,
+                               char **error);
+  /* Launches it once, waits, and stores the seconds that it took between two events. 0 on success. */
+  int32_t (*replay)(TegulaTorchGraph *graph, double *seconds, char **error);
+  void (*freeGraph)(TegulaTorchGraph *graph);
 } TegulaTorchApi;
 
 typedef const TegulaTorchApi *(*TegulaTorchApiFunction)(void);

@@ -53,6 +53,9 @@ static cl::opt<std::string> ablatePasses("ablate", cl::ValueOptional, cl::value_
 static cl::opt<bool> dependentLaunches(
     "dependent-launches", cl::desc("Let a kernel's launches start early and wait on the device (sm_90)"),
     cl::sub(sub));
+static cl::opt<unsigned> graphCalls("graph", cl::value_desc("CALLS"),
+                                    cl::desc("Time so many calls captured in a CUDA graph, libtorch's too (at least 1)"),
+                                    cl::init(0), cl::sub(sub));
 static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
                                  cl::sub(sub));
 static cl::opt<bool> summary("summary", cl::desc("One table of the timed cases of all files"),
@@ -269,6 +272,11 @@ ExitCode run() {
   options.checkOnly = checkOnly || target == "emulate"; // whose time says nothing
   options.checked = checkedMode;
   options.dependentLaunches = dependentLaunches;
+  options.graphCalls = graphCalls;
+  if (graphCalls.getNumOccurrences() && (graphCalls < 1 || graphCalls > 10000 || target != "cuda")) {
+    errs() << "tegula: --graph takes 1 to 10000 calls, with --target=cuda\n";
+    return ExitWrongCall;
+  }
   options.tensorTile = tensorTile;
   options.tuned = tuned;
   if (!isTensorTile(tensorTile))
@@ -285,8 +293,8 @@ ExitCode run() {
       }
     }
   if (ablatePasses.getNumOccurrences()) {
-    if (options.checkOnly || checkedMode || dependentLaunches || summary) { // checkOnly: also the emulator
-      errs() << "tegula: --ablate times on cpu or cuda: it takes no --check, --checked, --summary or "
+    if (options.checkOnly || checkedMode || dependentLaunches || summary || graphCalls) { // checkOnly: also the emulator
+      errs() << "tegula: --ablate times on cpu or cuda: it takes no --check, --checked, --summary, --graph or "
                 "--dependent-launches\n";
       return ExitWrongCall;
     }

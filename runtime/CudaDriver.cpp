@@ -58,7 +58,18 @@ CudaDriver::CudaDriver() {
   bind(memsetD8Async, "cuMemsetD8Async");
   bind(streamSynchronize, "cuStreamSynchronize");
   bind(streamIsCapturing, "cuStreamIsCapturing");
-  streamGetId = reinterpret_cast<decltype(streamGetId)>(dlsym(library, "cuStreamGetId"));
+  auto bindIfThere = [&](auto &function, const char *name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+  };
+  bindIfThere(streamGetId, "cuStreamGetId");
+  bindIfThere(streamCreate, "cuStreamCreate");
+  bindIfThere(streamDestroy, "cuStreamDestroy_v2");
+  bindIfThere(streamBeginCapture, "cuStreamBeginCapture_v2");
+  bindIfThere(streamEndCapture, "cuStreamEndCapture");
+  bindIfThere(graphInstantiate, "cuGraphInstantiateWithFlags");
+  bindIfThere(graphLaunch, "cuGraphLaunch");
+  bindIfThere(graphExecDestroy, "cuGraphExecDestroy");
+  bindIfThere(graphDestroy, "cuGraphDestroy");
   bind(eventCreate, "cuEventCreate");
   bind(eventRecord, "cuEventRecord");
   bind(eventSynchronize, "cuEventSynchronize");
@@ -69,7 +80,7 @@ CudaDriver::CudaDriver() {
   bind(moduleGetFunction, "cuModuleGetFunction");
   bind(launchKernel, "cuLaunchKernel");
   bind(funcSetAttribute, "cuFuncSetAttribute");
-  launchKernelEx = reinterpret_cast<decltype(launchKernelEx)>(dlsym(library, "cuLaunchKernelEx"));
+  bindIfThere(launchKernelEx, "cuLaunchKernelEx");
   bind(occupancyMaxActiveBlocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   if (!missing.empty())
     return;

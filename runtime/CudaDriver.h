@@ -67,6 +67,15 @@ struct CudaDriver {
   int (*streamSynchronize)(void *);
   int (*streamIsCapturing)(void *, int *status);
   int (*streamGetId)(void *, unsigned long long *); // CUDA 12; may be null
+  // For graphs; any may be null.
+  int (*streamCreate)(void **, unsigned flags);
+  int (*streamDestroy)(void *);
+  int (*streamBeginCapture)(void *, int mode);
+  int (*streamEndCapture)(void *, void **graph);
+  int (*graphInstantiate)(void **executable, void *graph, unsigned long long flags);
+  int (*graphLaunch)(void *executable, void *stream);
+  int (*graphExecDestroy)(void *executable);
+  int (*graphDestroy)(void *graph);
   int (*eventCreate)(void **, unsigned flags);
   int (*eventRecord)(void *, void *stream);
   int (*eventSynchronize)(void *);
@@ -84,6 +93,11 @@ struct CudaDriver {
   int (*funcSetAttribute)(void *function, int attribute, int value);
 
   std::string missing; // why the driver cannot be used; empty: it can
+
+  bool hasGraphs() const {
+    return streamCreate && streamDestroy && streamBeginCapture && streamEndCapture && graphInstantiate &&
+           graphLaunch && graphExecDestroy && graphDestroy;
+  }
 
   /// The one of this process; it stays loaded.
   static const CudaDriver &get();

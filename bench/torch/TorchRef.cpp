@@ -334,6 +334,114 @@ int32_t timeCalls(TegulaTorchProgram *program, const char *function,
   });
 }
 
+/// The driver's functions for graphs, by the names of cuda.h: libtorch's own class for them cannot be compiled without
+/// CUDA's headers.
+struct GraphDriver {
+  int (*beginCapture)(void *stream, int mode) = nullptr;
+  int (*endCapture)(void *stream, void **graph) = nullptr;
+  int (*instantiate)(void **executable, void *graph, unsigned long long flags) = nullptr;
+  int (*launch)(void *executable, void *stream) = nullptr;
+  int (*destroyExecutable)(void *executable) = nullptr;
+  int (*destroyGraph)(void *graph) = nullptr;
+
+  static const GraphDriver &get() {
+    static const GraphDriver driver = [] {
+      GraphDriver made;
+      void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+      TORCH_CHECK(library, "libcuda.so.1 was not found");
+      auto bind = [&](auto &function, const char *name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+        TORCH_CHECK(function, "the CUDA driver has no ", name);
+      };
+      bind(made.beginCapture, "cuStreamBeginCapture_v2");
+      bind(made.endCapture, "cuStreamEndCapture");
+      bind(made.instantiate, "cuGraphInstantiateWithFlags");
+      bind(made.launch, "cuGraphLaunch");
+      bind(made.destroyExecutable, "cuGraphExecDestroy");
+      bind(made.destroyGraph, "cuGraphDestroy");
+      return made;
+    }();
+    return driver;
+  }
+  static void check(int code, const char *what) { TORCH_CHECK(!code, what, " gives error ", code, " of CUDA"); }
+};
+
+/// Makes a stream libtorch's current one for a while.
+struct CurrentStream {
+  c10::impl::VirtualGuardImpl guard{at::kCUDA};
+  c10::Stream before;
+  explicit CurrentStream(c10::Stream stream) : before(guard.exchangeStream(stream)) {}
+  ~CurrentStream() { guard.exchangeStream(before); }
+};
+} // namespace
+
+/// What the calls need beside their arguments comes from libtorch's caching allocator and goes back to it while they
+/// are captured: replays use it again in the same order, and nothing else runs on this stream.
+struct TegulaTorchGraph {
+  std::vector<Bound> bound; // keeps what it reads
+  c10::Stream stream;
+  void *executable = nullptr;
+  ~TegulaTorchGraph() {
+    if (executable)
+      GraphDriver::get().destroyExecutable(executable);
+  }
+};
+
+namespace {
+TegulaTorchGraph *capture(TegulaTorchProgram *program, const char *function, const TegulaTorchValue *arguments,
+                          int32_t count, int32_t sets, int32_t calls, char **error) {
+  return guarded(error, static_cast<TegulaTorchGraph *>(nullptr), [&] {
+    EagerMode eager;
+    const GraphDriver &driver = GraphDriver::get();
+    int32_t device = -1;
+    for (int32_t i = 0; i < count; ++i)
+      if (arguments[i].kind == TEGULA_TORCH_TENSOR)
+        device = std::max(device, arguments[i].tensor.device);
+    TORCH_CHECK(device >= 0, "a graph takes tensors on a CUDA device");
+    std::vector<Bound> bound;
+    for (int32_t set = 0; set < sets; ++set)
+      bound.push_back(bind(program, function, arguments + set * count, count, 0));
+    c10::impl::VirtualGuardImpl guard(at::kCUDA);
+    c10::Stream stream = guard.getStreamFromGlobalPool(at::Device(at::kCUDA, device));
+    auto made = std::make_unique<TegulaTorchGraph>(TegulaTorchGraph{std::move(bound), stream});
+    CurrentStream current(stream);
+    // Workspaces, plans and memory that the first calls make are there when the capture begins.
+    for (int32_t round = 0; round < 3; ++round)
+      for (const Bound &one : made->bound)
+        one.run();
+    stream.synchronize();
+    void *handle = stream.native_handle(), *graph = nullptr;
+    constexpr int relaxed = 2; // allocations are no part of the graph
+    GraphDriver::check(driver.beginCapture(handle, relaxed), "cuStreamBeginCapture");
+    try {
+      for (int32_t i = 0; i < calls; ++i)
+        made->bound[i % sets].run();
+    } catch (...) {
+      if (!driver.endCapture(handle, &graph) && graph)
+        driver.destroyGraph(graph);
+      throw;
+    }
+    GraphDriver::check(driver.endCapture(handle, &graph), "cuStreamEndCapture");
+    int code = driver.instantiate(&made->executable, graph, 0);
+    driver.destroyGraph(graph);
+    GraphDriver::check(code, "cuGraphInstantiate");
+    return made.release();
+  });
+}
+
+int32_t replay(TegulaTorchGraph *graph, double *seconds, char **error) {
+  return guarded(error, -1, [&] {
+    c10::Event begin(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+    c10::Event end(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+    begin.record(graph->stream);
+    GraphDriver::check(GraphDriver::get().launch(graph->executable, graph->stream.native_handle()), "cuGraphLaunch");
+    end.record(graph->stream);
+    end.synchronize();
+    *seconds = begin.elapsedTime(end) * 1e-3;
+    return 0;
+  });
+}
+
 const TegulaTorchApi api = {
     TEGULA_TORCH_ABI,
     [] { return TORCH_VERSION; },
@@ -359,7 +467,10 @@ const TegulaTorchApi api = {
     output,
     readOutput,
     [](TegulaTorchCall *call) { delete call; },
-    timeCalls};
+    timeCalls,
+    capture,
+    replay,
+    [](TegulaTorchGraph *graph) { delete graph; }};
 
 } // namespace
 

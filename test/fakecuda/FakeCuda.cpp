@@ -44,6 +44,10 @@ std::string environment(const char *name, const char *otherwise = "") {
   return value ? value : otherwise;
 }
 
+struct Graph {
+  std::vector<Launch> launches;
+};
+
 struct Failure {
   std::string function; // "*": any
   int code;
@@ -57,6 +61,7 @@ struct State {
   std::vector<Failure> failures;
   std::map<uint64_t, size_t> allocations;
   std::set<void *> capturing;
+  std::map<void *, std::vector<Launch>> captured; // by stream, while it is captured
   std::map<void *, unsigned long long> streamIds;
   unsigned long long lastStreamId = 0;
   std::set<Module *> modules;
@@ -82,6 +87,11 @@ struct State {
       failures.push_back({one.substr(0, first), std::stoi(one.substr(first + 1)),
                           skip == "*" ? 0 : std::stol(skip), skip == "*"});
     }
+  }
+  void start(Launch launch) {
+    work += 1 + launch.blocks;
+    launched = true;
+    record.launches.push_back(std::move(launch));
   }
   static State &get() {
     static State *state = new State(); // outlives whatever frees memory at exit
@@ -188,9 +198,10 @@ int launch(void *handle, unsigned blocks, unsigned threads, void *stream, void *
     memcpy(&value, parameters[index], std::min<size_t>(8, function->parameterBytes[index]));
     made.parameters.push_back(value);
   }
-  state.record.launches.push_back(std::move(made));
-  state.launched = true;
-  state.work += 1 + blocks;
+  if (auto capture = state.captured.find(stream); capture != state.captured.end())
+    capture->second.push_back(std::move(made));
+  else
+    state.start(std::move(made));
   return Success;
 }
 } // namespace
@@ -397,6 +408,61 @@ int cuStreamIsCapturing(void *stream, int *status) {
   State &state = State::get();
   std::lock_guard<std::recursive_mutex> lock(state.mutex);
   *status = state.capturing.count(stream);
+  return Success;
+}
+int cuStreamCreate(void **stream, unsigned) {
+  ENTER();
+  *stream = new char;
+  return Success;
+}
+int cuStreamDestroy_v2(void *stream) {
+  ENTER();
+  delete static_cast<char *>(stream);
+  return Success;
+}
+int cuStreamBeginCapture_v2(void *stream, int) {
+  ENTER();
+  State &state = State::get();
+  std::lock_guard<std::recursive_mutex> lock(state.mutex);
+  bool isNew = state.captured.try_emplace(stream).second;
+  state.capturing.insert(stream);
+  return isNew ? Success : InvalidValue;
+}
+int cuStreamEndCapture(void *stream, void **graph) {
+  ENTER();
+  State &state = State::get();
+  std::lock_guard<std::recursive_mutex> lock(state.mutex);
+  auto found = state.captured.find(stream);
+  if (found == state.captured.end())
+    return InvalidValue;
+  state.capturing.erase(stream);
+  *graph = new Graph{std::move(found->second)};
+  state.captured.erase(found);
+  return Success;
+}
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long) {
+  ENTER();
+  *executable = new Graph(*static_cast<Graph *>(graph));
+  return Success;
+}
+int cuGraphLaunch(void *executable, void *stream) {
+  ENTER();
+  State &state = State::get();
+  std::lock_guard<std::recursive_mutex> lock(state.mutex);
+  for (Launch launch : static_cast<Graph *>(executable)->launches) {
+    launch.stream = stream;
+    state.start(std::move(launch));
+  }
+  return Success;
+}
+int cuGraphExecDestroy(void *executable) {
+  ENTER();
+  delete static_cast<Graph *>(executable);
+  return Success;
+}
+int cuGraphDestroy(void *graph) {
+  ENTER();
+  delete static_cast<Graph *>(graph);
   return Success;
 }
 int cuStreamGetId(void *stream, unsigned long long *id) {

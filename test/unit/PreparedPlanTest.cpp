@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FakeCuda.h"
+#include "runtime/CudaGraph.h"
 #include "runtime/PreparedPlan.h"
 #include <gtest/gtest.h>
 
@@ -255,3 +256,77 @@ TEST_F(PreparedPlanTest, AFailedLaunchIsNamed) {
 }
 
 } // namespace
+
+TEST_F(PreparedPlanTest, WatchedLaunchesRunOneByOne) {
+  struct Watch final : LaunchWatch {
+    std::vector<std::string> notes;
+    std::vector<unsigned> waits; // for the stream, at each note
+    void begin(const LaunchNote &launch) override { note(launch.text()); }
+    void end() override { note("end"); }
+    void note(std::string text) {
+      notes.push_back(std::move(text));
+      waits.push_back(fakecuda::record().count("cuStreamSynchronize"));
+    }
+  } watch;
+  PlanArgument size = argument(PlanArgument::Size, 0, parse("M"));
+  plan.steps = {launchOf("g", parse("M"), {size, size}), launchOf("h", parse("1"), {size, size, size})};
+  auto prepared = prepare({{"M", 1000}});
+  fakecuda::reset();
+  PlanInputs inputs;
+  inputs.watch = &watch;
+  run(*prepared, inputs);
+  EXPECT_EQ(watch.notes, (std::vector<std::string>{"launch 'g' (4 blocks of 256 threads)", "end",
+                                                   "launch 'h' (1 block of 256 threads)", "end"}));
+  EXPECT_EQ(watch.waits, (std::vector<unsigned>{0, 1, 1, 2}));
+
+  // What the device says of the second is an error with its name, of the kind that the code has.
+  fakecuda::reset();
+  fakecuda::failCall("cuStreamSynchronize", 716, 1);
+  llvm::Error error = prepared->run(inputs);
+  EXPECT_TRUE(error.isA<CudaError>());
+  llvm::handleAllErrors(std::move(error), [](const CudaError &failed) {
+    EXPECT_EQ(failed.kind, CudaError::Fault);
+    EXPECT_EQ(failed.message.rfind("launch 'h' (1 block of 256 threads): cuStreamSynchronize: ", 0), 0u)
+        << failed.message;
+  });
+}
+
+TEST_F(PreparedPlanTest, AGraphRunsWhatWasCaptured) {
+  PlanArgument size = argument(PlanArgument::Size, 0, parse("M"));
+  plan.steps = {launchOf("g", parse("M"), {size, size}), launchOf("h", parse("1"), {size, size, size})};
+  auto prepared = prepare({{"M", 1000}});
+  fakecuda::reset();
+  void *captured = nullptr;
+  auto graph = CudaGraph::capture(*device, [&](void *stream) {
+    captured = stream;
+    PlanInputs inputs;
+    inputs.stream = stream;
+    return prepared->run(inputs);
+  });
+  ASSERT_TRUE(bool(graph)) << llvm::toString(graph.takeError());
+  EXPECT_TRUE(fakecuda::record().launches.empty()); // queued, not run
+  for (unsigned times = 1; times <= 2; ++times) {
+    auto taken = (*graph)->replay();
+    ASSERT_TRUE(bool(taken)) << llvm::toString(taken.takeError());
+    EXPECT_EQ(fakecuda::record().launches.size(), 2 * times);
+  }
+  EXPECT_EQ(fakecuda::record().launches[1].function, "h");
+  EXPECT_EQ(fakecuda::record().launches[1].stream, captured);
+  graph->reset();
+  EXPECT_EQ(fakecuda::record().count("cuGraphExecDestroy"), 1u);
+  EXPECT_EQ(fakecuda::record().count("cuStreamDestroy_v2"), 1u);
+
+  // Work that fails ends the capture, and nothing is left of it.
+  fakecuda::reset();
+  fakecuda::failCall("cuLaunchKernel", 1, 1);
+  auto failed = CudaGraph::capture(*device, [&](void *stream) {
+    PlanInputs inputs;
+    inputs.stream = stream;
+    return prepared->run(inputs);
+  });
+  ASSERT_FALSE(bool(failed));
+  llvm::consumeError(failed.takeError());
+  EXPECT_EQ(fakecuda::record().count("cuGraphDestroy"), 1u);
+  EXPECT_EQ(fakecuda::record().count("cuStreamDestroy_v2"), 1u);
+  EXPECT_EQ(fakecuda::record().count("cuGraphInstantiateWithFlags"), 0u);
+}
