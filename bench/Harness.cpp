@@ -276,6 +276,20 @@ private:
     return make_error<LaunchError>(LaunchError::WrongResult, why.str());
   }
 
+  /// The reference fails, which is no mistake of the kernel where there is no memory for it.
+  static Error referenceFails(StringRef what, StringRef why) {
+    if (!why.contains("out of memory") && !why.contains("no memory"))
+      return wrong("the reference fails" + what + ": " + why);
+    SmallVector<StringRef> lines;
+    why.split(lines, '\n');
+    StringRef line = *find_if(lines, [](StringRef line) { return line.contains("memory"); });
+    return make_error<LaunchError>(
+        LaunchError::OutOfMemory,
+        ("there is no memory for the reference" + what + ": take smaller sizes, or a reference that computes its " +
+         "result in parts where elements have 8 bytes (" + line.trim() + ")")
+            .str());
+  }
+
   /// One launch against the reference; an error says what is wrong. The results go to `verified`.
   Error check(Launch &launch, const Reference &reference, bool exact, json::Array &outputs,
               std::vector<std::vector<Tensor>> &verified) {
@@ -297,10 +311,10 @@ private:
     std::string why;
     std::optional<std::vector<Tensor>> truth = reference.run(values, /*float64=*/true, why);
     if (!truth)
-      return wrong("the reference fails in float64: " + why);
+      return referenceFails(" in float64", why);
     std::optional<std::vector<Tensor>> eager = reference.run(values, /*float64=*/false, why);
     if (!eager)
-      return wrong("the reference fails: " + why);
+      return referenceFails("", why);
     if (results->size() != truth->size())
       return wrong("the kernel has " + Twine(results->size()) + " results, the reference " +
                    Twine(truth->size()));
