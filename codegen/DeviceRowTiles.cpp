@@ -22,6 +22,8 @@ DeviceRowTiles::DeviceRowTiles(DeviceEmitter &emitter, const RowTilePlan &plan, 
     : e(emitter), b(emitter.b), plan(plan), tile(tile), axes(axesOfOp(tgl::ParallelOp(plan.op))),
       rowAxis(axes.getAxes()[plan.row]) {
   layOut();
+  constexpr unsigned mostProducts = 2; // of which barriers are left for
+  hasRoles = tile.warpgroups == 2 && products.size() <= mostProducts;
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,6 +115,8 @@ void DeviceRowTiles::begin() {
   thread = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, threads());
   lane = b.CreateAnd(thread, i32(31));
   warpgroup = b.CreateLShr(thread, i32(7));
+  copier = thread;
+  numCopiers = numMultiplying();
 }
 
 /// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows,
@@ -148,6 +152,9 @@ void DeviceRowTiles::setBlock() {
 void DeviceRowTiles::emit() {
   begin();
   setBlock();
+  findTiles(plan.tiles);
+  if (hasRoles)
+    splitOffCopies();
   emitBlock(tgl::ParallelOp(plan.op).getBody().front());
 }
 
@@ -193,7 +200,7 @@ void DeviceRowTiles::boundTiles(Value *&low, Value *&high) {
   }
 }
 
-void DeviceRowTiles::emitTiles(tgl::TilesOp op) {
+void DeviceRowTiles::findTiles(tgl::TilesOp op) {
   Value *low = e.emitIndex(op.getLowExpr());
   Value *from = low, *to = tilesEnd = e.emitIndex(op.getHighExpr());
   boundTiles(from, to);
@@ -203,7 +210,9 @@ void DeviceRowTiles::emitTiles(tgl::TilesOp op) {
   firstTile = b.CreateAdd(low, b.CreateMul(left, columns));
   Value *length = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(to, firstTile), i64(0));
   numTiles = b.CreateUDiv(b.CreateAdd(length, b.CreateSub(columns, i64(1))), columns);
+}
 
+void DeviceRowTiles::emitTiles(tgl::TilesOp op) {
   // What is carried: the loop's values, the temporaries that it writes to, and words.
   Values carried;
   for (mlir::Value init : op.getInits()) {

@@ -30,6 +30,9 @@
 // that the loop carries it is started in the next iteration, and waited for where the temporary is
 // read: tensor cores multiply while the next tile's values are computed.
 //
+// Two warpgroups take turns (RowTileRoles.cpp): while one computes values the other's products are
+// under way. A third copies tiles for both. A single one copies its tiles itself.
+//
 // Rows beyond the last are the last again, and not written. Columns beyond the last count in no
 // reduction. What a `where` over rows and columns decides is decided for whole tiles where it can
 // be; tiles that change nothing (RowTileBounds.h) are left out.
@@ -50,7 +53,7 @@ public:
   DeviceRowTiles(DeviceEmitter &emitter, const RowTilePlan &plan, const RowTile &tile);
 
   IndexExpr numBlocks() const;
-  unsigned threads() const { return tile.warpgroups * Warpgroup::threads; }
+  unsigned threads() const { return numMultiplying() + (hasRoles ? Warpgroup::threads : 0); }
   unsigned sharedBytes() const { return sharedBytesOf(plan, tile); }
   /// Tensors whose address must be a multiple of 16 bytes.
   llvm::SmallVector<mlir::Value> alignedTensors() const;
@@ -113,6 +116,7 @@ private:
   };
 
   // DeviceRowTiles.cpp
+  unsigned numMultiplying() const { return tile.warpgroups * Warpgroup::threads; }
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty(), "", /*IsNonNeg=*/true); }
@@ -122,6 +126,7 @@ private:
   void layOut();
   void setBlock();
   void emitBlock(mlir::Block &block);
+  void findTiles(tgl::TilesOp op);
   void emitTiles(tgl::TilesOp op);
   Values emitLoop(tgl::TilesOp op, llvm::ArrayRef<mlir::Value> kept, Values carried);
   void take(llvm::ArrayRef<Value *> carried, mlir::ValueRange names,
@@ -156,6 +161,22 @@ private:
   std::optional<Scaled> withoutScale(llvm::ArrayRef<Value *> values);
   bool emitShiftedExp(mlir::Operation *op, const Scope &scope);
 
+  // RowTileRoles.cpp
+  enum Barrier : unsigned { Multiplying, Turn, Spare = Turn + 2, FirstOfProduct, perProduct = 6 };
+  Value *isSecond();
+  Value *fullBarrier(const Product &product, Value *group, Value *number);
+  Value *emptyBarrier(const Product &product, Value *number);
+  unsigned numCopying() const { return Warpgroup::threads / unsigned(products.size()); }
+  void waitAt(Value *number, unsigned threads);
+  void arriveAt(Value *number, unsigned threads);
+  void splitOffCopies();
+  void copyTiles(const Product &product);
+  void awaitTile(const Product &product, Value *number);
+  void releaseTile(const Product &product, Value *number);
+  void startTurns();
+  void awaitTurn();
+  void passTurn();
+
   // RowTileProducts.cpp
   void copy(const Staged &staged, Value *stage, Value *low, Value *total);
   void copyColumns(const Product &product, Value *number);
@@ -182,9 +203,12 @@ private:
   tgl::AxesOp axes;
   mlir::BlockArgument rowAxis;
   std::vector<Product> products;
+  bool hasRoles = false; ///< some threads copy, the others multiply
   unsigned numIssued = 0; ///< groups of products, as far as code has been emitted
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *warpgroup = nullptr; // i32
+  Value *copier = nullptr;                                        ///< i32, of `numCopiers` threads
+  unsigned numCopiers = 0;
   Value *firstRow = nullptr, *lastRow = nullptr,
         *rowsEnd = nullptr;         // i64: values of the axis in this block
   std::array<Value *, 2> rowExists; // i1; null: always

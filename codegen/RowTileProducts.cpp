@@ -41,10 +41,20 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
                             {axis.getArgNumber()})
         .value_or(0);
   };
+  ValueExpr element = tgl::elementOffset(buffer.type, read.getSubscriptExprs());
+  std::optional<int64_t> lineStep = tgl::stepAlong(element, staged.lineAxis),
+                         sumStep = tgl::stepAlong(element, staged.sumAxis);
+  // A thread's copies are of the same unit of many lines: where the first one goes to and comes
+  // from tells it of the others.
+  bool keepsUnit = numCopiers % perLine == 0;
+  Value *firstOffset = nullptr;
+  std::array<Value *, PlaneTile::unit> firstPlaces = {};
   for (unsigned chunk = 0; chunk < staged.chunks; ++chunk)
-    for (unsigned first = 0; first < units; first += threads()) {
-      Value *line = b.CreateAdd(b.CreateUDiv(thread, i32(perLine)), i32(first / perLine));
-      Value *unit = b.CreateURem(thread, i32(perLine)), *start = wide(b.CreateShl(unit, i32(3)));
+    for (unsigned first = 0; first < units; first += numCopiers) {
+      Value *number = keepsUnit ? copier : b.CreateAdd(copier, i32(first));
+      unsigned linesBefore = keepsUnit ? first / perLine : 0;
+      Value *line = b.CreateAdd(b.CreateUDiv(number, i32(perLine)), i32(linesBefore));
+      Value *unit = b.CreateURem(number, i32(perLine)), *start = wide(b.CreateShl(unit, i32(3)));
       Value *inSum = plane.alongSum ? start : wide(line),
             *inLines = plane.alongSum ? wide(line) : start;
       if (chunk)
@@ -61,15 +71,27 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
       };
       place(staged.lineAxis, inLines, plane.extent);
       place(staged.sumAxis, inSum, staged.chunks * PlaneTile::lineElements);
-      Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, read.getSubscriptExprs()));
+      Value *offset;
+      if (firstOffset && keepsUnit && lineStep && sumStep) {
+        int64_t apart = linesBefore * (plane.alongSum ? *lineStep : *sumStep) +
+                        int64_t(chunk * PlaneTile::lineElements) * *sumStep;
+        offset = b.CreateAdd(firstOffset, i64(apart));
+      } else {
+        offset = firstOffset = e.emitIndex(element);
+      }
       if (exists)
         offset = b.CreateSelect(exists, offset, i64(0));
       Value *from =
           b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
-      Value *to =
-          b.CreateAdd(group.place(plane, line, unit, 0), i32(staged.base + chunk * plane.bytes()));
-      if (stage)
-        to = b.CreateAdd(to, stage);
+      // Eight lines on units are in the same order again.
+      Value *&firstPlace = firstPlaces[linesBefore % PlaneTile::unit];
+      unsigned behind = linesBefore / PlaneTile::unit * PlaneTile::unit * PlaneTile::lineBytes;
+      if (!firstPlace || !keepsUnit) {
+        firstPlace = b.CreateSub(group.place(plane, line, unit, 0), i32(behind));
+        if (stage)
+          firstPlace = b.CreateAdd(firstPlace, stage);
+      }
+      Value *to = b.CreateAdd(firstPlace, i32(staged.base + chunk * plane.bytes() + behind));
       SmallVector<Value *> operands{b.CreateInBoundsGEP(b.getInt8Ty(), shared, to), from};
       if (exists)
         operands.push_back(b.CreateSelect(exists, i32(16), i32(0)));
@@ -179,18 +201,21 @@ void DeviceRowTiles::startCopies() {
   for (const Product &product : products) {
     if (product.row)
       copy(*product.row, nullptr, firstRow, rowsEnd);
-    if (!product.target)
+    if (!product.target && !hasRoles)
       copyColumns(product, i64(0));
   }
+  if (hasRoles)
+    startTurns();
 }
 
 /// Starts what an iteration starts with: products of left factors that do not change with this
 /// tile, and those that the iteration before has left the words of.
 void DeviceRowTiles::startTile() {
-  awaitCopies();
+  hasRoles ? awaitTurn() : awaitCopies();
   for (Product &product : products)
     if (product.row) {
       product.sums.clear();
+      awaitTile(product, tileNumber);
       multiply(product, tileNumber, {});
       commit(product);
     }
@@ -199,23 +224,30 @@ void DeviceRowTiles::startTile() {
       product.sums = elements[product.target].values;
       Values sums = product.sums;
       choose(b.CreateICmpSGT(tileNumber, i64(0)), sums, [&] {
-        multiply(product, b.CreateSub(tileNumber, i64(1)), product.words);
+        Value *before = b.CreateSub(tileNumber, i64(1));
+        awaitTile(product, before);
+        multiply(product, before, product.words);
         return product.sums;
       });
       elements[product.target].values = product.sums = sums;
       commit(product);
     }
+  if (hasRoles)
+    return passTurn();
   for (const Product &product : products)
     copyColumns(product, product.target ? tileNumber : b.CreateAdd(tileNumber, i64(1)));
 }
 
 /// What the last iteration has left.
 void DeviceRowTiles::finishTiles() {
-  awaitCopies();
+  Value *last = b.CreateSub(numTiles, i64(1));
+  if (!hasRoles)
+    awaitCopies();
   for (Product &product : products)
     if (product.target) {
       product.sums = elements[product.target].values;
-      multiply(product, b.CreateSub(numTiles, i64(1)), product.words);
+      awaitTile(product, last);
+      multiply(product, last, product.words);
       commit(product);
       elements[product.target].values = product.sums;
     }
@@ -223,6 +255,7 @@ void DeviceRowTiles::finishTiles() {
     if (product.target) {
       elements[product.target].values = await(product);
       product.sums.clear();
+      releaseTile(product, last);
     }
 }
 
@@ -263,6 +296,9 @@ void DeviceRowTiles::settle(mlir::Value tensor) {
   holdBack();
   found->sums = all;
   Values settled = await(*found);
+  if (hasRoles)
+    e.emitIf(b.CreateICmpSGT(tileNumber, i64(0)),
+             [&] { releaseTile(*found, b.CreateSub(tileNumber, i64(1))); });
   found->sums.clear();
   elements[tensor].values.assign(settled.begin(), settled.begin() + numSums);
   ArrayRef<Value *> rest = ArrayRef(settled).drop_front(numSums);
@@ -284,6 +320,10 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   Product &product = *find_if(products, [&](const Product &p) { return p.planned->reduce == op; });
   if (product.row) {
     spread[op.getResult()] = {true, true, await(product)};
+    if (hasRoles) {
+      releaseTile(product, tileNumber);
+      holdBack(); // what follows: the copy of a tile to come takes the time that it does
+    }
     return;
   }
   SmallVector<Values> words;
@@ -319,7 +359,9 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
     return;
   }
   product.sums = sums;
+  awaitTile(product, tileNumber);
   multiply(product, tileNumber, words);
   commit(product);
   spread[result] = {true, true, await(product)};
+  releaseTile(product, tileNumber);
 }
