@@ -119,14 +119,34 @@ void DeviceRowTiles::begin() {
   numCopiers = numMultiplying();
 }
 
-/// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows,
-/// last rows, which may have most of them, first.
+/// Batches whose right factors the second-level cache holds together, a divisor of their number.
+int64_t DeviceRowTiles::batchesTogether(int64_t batches) const {
+  constexpr int64_t mostBytes = 16 << 20; // of the 50 MB of an H100 or H200
+  int64_t bytes = 0;
+  for (const RowProduct &product : plan.products)
+    bytes += plan.extent * product.fixed * 2;
+  int64_t together = std::clamp<int64_t>(mostBytes / std::max<int64_t>(bytes, 1), 1, batches);
+  while (batches % together)
+    --together;
+  return together;
+}
+
+/// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows, last
+/// rows, which may have most of them, first: of several batches, so that none is left to the end.
 void DeviceRowTiles::setBlock() {
   Value *number = wide(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff));
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), blocks = divideCeil(rows, tile.rows());
-  Value *block = b.CreateURem(number, i64(blocks)), *rest = b.CreateUDiv(number, i64(blocks));
-  if (!plan.bounds.empty())
-    block = b.CreateSub(i64(blocks - 1), block);
+  Value *block = nullptr, *rest = nullptr;
+  if (plan.bounds.empty()) {
+    block = b.CreateURem(number, i64(blocks));
+    rest = b.CreateUDiv(number, i64(blocks));
+  } else {
+    int64_t together = batchesTogether(*tgl::knownPoints(axes, plan.batch));
+    Value *inGroup = b.CreateURem(number, i64(blocks * together));
+    Value *group = b.CreateUDiv(number, i64(blocks * together));
+    block = b.CreateSub(i64(blocks - 1), b.CreateUDiv(inGroup, i64(together)));
+    rest = b.CreateAdd(b.CreateMul(group, i64(together)), b.CreateURem(inGroup, i64(together)));
+  }
   for (unsigned axis : reverse(plan.batch)) {
     Value *extent = i64(*tgl::knownPoints(axes, {axis}));
     e.values[axes.getAxes()[axis]] =

@@ -124,6 +124,7 @@ private:
   void barrier();
   void begin();
   void layOut();
+  int64_t batchesTogether(int64_t batches) const;
   void setBlock();
   void emitBlock(mlir::Block &block);
   void findTiles(tgl::TilesOp op);
