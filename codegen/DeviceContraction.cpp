@@ -26,7 +26,11 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
                                      const TensorTile &tile, ArrayRef<ProductOperands> products)
     : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
       axes(axesOfOp(tgl::ParallelOp(plan.op))), rowBlocks(tile.rows / tile.warpRows / 16),
-      columnBlocks(tile.columns / tile.warpColumns / 16), hasWarpgroups(emitter.options.hasWarpgroups) {}
+      columnBlocks(tile.columns / tile.warpColumns / 16), hasWarpgroups(emitter.options.hasWarpgroups) {
+  if (isPacked())
+    for (auto [product, operands] : zip_equal(plan.products, products))
+      packs.push_back(planPackedProduct(operands, product.reduce));
+}
 
 //===----------------------------------------------------------------------===//
 // Numbers known to the host
@@ -202,18 +206,35 @@ void DeviceContraction::setTile(Value *number) {
   columns.first = b.CreateMul(b.CreateUDiv(within, height), i64(tile.columns));
 }
 
+/// Sets the summed axes to point `k` (i64).
+void DeviceContraction::setPoint(tgl::ReduceOp reduce, const Sum &sum, bool collapses, Value *k) {
+  tgl::AxesOp summed = axesOfOp(reduce);
+  if (!sum.isReordered)
+    return setNumber(summed, sum.order.axes, collapses, k);
+  unsigned last = sum.order.axes.back();
+  e.values[summed.getAxes()[last]] =
+      b.CreateAdd(b.CreateURem(k, i64(sum.order.padded)), e.emitIndex(e.lowOf(summed, last)));
+  setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, b.CreateUDiv(k, i64(sum.order.padded)));
+}
+
 bool DeviceContraction::Product::copies() const {
   return row.how->staging != Staging::Values || column.how->staging != Staging::Values;
 }
 
+static SumOrder ownOrder(tgl::ReduceOp reduce) {
+  return {to_vector(seq<unsigned>(0, axesOfOp(reduce).getAxes().size()))};
+}
+
 /// The steps of a sum, each of `depth` points, that are this block's.
-DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t depth) {
+DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order) {
   tgl::AxesOp summed = axesOfOp(reduce);
   Sum sum;
-  sum.axes = to_vector(seq<unsigned>(0, summed.getAxes().size()));
-  sum.total = pointsOf(summed, sum.axes);
-  std::optional<int64_t> known = tgl::knownPoints(summed, sum.axes);
-  sum.fits = known && *known % depth == 0;
+  sum.order = order;
+  bool isPadded = order.padded && tgl::knownPoints(summed, {order.axes.back()}) != order.padded;
+  sum.isReordered = isPadded || !llvm::is_sorted(order.axes);
+  sum.total = order.padded ? i64(order.points(summed)) : pointsOf(summed, order.axes);
+  std::optional<int64_t> known = tgl::knownPoints(summed);
+  sum.fits = !isPadded && known && *known % depth == 0;
   sum.firstStep = i64(0);
   sum.steps = ceilDiv(sum.total, i64(depth));
   if (tile.splits > 1) {
@@ -247,7 +268,7 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
       operand(planned.column, products[number].column, columns, product.row.shared.bytes());
   product.stages = product.copies() ? stagesFor(product.stageBytes(), threads()) : 2;
 
-  product.sum = makeSum(product.reduce, product.row.shared.depth());
+  product.sum = makeSum(product.reduce, product.row.shared.depth(), ownOrder(product.reduce));
   return product;
 }
 

@@ -40,6 +40,7 @@
 #include "codegen/Emitter.h"
 #include "codegen/Fragments.h"
 #include "codegen/TileLayout.h"
+#include "passes/WindowOperand.h"
 #include <array>
 
 namespace tegula {
@@ -52,7 +53,7 @@ public:
   /// Tiles of the statement: blocks, for one part of the sums.
   IndexExpr numTiles() const;
   /// Those of a block.
-  unsigned blockThreads() const { return tile.threads() * (hasRoles() ? 2 : 1); }
+  unsigned blockThreads() const { return threads() + (hasRoles() ? stagers() : 0); }
   unsigned sharedBytes() const;
   /// Planes of operands, and what blocks leave for each other.
   IndexExpr workspaceBytes() const;
@@ -87,9 +88,10 @@ private:
   };
   /// The summed axes of one product.
   struct Sum {
-    llvm::SmallVector<unsigned> axes;
-    Value *total;                                ///< points
-    bool fits;                                   ///< steps have none beyond
+    SumOrder order;
+    bool isReordered = false;                     ///< points are not counted as the statement has them
+    Value *total;                                 ///< points
+    bool fits;                                    ///< steps have none beyond
     Value *firstStep = nullptr, *steps = nullptr; ///< of this block
   };
   /// One side of a product in shared memory.
@@ -129,6 +131,7 @@ private:
     unsigned vector;    ///< elements that a load brings
     unsigned firstLine; ///< among the lines of both sides
     bool isCopied;      ///< asynchronously; else through registers
+    const WindowOperand *window = nullptr; ///< how it lies in its planes; null: line by line
   };
   struct PlaneProduct {
     unsigned number;
@@ -138,6 +141,7 @@ private:
     PlaneOperand row, column;
     unsigned substeps;
     static constexpr unsigned stages = 4;
+    bool keepsPartial; ///< sums of a step are added to those before in f32
     bool isScaled() const { return type == Multiplicand::TF32; }
     bool copies() const { return row.isCopied || column.isCopied; }
     bool evaluates() const { return !row.isCopied || !column.isCopied; }
@@ -149,6 +153,8 @@ private:
 
   /// Those that multiply: all but producers.
   unsigned threads() const { return tile.threads(); }
+  /// Those that bring operands to shared memory: where copies are all that there is to do, one warpgroup.
+  unsigned stagers() const { return isPacked() ? Warpgroup::threads : threads(); }
 
   // DeviceContraction.cpp
   IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
@@ -164,7 +170,8 @@ private:
   Value *ceilDiv(Value *x, Value *y);
   void begin();
   Product makeProduct(unsigned number);
-  Sum makeSum(tgl::ReduceOp reduce, int64_t depth);
+  Sum makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order);
+  void setPoint(tgl::ReduceOp reduce, const Sum &sum, bool collapses, Value *k);
   void note(const Product &product);
   void note(const PlaneProduct &product);
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
@@ -215,7 +222,8 @@ private:
   Value *evaluateAt(const Product &product, const Operand &operand, Value *step, Value *index);
   Value *evaluate(const Product &product, const Operand &operand, const Place &place);
   void store(const Product &product, const Operand &operand, Value *index, Value *value, Value *stage);
-  Value *valueAt(tgl::ReduceOp reduce, const ContractionSide &side, const Group &group, Value *k, Value *number);
+  Value *valueAt(tgl::ReduceOp reduce, const Sum &sum, const ContractionSide &side, const Group &group, Value *k,
+                 Value *number);
   void storeStep(Product &product, llvm::ArrayRef<Value *> values, Value *stage);
   void evaluateToStage(Product &product, Value *step, Value *stage);
   bool evaluates(const Product &product) const;
@@ -236,6 +244,7 @@ private:
   Value *lineOf(const UnitPlace &place) { return b.CreateAdd(place.line, i32(place.below)); }
   PlaneProduct makePlaneProduct(unsigned number);
   UnitPlace unitOf(const PlaneOperand &operand, unsigned index);
+  UnitPlace unitInLine(unsigned perLine, unsigned index);
   Value *existsAt(const PlaneProduct &product, Value *k);
   Value *numberOf(const PlaneOperand &operand, Value *line, unsigned count);
   Value *loadElement(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
@@ -273,6 +282,9 @@ private:
   void startRoles();
   void produce(const PlaneProduct &product);
   Sums consume(const PlaneProduct &product, Value *&isUnsafe);
+  Sums sumUpSteps(const PlaneProduct &product);
+  Sums sumUpStages(const PlaneProduct &product);
+  void release(const PlaneProduct &product, Value *number, Value *stage);
   void arriveAt(Value *number);
   void waitAt(Value *number);
   void letProducersGoOn();
@@ -298,16 +310,25 @@ private:
   IndexExpr packedBytes() const;
   void packLines(const PlaneProduct &product, PlaneOperand operand, const PackedSide &side, Value *number);
   Value *planesOf(const PlaneOperand &operand, const PackedSide &side, Value *stage);
-  Value *scalePlace(const PlaneOperand &operand, const PackedSide &side, Value *line);
+  Value *scalePlace(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side, Value *line);
   void copyPacked(const PlaneProduct &product, Value *number, Value *stage);
+  void copyLines(const PlaneOperand &operand, const PackedSide &side, Value *number, Value *stage);
   void producePacked(const PlaneProduct &product);
   void unscale(const PlaneProduct &product, llvm::MutableArrayRef<Value *> sums);
+
+  // PackedWindows.cpp
+  int64_t blocksOfImage(const WindowOperand &window) const;
+  void packPixels(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side, Value *number);
+  void copyWindows(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side, Value *number,
+                   Value *stage);
+  Value *imageOf(const PlaneProduct &product, const PlaneOperand &operand, Value *number);
 
   Emitter &e;
   llvm::IRBuilder<> &b;
   const ContractionPlan &plan;
   TensorTile tile;
   llvm::SmallVector<ProductOperands> products;
+  std::vector<PackedProduct> packs; ///< of each product, where they are packed
   tgl::AxesOp axes;
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *block = nullptr; // i32

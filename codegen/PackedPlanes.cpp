@@ -14,6 +14,8 @@
 //
 // The scale is that of WarpgroupRoles.cpp, found from as many of a line's first points as a block loads at a time.
 //
+// A side of windows is packed element by element instead (PackedWindows.cpp).
+//
 // The workspace of each product: planes of rows, of columns; scales of rows, of columns.
 //
 //===----------------------------------------------------------------------===//
@@ -43,10 +45,11 @@ std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexE
   std::vector<PackedSide> sides;
   bytes = 0;
   IndexExpr batches = pointsOnHost(axes, plan.batch);
-  for (auto [planned, how] : zip_equal(plan.products, products)) {
+  for (auto [planned, how, pack] : zip_equal(plan.products, products, packs)) {
     auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(planned.reduce).getOperation());
     unsigned substeps = std::max(how.row.parts, how.column.parts);
-    IndexExpr points = pointsOnHost(summed, to_vector(seq<unsigned>(0, summed.getAxes().size())));
+    IndexExpr points = pack.order.padded ? IndexExpr(pack.order.points(summed))
+                                         : pointsOnHost(summed, pack.order.axes);
     IndexExpr stages = ceilDivOnHost(points, PlaneTile::lineElements) * int64_t(substeps);
     auto place = [&](int64_t each, const IndexExpr &count) {
       IndexExpr start = bytes;
@@ -56,6 +59,15 @@ std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexE
     for (bool ofRows : {true, false}) {
       int64_t extent = ofRows ? tile.rows : tile.columns;
       PackedSide side;
+      const std::optional<WindowOperand> &window = ofRows ? pack.row : pack.column;
+      if (window) {
+        unsigned parts = ofRows ? how.row.parts : how.column.parts;
+        side.blocks = window->images * blocksOfImage(*window);
+        side.planes = place(2 * parts, window->keptElements());
+        side.scales = place(sizeof(float), window->images);
+        sides.push_back(std::move(side));
+        continue;
+      }
       side.tiles = ceilDivOnHost(pointsOnHost(axes, ofRows ? plan.rows : plan.columns), extent);
       side.stages = stages;
       side.blocks = batches * side.tiles * (extent / linesOfBlock);
@@ -84,9 +96,15 @@ llvm::Value *DeviceContraction::planesOf(const PlaneOperand &operand, const Pack
 }
 
 /// Where one over the scale of a line (i64) of that tile lies.
-llvm::Value *DeviceContraction::scalePlace(const PlaneOperand &operand, const PackedSide &side, Value *line) {
-  Value *lines = b.CreateMul(e.emitSize(side.tiles), i64(operand.group->extent));
-  Value *number = b.CreateAdd(b.CreateMul(batch, lines), b.CreateAdd(operand.group->first, line));
+llvm::Value *DeviceContraction::scalePlace(const PlaneProduct &product, const PlaneOperand &operand,
+                                           const PackedSide &side, Value *line) {
+  Value *number;
+  if (operand.window) {
+    number = imageOf(product, operand, numberOf(operand, line, 1));
+  } else {
+    Value *lines = b.CreateMul(e.emitSize(side.tiles), i64(operand.group->extent));
+    number = b.CreateAdd(b.CreateMul(batch, lines), b.CreateAdd(operand.group->first, line));
+  }
   Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
   return b.CreateInBoundsGEP(b.getFloatTy(), base, number);
 }
@@ -171,7 +189,7 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
     Value *whole = b.CreateAlignedLoad(b.getFloatTy(), maximumOf(1), Align(4));
     Value *inverse = b.CreateSelect(isTooSmall(whole, start), ConstantFP::getNaN(b.getFloatTy()),
                                     scaleOf(start, /*isInverse=*/true));
-    b.CreateAlignedStore(inverse, scalePlace(operand, side, wide(line)), Align(4));
+    b.CreateAlignedStore(inverse, scalePlace(product, operand, side, wide(line)), Align(4));
   });
 }
 
@@ -188,7 +206,10 @@ void DeviceContraction::emitPack(Value *workspace) {
       const PackedSide &side = sides[2 * which + !ofRows];
       Value *blocks = e.emitSize(side.blocks);
       Value *isHere = b.CreateAnd(b.CreateICmpSGE(number, i64(0)), b.CreateICmpSLT(number, blocks));
-      e.emitIf(isHere, [&] { packLines(product, ofRows ? product.row : product.column, side, number); });
+      const PlaneOperand &operand = ofRows ? product.row : product.column;
+      e.emitIf(isHere, [&] {
+        operand.window ? packPixels(product, operand, side, number) : packLines(product, operand, side, number);
+      });
       number = b.CreateSub(number, blocks);
     }
   }
@@ -198,22 +219,28 @@ void DeviceContraction::emitPack(Value *workspace) {
 // Roles
 //===----------------------------------------------------------------------===//
 
+/// Starts the copies of stage `number` (i64, of the whole sum).
+void DeviceContraction::copyLines(const PlaneOperand &operand, const PackedSide &side, Value *number, Value *stage) {
+  constexpr unsigned copyBytes = 16;
+  Value *from = planesOf(operand, side, number);
+  from = b.CreateInBoundsGEP(b.getInt8Ty(), from, wide(b.CreateMul(thread, i32(copyBytes))));
+  Value *to = b.CreateAdd(b.CreateMul(thread, i32(copyBytes)), i32(operand.offset));
+  to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, to);
+  for (unsigned offset = 0; offset < operand.shared.bytes(); offset += stagers() * copyBytes)
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_cg_shared_global_16,
+                      {b.CreateInBoundsGEP(b.getInt8Ty(), to, i32(offset)),
+                       b.CreateInBoundsGEP(b.getInt8Ty(), from, i64(offset))});
+}
+
 /// Starts the copies of the block's stage `number` (i64).
 void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, Value *stage) {
-  constexpr unsigned copyBytes = 16;
   IndexExpr bytes = 0;
   std::vector<PackedSide> sides = packedSides(bytes);
   Value *inSum = b.CreateAdd(b.CreateMul(product.sum.firstStep, i64(product.substeps)), number);
   for (bool ofRows : {true, false}) {
     const PlaneOperand &operand = ofRows ? product.row : product.column;
-    Value *from = planesOf(operand, sides[2 * product.number + !ofRows], inSum);
-    from = b.CreateInBoundsGEP(b.getInt8Ty(), from, wide(b.CreateMul(thread, i32(copyBytes))));
-    Value *to = b.CreateAdd(b.CreateMul(thread, i32(copyBytes)), i32(operand.offset));
-    to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, to);
-    for (unsigned offset = 0; offset < operand.shared.bytes(); offset += threads() * copyBytes)
-      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_cg_shared_global_16,
-                        {b.CreateInBoundsGEP(b.getInt8Ty(), to, i32(offset)),
-                         b.CreateInBoundsGEP(b.getInt8Ty(), from, i64(offset))});
+    const PackedSide &side = sides[2 * product.number + !ofRows];
+    operand.window ? copyWindows(product, operand, side, inSum, stage) : copyLines(operand, side, inSum, stage);
   }
 }
 
@@ -249,8 +276,8 @@ void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Val
   for (auto [n, sum] : enumerate(sums)) {
     TilePlace place = groupSum(b, tile, thread, lane, n);
     for (bool ofRows : {true, false}) {
-      Value *address = scalePlace(ofRows ? product.row : product.column, sides[2 * product.number + !ofRows],
-                                wide(ofRows ? place.row : place.column));
+      Value *address = scalePlace(product, ofRows ? product.row : product.column,
+                                  sides[2 * product.number + !ofRows], wide(ofRows ? place.row : place.column));
       LoadInst *inverse = b.CreateAlignedLoad(b.getFloatTy(), address, Align(4));
       inverse->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
       sum = b.CreateFMul(sum, inverse);

@@ -28,6 +28,7 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
   product.number = number;
   product.reduce = planned.reduce;
   product.type = how.type;
+  product.keepsPartial = !how.isRounded;
   unsigned planes = product.isScaled() ? std::max(how.row.parts, how.column.parts) : 1;
   auto operand = [&](const ContractionSide &side, const ContractionOperand &operand, const Group &group,
                      unsigned offset, unsigned firstLine) {
@@ -40,15 +41,22 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
     result.vector = product.isScaled() && operand.staging == Staging::Vectors && operand.alongSum ? 4 : 1;
     result.planes = product.isScaled() ? operand.parts : 1;
     result.offset = offset;
-    result.count = result.shared.units() / threads();
+    result.count = result.shared.units() / stagers();
     result.firstLine = firstLine;
     return result;
   };
+  auto windowOf = [](const std::optional<WindowOperand> &window) { return window ? &*window : nullptr; };
   product.row = operand(planned.row, how.row, rows, 0, 0);
   product.column = operand(planned.column, how.column, columns, product.row.shared.bytes(), rows.extent);
   // Sums of f32 are kept for 64 points alone.
   product.substeps = planes;
-  product.sum = makeSum(product.reduce, product.row.shared.depth() * product.substeps);
+  SumOrder order{to_vector(seq<unsigned>(0, cast<tgl::AxesOp>(product.reduce.getOperation()).getAxes().size()))};
+  if (isPacked()) {
+    order = packs[number].order;
+    product.row.window = windowOf(packs[number].row);
+    product.column.window = windowOf(packs[number].column);
+  }
+  product.sum = makeSum(product.reduce, product.row.shared.depth() * product.substeps, order);
   return product;
 }
 
@@ -58,15 +66,19 @@ DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &opera
   if (shared.alongSum && !operand.how->alongSum) { // neighbours in memory are lines
     Value *line = b.CreateURem(thread, i32(shared.extent));
     Value *unit = b.CreateUDiv(thread, i32(shared.extent));
-    return {line, b.CreateAdd(unit, i32(index * (threads() / shared.extent))), 0};
+    return {line, b.CreateAdd(unit, i32(index * (stagers() / shared.extent))), 0};
   }
-  unsigned perLine = shared.unitsInLine();
+  return unitInLine(shared.unitsInLine(), index);
+}
+
+/// The same where `perLine` threads side by side have neighbours along the sum.
+DeviceContraction::UnitPlace DeviceContraction::unitInLine(unsigned perLine, unsigned index) {
   Value *line = b.CreateUDiv(thread, i32(perLine));
   if (perLine == 4) { // eight threads side by side have lines 0 and 4 of eight, whose units lie in all banks
     Value *high = b.CreateAnd(line, i32(~7)), *odd = b.CreateShl(b.CreateAnd(line, i32(1)), i32(2));
     line = b.CreateOr(b.CreateOr(high, odd), b.CreateAnd(b.CreateLShr(line, i32(1)), i32(3)));
   }
-  return {line, b.CreateURem(thread, i32(perLine)), index * (threads() / perLine)};
+  return {line, b.CreateURem(thread, i32(perLine)), index * (stagers() / perLine)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -75,7 +87,15 @@ DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &opera
 
 /// Whether the sum has a point `k`; null: always.
 Value *DeviceContraction::existsAt(const PlaneProduct &product, Value *k) {
-  return product.sum.fits ? nullptr : b.CreateICmpSLT(k, product.sum.total);
+  const Sum &sum = product.sum;
+  Value *exists = sum.fits ? nullptr : b.CreateICmpSLT(k, sum.total);
+  if (!sum.isReordered)
+    return exists;
+  auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
+  int64_t own = *tgl::knownPoints(summed, {sum.order.axes.back()});
+  if (own == sum.order.padded)
+    return exists;
+  return e.emitAnd(exists, b.CreateICmpSLT(b.CreateURem(k, i64(sum.order.padded)), i64(own)));
 }
 
 /// The row (column) of the statement that is line `line` of the tile, of `count` neighbours the first. Beyond the
@@ -91,8 +111,7 @@ Value *DeviceContraction::numberOf(const PlaneOperand &operand, Value *line, uns
 Value *DeviceContraction::readOffset(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
                                      Value *number, Value *&inside) {
   tgl::ReadOp read = operand.how->read;
-  auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
-  setNumber(summed, product.sum.axes, operand.side->collapsesSum, k);
+  setPoint(product.reduce, product.sum, operand.side->collapsesSum, k);
   setNumber(axes, operand.group->axes, operand.side->collapsesAxes, number);
   for (mlir::Operation *op : operand.side->slice)
     if (op != read)
@@ -139,7 +158,7 @@ Value *DeviceContraction::loadElement(const PlaneProduct &product, const PlaneOp
   }
   Type *type = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
   auto value = [&] {
-    Value *result = valueAt(product.reduce, *operand.side, *operand.group, k, number);
+    Value *result = valueAt(product.reduce, product.sum, *operand.side, *operand.group, k, number);
     return product.isScaled() ? result : TensorCore(b, product.type).narrow(result);
   };
   Value *exists = existsAt(product, k);
@@ -159,12 +178,13 @@ std::optional<int64_t> DeviceContraction::stepInUnit(const PlaneProduct &product
     return std::nullopt;
   tgl::ReadOp read = operand.how->read;
   auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
-  ArrayRef<unsigned> order = product.sum.axes;
-  while (!operand.side->collapsesSum && order.size() > 1 && tgl::knownPoints(summed, order.back()) == 1)
+  ArrayRef<unsigned> order = product.sum.order.axes;
+  bool isPadded = product.sum.isReordered, collapses = operand.side->collapsesSum && !isPadded;
+  while (!collapses && !isPadded && order.size() > 1 && tgl::knownPoints(summed, order.back()) == 1)
     order = order.drop_back();
-  bool isAlone = operand.side->collapsesSum || tgl::knownPoints(summed, order.drop_back()) == 1;
+  bool isAlone = collapses || tgl::knownPoints(summed, order.drop_back()) == 1;
   std::optional<int64_t> extent = tgl::knownPoints(summed, order.back());
-  if (!isAlone && (!extent || *extent % PlaneTile::unit))
+  if (!isAlone && !isPadded && (!extent || *extent % PlaneTile::unit))
     return std::nullopt;
   mlir::Value axis = summed.getAxes()[order.back()];
   if (any_of(operand.side->slice,
@@ -187,7 +207,8 @@ Value *DeviceContraction::loadSteps(const PlaneProduct &product, const PlaneOper
                                     Value *number, int64_t step) {
   auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
   Value *exists = nullptr, *offset = readOffset(product, operand, k, number, exists);
-  std::optional<int64_t> points = tgl::knownPoints(summed, product.sum.axes);
+  ArrayRef<unsigned> order = product.sum.order.axes;
+  std::optional<int64_t> points = tgl::knownPoints(summed, product.sum.isReordered ? order.take_back() : order);
   bool isWhole = product.sum.fits || (points && *points % PlaneTile::unit == 0);
   if (isWhole)
     exists = e.emitAnd(exists, existsAt(product, k));

@@ -97,11 +97,9 @@ void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step
   TensorCore core(b, operand.type);
   const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
   Type *element = e.storageType(buffer.type.getElementType());
-  SmallVector<unsigned> sums = product.sum.axes;
-  tgl::AxesOp summed = cast<tgl::AxesOp>(product.reduce.getOperation());
   forVectors(operand, code, [&](Value *index) {
     Place place = placeOf(product, operand, step, index);
-    setNumber(summed, sums, operand.side->collapsesSum, place.k);
+    setPoint(product.reduce, product.sum, operand.side->collapsesSum, place.k);
     setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
     for (mlir::Operation *op : operand.side->slice)
       if (op != read)
@@ -139,10 +137,9 @@ void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step
 //===----------------------------------------------------------------------===//
 
 /// The product of a side's factors at a point of the sum and a row (or column).
-Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const ContractionSide &side, const Group &group,
-                                  Value *k, Value *number) {
-  auto summed = cast<tgl::AxesOp>(reduce.getOperation());
-  setNumber(summed, to_vector(seq<unsigned>(0, summed.getAxes().size())), side.collapsesSum, k);
+Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const Sum &sum, const ContractionSide &side,
+                                  const Group &group, Value *k, Value *number) {
+  setPoint(reduce, sum, side.collapsesSum, k);
   setNumber(axes, group.axes, side.collapsesAxes, number);
   for (mlir::Operation *op : side.slice)
     e.emitOp(op);
@@ -157,7 +154,7 @@ Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const ContractionSide &s
 /// As bits of the tile's element type.
 Value *DeviceContraction::evaluate(const Product &product, const Operand &operand,
                                    const Place &place) {
-  Value *value = valueAt(product.reduce, *operand.side, *operand.group, place.k, place.number);
+  Value *value = valueAt(product.reduce, product.sum, *operand.side, *operand.group, place.k, place.number);
   if (operand.type == Multiplicand::TF32)
     return b.CreateBitCast(value, b.getInt32Ty());
   return TensorCore(b, operand.type).narrow(value);

@@ -15,8 +15,8 @@
 // Where that does not hold a tile is computed again by sumUp: where a sum is not finite (an element too large,
 // or itself not finite), and where a row's first step was 0 and all that came later is tiny (below 2^-9).
 //
-// Half of a block's threads, the producers, load elements, convert and store them; the others multiply, and do
-// all the rest. A stage of shared memory goes from one to the other and back by a pair of barriers. While some of
+// Half of a block's threads, the producers, load elements, convert and store them (or a third, where a launch before
+// has done so and they copy); the others multiply, and do all the rest. A stage of shared memory goes from one to the other and back by a pair of barriers. While some of
 // the producers' warps wait for elements the others convert theirs.
 //
 //===----------------------------------------------------------------------===//
@@ -29,8 +29,13 @@
 using namespace llvm;
 using namespace tegula;
 
-/// Registers of a thread of each role: together what a multiprocessor has for 512 threads.
-static constexpr unsigned producerRegisters = 88, consumerRegisters = 168;
+namespace {
+/// Registers of a thread of each role: together what a multiprocessor has.
+struct RoleRegisters {
+  unsigned producer, consumer;
+};
+} // namespace
+static constexpr RoleRegisters ofHalves = {88, 168}, ofCopiers = {72, 216};
 
 /// Exponent of the power of two below which scaling puts the largest element of the first step.
 static constexpr int scaledExponent = 9;
@@ -148,7 +153,7 @@ void DeviceContraction::waitAt(Value *number) {
                     {number, i32(blockThreads())});
 }
 
-/// The second half of the block's threads does `body` and ends; what follows is the first half's.
+/// The threads of the block that do not multiply do `body` and end; what follows is the others'.
 void DeviceContraction::splitOff(function_ref<void()> body) {
   Function *function = b.GetInsertBlock()->getParent();
   BasicBlock *producer = BasicBlock::Create(b.getContext(), "producer", function);
@@ -164,10 +169,11 @@ void DeviceContraction::splitOff(function_ref<void()> body) {
 void DeviceContraction::startRoles() {
   // Registers move between roles only where the number at the start is fixed.
   b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "1");
+  const RoleRegisters &registers = isPacked() ? ofCopiers : ofHalves;
   splitOff([&] {
     SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
     SaveAndRestore number(ownBarrier, unsigned(Producers));
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32, {i32(producerRegisters)});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32, {i32(registers.producer)});
     for (unsigned number = 0; number < products.size(); ++number) {
       if (number)
         waitAt(i32(Again));
@@ -175,7 +181,7 @@ void DeviceContraction::startRoles() {
       isPacked() ? producePacked(product) : produce(product);
     }
   });
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(consumerRegisters)});
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(registers.consumer)});
 }
 
 /// Shared memory is free for the next product.
@@ -208,17 +214,41 @@ void DeviceContraction::produce(const PlaneProduct &product) {
   arriveAt(i32(Finished));
 }
 
-/// `isUnsafe`: a bit, the same for all consumers: the sums are not to be used. Shared memory is free for sums.
-DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, Value *&isUnsafe) {
+/// Gives the stage of the block's stage `number` (i64) back, unless nobody waits for it.
+void DeviceContraction::release(const PlaneProduct &product, Value *number, Value *stage) {
+  Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
+  e.emitIf(b.CreateICmpSLT(b.CreateAdd(number, i64(PlaneProduct::stages)), total),
+           [&] { arriveAt(b.CreateAdd(stage, i32(Empty))); });
+}
+
+/// Sums of stages one after the other, those of the next begun while one's are under way.
+DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &product) {
   Warpgroup warps(b, /*isBrain=*/false);
   unsigned stages = PlaneProduct::stages;
-  Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
-  auto release = [&](Value *number, Value *stage) { // unless nobody waits for it
-    e.emitIf(b.CreateICmpSLT(b.CreateAdd(number, i64(stages)), total),
-             [&] { arriveAt(b.CreateAdd(stage, i32(Empty))); });
-  };
   SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
-  Sums sums = e.emitLoop(
+  Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
+  Sums last = e.emitLoop(
+      i64(0), total, i64(1), zeros,
+      [&](Value *number, ArrayRef<Value *> current) {
+        auto inRing = [&](Value *n) { return b.CreateAnd(b.CreateTrunc(n, b.getInt32Ty()), i32(stages - 1)); };
+        Value *stage = inRing(number), *before = b.CreateSub(number, i64(1));
+        waitAt(b.CreateAdd(stage, i32(Full)));
+        warps.publish(); // here, where it waits for no loads or copies
+        Sums sums = multiplyPlanes(product, planeStage(product, stage), current);
+        warps.waitForAllBut(1);
+        e.emitIf(b.CreateICmpSGE(before, i64(0)), [&] { release(product, before, inRing(before)); });
+        return sums;
+      },
+      "stage");
+  return warps.wait(last);
+}
+
+/// Sums of steps of 64 points, each added to those before in registers.
+DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &product) {
+  Warpgroup warps(b, /*isBrain=*/false);
+  unsigned stages = PlaneProduct::stages;
+  SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
+  return e.emitLoop(
       i64(0), product.sum.steps, i64(1), zeros,
       [&](Value *step, ArrayRef<Value *> current) {
         Sums partial, next;
@@ -233,15 +263,20 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
         }
         for (unsigned substep = 0; substep + 1 < product.substeps; ++substep) {
           warps.waitForAllBut(product.substeps - 1 - substep);
-          release(used[substep].first, used[substep].second);
+          release(product, used[substep].first, used[substep].second);
         }
         partial = warps.wait(partial);
-        release(used.back().first, used.back().second);
+        release(product, used.back().first, used.back().second);
         for (auto [sum, added] : zip_equal(current, partial))
           next.push_back(b.CreateFAdd(sum, added));
         return next;
       },
       "step");
+}
+
+/// `isUnsafe`: a bit, the same for all consumers: the sums are not to be used. Shared memory is free for sums.
+DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, Value *&isUnsafe) {
+  Sums sums = product.keepsPartial ? sumUpSteps(product) : sumUpStages(product);
   if (isPacked()) {
     unscale(product, sums);
     isUnsafe = isAnyNotFinite(sums);

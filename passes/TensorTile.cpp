@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Nest.h"
+#include "passes/WindowOperand.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -113,7 +114,9 @@ std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const Contr
       if (row == operands.column.read.getTensorType().getElementType())
         operands.type = row.isF16() ? Multiplicand::F16 : Multiplicand::BF16;
     }
-    if (reduce->getAttrOfType<mlir::StringAttr>("precision"))
+    auto precision = reduce->getAttrOfType<mlir::StringAttr>(precisionAttrName);
+    operands.isRounded = precision && precision != "f32";
+    if (operands.isRounded)
       operands.row.parts = operands.column.parts = 1;
     tgl::AxesOp summed = axesOfOp(reduce);
     chooseStaging(operands.row, product.row, operands.type, summed, axes, plan.rows);
@@ -136,7 +139,7 @@ static bool comesInRuns(const ContractionSide &side, tgl::AxesOp summed) {
 
 /// Elements that do not exist are read from their tensor's first place, so there must be one; and a block has
 /// something to add up.
-bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
+bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<ProductOperands> products, bool packed) {
   auto hasElements = [](const ContractionOperand &operand) {
     if (!operand.isPlain)
       return true;
@@ -152,7 +155,8 @@ bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<Produ
     if (isSingle != (operands.type == Multiplicand::TF32))
       return false; // one division of labour for all
     tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
-    if (isSingle && !(comesInRuns(product.row, summed) && comesInRuns(product.column, summed)))
+    bool isOrdered = packed && planPackedProduct(operands, product.reduce).order.padded;
+    if (isSingle && !isOrdered && !(comesInRuns(product.row, summed) && comesInRuns(product.column, summed)))
       return false;
     return points && *points > 0 && hasElements(operands.row) && hasElements(operands.column);
   });
@@ -196,23 +200,30 @@ namespace {
 /// A shape and the share of a multiprocessor's rate that it reaches.
 struct Candidate {
   int64_t rows, columns, warpRows, warpColumns;
-  double half, single; // 0: not for such operands
+  double half, single, rounded; // with 16-bit operands, f32, f32 that may be rounded; 0: not for such
   bool warpgroups = false, packed = false;
 };
 } // namespace
 
 /// A warp's rectangle decides how often operands are read from shared memory: of 64 x 64 elements 16-bit
 /// products are about as fast to read as to multiply; three products of TF32 hide the reading of 64 x 32.
+static constexpr double halfRate = 960, singleRate = 300; // multiplications of a clock at speed 1
 static constexpr Candidate candidates[] = {
-    {128, 128, 2, 4, 0, 4.0, true, true},
-    {128, 256, 2, 4, 1.6, 0, true},     {128, 128, 2, 4, 1.3, 2.6, true},   {64, 256, 2, 4, 1.2, 2.4, true},
-    {128, 64, 4, 2, 0.9, 1.8, true},    {64, 128, 2, 4, 0.9, 1.8, true},    {128, 256, 2, 4, 1.0, 0},    {128, 128, 2, 4, 0.8, 1.0},   {128, 64, 4, 2, 0.6, 0.85},
-    {64, 128, 2, 4, 0.6, 0.85},  {64, 64, 2, 2, 0.5, 0.7},     {128, 32, 4, 1, 0.35, 0.55},
-    {32, 128, 1, 4, 0.35, 0.55}, {128, 16, 4, 1, 0.2, 0.35},   {16, 128, 1, 4, 0.2, 0.35},
+    {128, 256, 2, 4, 0, 0, 3.6, true, true},  {128, 128, 2, 4, 0, 4.0, 3.0, true, true},
+    {64, 256, 2, 4, 0, 3.6, 2.8, true, true}, {64, 128, 2, 4, 0, 2.8, 2.0, true, true},
+    {128, 256, 2, 4, 1.6, 0, 0, true},        {128, 128, 2, 4, 1.3, 2.6, 1.4, true},
+    {64, 256, 2, 4, 1.2, 2.4, 1.3, true},     {128, 64, 4, 2, 0.9, 1.8, 1.0, true},
+    {64, 128, 2, 4, 0.9, 1.8, 1.0, true},     {128, 256, 2, 4, 1.0, 0, 0},
+    {128, 128, 2, 4, 0.8, 1.0, 1.0},          {128, 64, 4, 2, 0.6, 0.85, 0.85},
+    {64, 128, 2, 4, 0.6, 0.85, 0.85},         {64, 64, 2, 2, 0.5, 0.7, 0.7},
+    {128, 32, 4, 1, 0.35, 0.55, 0.55},        {32, 128, 1, 4, 0.35, 0.55, 0.55},
+    {128, 16, 4, 1, 0.2, 0.35, 0.35},         {16, 128, 1, 4, 0.2, 0.35, 0.35},
 };
 
-/// Of the planes of packed operands.
+/// Of the planes of lines, which may hold an element more than once.
 static constexpr double mostPackedBytes = 1 << 30;
+/// Of the planes of windows, for a byte of their tensor: channels that are only there to fill a run are waste.
+static constexpr double mostPackedShare = 4;
 
 /// Of an H200: others with tensor cores differ by less than a factor of two.
 static constexpr int64_t multiprocessors = 132;
@@ -235,6 +246,43 @@ std::vector<std::string> tegula::tensorTileNames() {
   return names;
 }
 
+namespace {
+/// What it takes to multiply planes that a launch before makes.
+struct PackedCost {
+  double points = 0; ///< multiplied for an element, of all products
+  double bytes = 0;  ///< that the launch reads and writes
+  bool isAllowed = true;
+};
+} // namespace
+
+static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products, double rows,
+                             double columns) {
+  PackedCost cost;
+  double ofLines = 0;
+  for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
+    auto summed = axesOfOp(tgl::ReduceOp(product.reduce));
+    PackedProduct packed = planPackedProduct(operands, product.reduce);
+    double points = packed.order.points(summed);
+    cost.points += points * operands.multiplications();
+    auto addSide = [&](const ContractionOperand &operand, const std::optional<WindowOperand> &window, double lines) {
+      double planes = 2.0 * operand.parts, single = sizeof(float);
+      if (!window) {
+        cost.bytes += lines * points * (single + planes);
+        ofLines += lines * points * planes;
+        return;
+      }
+      double own = double(window->images) * window->pixels * window->channels * single;
+      double kept = window->keptElements() * planes;
+      cost.bytes += own + kept;
+      cost.isAllowed &= kept <= mostPackedShare * own;
+    };
+    addSide(operands.row, packed.row, rows);
+    addSide(operands.column, packed.column, columns);
+  }
+  cost.isAllowed &= ofLines <= mostPackedBytes;
+  return cost;
+}
+
 SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows),
@@ -242,7 +290,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
                          batch = tgl::knownPoints(axes, plan.batch);
   int64_t summed = 0;
   double clocks = 0; // of a multiprocessor, for an element
-  bool known = rows && columns && batch, allVectors = true, allHalf = true;
+  bool known = rows && columns && batch, allVectors = true, allHalf = true, allRounded = true;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
     tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
     std::optional<int64_t> extent = tgl::knownPoints(sums);
@@ -250,10 +298,10 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     summed += extent.value_or(0);
     bool isHalf = operands.type != Multiplicand::TF32;
     allHalf &= isHalf;
+    allRounded &= operands.isRounded;
     allVectors &= operands.row.staging == Staging::Vectors && operands.column.staging == Staging::Vectors;
-    // Multiplications a clock through mma.sync.
-    clocks += extent.value_or(0) / (isHalf ? 2048.0 : 640.0) *
-              (isHalf ? 1 : operands.row.parts + operands.column.parts - 1);
+    clocks += extent.value_or(0) / (isHalf ? halfRate : singleRate) *
+              (isHalf ? 1 : operands.multiplications());
   }
   if (!known) // of all sizes something for the middle
     return {RankedTile{TensorTile{64, 64, 2, 2, 1}, 0}};
@@ -263,13 +311,18 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       double(*rows) * *columns * *batch * summed < double(1 << 18))
     return {};
 
-  bool canWarpgroups = canMultiplyByWarpgroups(plan, products);
+  bool canWarpgroups = canMultiplyByWarpgroups(plan, products, /*packed=*/false);
+  PackedCost packed;
+  packed.isAllowed = !allHalf && canMultiplyByWarpgroups(plan, products, /*packed=*/true);
+  if (packed.isAllowed)
+    packed = packedCost(plan, products, double(*batch) * *rows, double(*batch) * *columns);
   SmallVector<RankedTile> ranked;
   constexpr double startUp = 3000, secondLaunch = 5000, bytesPerClock = 2000;
   for (const Candidate &candidate : candidates) {
-    double speed = allHalf ? candidate.half : candidate.single;
+    double speed = allHalf ? candidate.half : allRounded ? candidate.rounded : candidate.single;
     bool isLarge = candidate.rows * candidate.columns > 128 * 128;
-    if (speed == 0 || (isLarge && !allVectors) || (candidate.warpgroups && !canWarpgroups))
+    bool isAllowed = candidate.packed ? packed.isAllowed : !candidate.warpgroups || canWarpgroups;
+    if (speed == 0 || !isAllowed || (isLarge && !candidate.packed && !allVectors))
       continue;
     // The accumulators of all products but one wait in shared memory.
     if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024)
@@ -277,15 +330,12 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
     int64_t steps = divideCeil(summed, int64_t(allHalf ? 64 : 32));
     int64_t most = std::clamp<int64_t>(steps / 8, 1, 64);
-    // Read and written; what they take up at a time is half of it.
-    double packedBytes = 8.0 * *batch * (*rows + *columns) * summed;
-    if (candidate.packed && packedBytes > 2 * mostPackedBytes)
-      continue;
     for (int64_t splits = 1; splits <= most; ++splits) {
-      double each = double(candidate.rows) * candidate.columns * clocks / speed / splits + startUp;
+      double ofElement = candidate.packed ? packed.points / singleRate : clocks;
+      double each = double(candidate.rows) * candidate.columns * ofElement / speed / splits + startUp;
       double total = each * divideCeil(tiles * splits, multiprocessors);
       if (candidate.packed)
-        total += secondLaunch + packedBytes / bytesPerClock;
+        total += secondLaunch + packed.bytes / bytesPerClock;
       if (splits > 1)
         total += secondLaunch + 8.0 * tiles * splits * candidate.rows * candidate.columns / bytesPerClock;
       ranked.push_back({tileOf(candidate, splits), total});

@@ -43,13 +43,16 @@ struct ContractionOperand {
 struct ProductOperands {
   Multiplicand type;
   ContractionOperand row, column;
+  bool isRounded = false; ///< the program allows less than the accuracy of f32
+  unsigned multiplications() const { return row.parts + column.parts - 1; }
 };
 
 /// How each product of the plan is multiplied; nothing where tensor cores cannot.
 std::optional<llvm::SmallVector<ProductOperands>> describeOperands(const ContractionPlan &plan);
 
-/// Whether all that the products read, and something, is known to exist.
-bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products);
+/// Whether all that the products read, and something, is known to exist. `packed`: a launch before brings operands
+/// into order.
+bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products, bool packed);
 
 /// A block computes `rows` x `columns` elements with `warpRows` x `warpColumns` warps, each a rectangle
 /// of 16 x 8 fragments. `splits` blocks share the sum of a tile; a second launch adds up their parts.

@@ -1,0 +1,245 @@
+//===- PackedWindows.cpp - Planes of windows by a launch before ------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of an operand whose elements several lines use (passes/WindowOperand.h) the launch before makes planes element by
+// element, with channels innermost:
+//
+//   [image][pixel][plane][channel]
+//
+// Producers copy units of eight channels from there, and zeros where a window hangs over the edge. So what is read is
+// in whole sectors whatever the order of the tensor's dims, and an element's place is reckoned once for eight.
+//
+// An image has one scale, from a sample of its elements. Elements larger than fit are infinite in their plane, those
+// of an image with a sample of zeros that are too small to keep their bits are made NaN there: either leads the tiles
+// that use them to the careful sums.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+namespace {
+/// How the threads of a warp share units of eight channels: those of neighbouring pixels are neighbours in the tensor,
+/// those of one pixel in the planes.
+struct PackShape {
+  int64_t lanesOfUnits, lanesOfPixels; ///< of a warp
+  int64_t unitGroups, tasks;           ///< of an image; a task is a warp's share at a time
+  int64_t rounds;                      ///< tasks of a warp
+
+  PackShape(const WindowOperand &window, unsigned warps) {
+    constexpr int64_t lanes = 32, mostRounds = 8, enoughBlocks = 528; // four for each multiprocessor
+    int64_t units = window.keptChannels() / WindowOperand::run;
+    lanesOfUnits = units >= 4 ? 4 : units >= 2 ? 2 : 1;
+    lanesOfPixels = lanes / lanesOfUnits;
+    unitGroups = divideCeil(units, lanesOfUnits);
+    tasks = divideCeil(window.pixels, lanesOfPixels) * unitGroups;
+    rounds = std::clamp<int64_t>(window.images * tasks / (warps * enoughBlocks), 1, mostRounds);
+  }
+  int64_t blocks(unsigned warps) const { return divideCeil(tasks, warps * rounds); }
+};
+} // namespace
+
+int64_t DeviceContraction::blocksOfImage(const WindowOperand &window) const {
+  unsigned warps = packThreads() / 32;
+  return PackShape(window, warps).blocks(warps);
+}
+
+/// The dims' strides in the tensor, in elements.
+static SmallVector<int64_t> stridesOf(tgl::TglTensorType type) {
+  SmallVector<int64_t> strides(type.getRank());
+  int64_t stride = 1;
+  for (unsigned dim = type.getRank(); dim-- > 0;) {
+    strides[dim] = stride;
+    stride *= *type.getDims()[dim].getExpr().asConstant();
+  }
+  return strides;
+}
+
+/// Where point `number` (i64) of the dims lies, the last fastest, in elements.
+static Value *offsetAlong(IRBuilder<> &b, tgl::TglTensorType type, ArrayRef<unsigned> dims, Value *number) {
+  SmallVector<int64_t> strides = stridesOf(type);
+  Value *offset = b.getInt64(0);
+  for (unsigned dim : reverse(dims)) {
+    Value *digit = number;
+    if (dim != dims.front()) {
+      Value *extent = b.getInt64(*type.getDims()[dim].getExpr().asConstant());
+      digit = b.CreateURem(number, extent);
+      number = b.CreateUDiv(number, extent);
+    }
+    offset = b.CreateAdd(offset, b.CreateMul(digit, b.getInt64(strides[dim])));
+  }
+  return offset;
+}
+
+//===----------------------------------------------------------------------===//
+// The launch before
+//===----------------------------------------------------------------------===//
+
+/// The share of the block that is `number`-th (i64) of those that make this side.
+void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side,
+                                   Value *number) {
+  const WindowOperand &window = *operand.window;
+  unsigned warps = packThreads() / 32;
+  PackShape shape(window, warps);
+  tgl::TglTensorType type = tgl::ReadOp(operand.how->read).getTensorType();
+  Value *image = b.CreateUDiv(number, i64(shape.blocks(warps)));
+  Value *blockOfImage = b.CreateURem(number, i64(shape.blocks(warps)));
+  Value *imageOffset = offsetAlong(b, type, window.imageDims, image);
+  int64_t channelStride = stridesOf(type)[window.channelDim];
+  auto load = [&](Value *pixel, Value *channel) {
+    Value *offset = b.CreateAdd(imageOffset, offsetAlong(b, type, window.pixelDims, pixel));
+    offset = b.CreateAdd(offset, b.CreateMul(channel, i64(channelStride)));
+    return b.CreateAlignedLoad(b.getFloatTy(), placeAt(operand, offset), Align(4));
+  };
+
+  // The sample: an element for each thread, from all over the image.
+  Value *maximum = sharedAt(i32(0));
+  e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] { b.CreateAlignedStore(i32(0), maximum, Align(4)); });
+  barrier();
+  Value *sample = b.CreateUDiv(b.CreateMul(wide(thread), i64(window.pixels * window.channels)), i64(packThreads()));
+  Value *sampled = load(b.CreateURem(sample, i64(window.pixels)), b.CreateUDiv(sample, i64(window.pixels)));
+  raiseTo(maximum, b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled));
+  barrier();
+  Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4));
+  Value *scale = scaleOf(start, /*isInverse=*/false), *isBlind = b.CreateICmpEQ(start, i32(0));
+  Value *isFirst = b.CreateAnd(b.CreateICmpEQ(thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
+  e.emitIf(isFirst, [&] {
+    Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
+    b.CreateAlignedStore(scaleOf(start, /*isInverse=*/true), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
+                         Align(4));
+  });
+
+  Value *unitOfLane = b.CreateUDiv(lane, i32(shape.lanesOfPixels)), *pixelOfLane =
+                                                                       b.CreateURem(lane, i32(shape.lanesOfPixels));
+  Value *warp = wide(b.CreateLShr(thread, i32(5)));
+  int64_t kept = window.keptChannels(), units = kept / WindowOperand::run;
+  auto packUnit = [&](Value *pixel, Value *unit) {
+    Value *channel = b.CreateMul(unit, i64(WindowOperand::run));
+    Value *values = PoisonValue::get(FixedVectorType::get(b.getFloatTy(), WindowOperand::run));
+    for (unsigned n = 0; n < WindowOperand::run; ++n) {
+      Value *own = b.CreateAdd(channel, i64(n)), *exists = nullptr;
+      if (window.channels != kept) {
+        exists = b.CreateICmpSLT(own, i64(window.channels));
+        own = b.CreateSelect(exists, own, i64(0));
+      }
+      Value *value = load(pixel, own);
+      if (exists)
+        value = b.CreateSelect(exists, value, ConstantFP::get(b.getFloatTy(), 0));
+      Value *isLost = b.CreateAnd(isBlind, isTooSmall(b.CreateUnaryIntrinsic(Intrinsic::fabs, value), start));
+      values = b.CreateInsertElement(values, b.CreateSelect(isLost, ConstantFP::getNaN(b.getFloatTy()), value), n);
+    }
+    std::array<Value *, 2> planes = splitUnit(values, scale, operand.planes);
+    Value *first = b.CreateAdd(b.CreateMul(image, i64(window.pixels)), pixel);
+    first = b.CreateAdd(b.CreateMul(first, i64(operand.planes * kept)), channel);
+    for (unsigned plane = 0; plane < operand.planes; ++plane) {
+      Value *offset = b.CreateShl(b.CreateAdd(first, i64(plane * kept)), i64(1));
+      Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), packed, b.CreateAdd(e.emitSize(side.planes), offset));
+      b.CreateAlignedStore(planes[plane], place, Align(16));
+    }
+  };
+  e.emitLoop(
+      i64(0), i64(shape.rounds), i64(1), {},
+      [&](Value *round, ArrayRef<Value *>) {
+        Value *task = b.CreateAdd(b.CreateMul(blockOfImage, i64(shape.rounds)), round);
+        task = b.CreateAdd(b.CreateMul(task, i64(warps)), warp);
+        Value *pixel = b.CreateMul(b.CreateUDiv(task, i64(shape.unitGroups)), i64(shape.lanesOfPixels));
+        pixel = b.CreateAdd(pixel, wide(pixelOfLane));
+        Value *unit = b.CreateMul(b.CreateURem(task, i64(shape.unitGroups)), i64(shape.lanesOfUnits));
+        unit = b.CreateAdd(unit, wide(unitOfLane));
+        Value *exists = b.CreateAnd(b.CreateICmpSLT(pixel, i64(window.pixels)), b.CreateICmpSLT(unit, i64(units)));
+        e.emitIf(exists, [&] { packUnit(pixel, unit); });
+        return SmallVector<Value *>();
+      },
+      "round");
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+/// The image (i64) that line `number` (i64, of the statement) is of.
+Value *DeviceContraction::imageOf(const PlaneProduct &product, const PlaneOperand &operand, Value *number) {
+  tgl::ReadOp read = operand.how->read;
+  setPoint(product.reduce, product.sum, /*collapses=*/false, i64(0));
+  setNumber(axes, operand.group->axes, /*collapses=*/false, number);
+  for (mlir::Operation *op : operand.side->slice)
+    if (op != read)
+      e.emitOp(op);
+  SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
+  Value *image = i64(0);
+  for (unsigned dim : operand.window->imageDims) {
+    int64_t extent = *read.getTensorType().getDims()[dim].getExpr().asConstant();
+    Value *own = b.CreateBinaryIntrinsic(Intrinsic::smax, e.emitIndex(subscripts[dim]), i64(0));
+    own = b.CreateBinaryIntrinsic(Intrinsic::smin, own, i64(extent - 1)); // where a fill stands for the whole image
+    image = b.CreateAdd(b.CreateMul(image, i64(extent)), own);
+  }
+  return image;
+}
+
+/// Starts the copies of stage `number` (i64, of the whole sum).
+void DeviceContraction::copyWindows(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side,
+                                    Value *number, Value *stage) {
+  const WindowOperand &window = *operand.window;
+  const SumOrder &order = product.sum.order;
+  tgl::ReadOp read = operand.how->read;
+  tgl::TglTensorType type = read.getTensorType();
+  auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
+  Warpgroup group(b, /*isBrain=*/false);
+  Value *planes = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.planes));
+  Value *firstPoint = b.CreateMul(b.CreateTrunc(number, b.getInt32Ty()), i32(operand.shared.depth()));
+  int64_t kept = window.keptChannels(), total = order.points(summed);
+  // Four threads share a line: then few enough lines are a thread's for their places to stay in registers.
+  constexpr unsigned perLine = 4;
+  unsigned rounds = operand.shared.unitsInLine() / perLine, count = operand.shared.extent * perLine / stagers();
+  for (unsigned index = 0; index < count * rounds; ++index) {
+    UnitPlace place = unitInLine(perLine, index / rounds);
+    place.unit = b.CreateAdd(place.unit, i32(index % rounds * perLine));
+    // Numbers of 32 bits: a sum of more points has no planes that fit.
+    Value *k = b.CreateAdd(firstPoint, b.CreateShl(place.unit, i32(3)));
+    Value *exists = total % operand.shared.depth() ? b.CreateICmpULT(k, i32(total)) : nullptr;
+    e.values[summed.getAxes()[window.channelAxis]] = wide(b.CreateURem(k, i32(order.padded)));
+    setNumber(summed, ArrayRef(order.axes).drop_back(), /*collapses=*/false,
+              wide(b.CreateUDiv(k, i32(order.padded))));
+    setNumber(axes, operand.group->axes, /*collapses=*/false, numberOf(operand, wide(lineOf(place)), 1));
+    for (mlir::Operation *op : operand.side->slice)
+      if (op != read)
+        e.emitOp(op);
+    SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
+    if (read.getFill())
+      exists = e.emitAnd(exists, e.emitBoundsCheck(subscripts, type));
+    auto numberIn = [&](ArrayRef<unsigned> dims, Value *result) {
+      for (unsigned dim : dims) {
+        Value *extent = e.emitSize(type.getDims()[dim].getExpr());
+        result = b.CreateAdd(b.CreateMul(result, extent), e.emitIndex(subscripts[dim]));
+      }
+      return result;
+    };
+    Value *pixel = numberIn(window.pixelDims, numberIn(window.imageDims, i64(0)));
+    Value *element = b.CreateMul(pixel, i64(operand.planes * kept));
+    element = b.CreateAdd(element, e.emitIndex(subscripts[window.channelDim]));
+    if (exists)
+      element = b.CreateSelect(exists, element, i64(0));
+    for (unsigned plane = 0; plane < operand.planes; ++plane) {
+      Value *to = b.CreateAdd(group.place(operand.shared, place.line, place.unit, plane),
+                              i32(operand.offset + place.below * PlaneTile::lineBytes));
+      Value *from = b.CreateShl(b.CreateAdd(element, i64(plane * kept)), i64(1));
+      SmallVector<Value *> operands{b.CreateInBoundsGEP(b.getInt8Ty(), stage, to),
+                                    b.CreateInBoundsGEP(b.getInt8Ty(), planes, from)};
+      if (exists)
+        operands.push_back(b.CreateSelect(exists, i32(16), i32(0)));
+      b.CreateIntrinsic(b.getVoidTy(),
+                        exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                               : Intrinsic::nvvm_cp_async_cg_shared_global_16,
+                        operands);
+    }
+  }
+}
