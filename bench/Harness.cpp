@@ -186,6 +186,7 @@ private:
       return true;
     }
     instance.options.kernel = kernel.ast->name.name;
+    instance.options.precision = options.precision;
     // An optional tensor is passed where the reference wants it.
     for (const Signature::Parameter &parameter : signature.parameters)
       if (parameter.kind == Signature::Parameter::Tensor && parameter.isOptional &&

@@ -40,6 +40,7 @@ struct HarnessOptions {
   bool dependentLaunches = false; // see CompileOptions
   std::string tensorTile;    // see PipelineOptions
   bool tuned = false;        // see CompileOptions
+  std::string precision;     // see InstanceOptions
   unsigned threads = 0;      // 0: as many as the process may use
   uint64_t seed = 0;
   TimingLimits limits;

@@ -70,6 +70,8 @@ static cl::list<std::string>
                cl::sub(sub));
 static cl::opt<int64_t> tile("tile", cl::desc("Elements of a tile where no schedule says"),
                              cl::init(EmitOptions().tile), cl::sub(sub));
+static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|bf16"),
+                                      cl::desc("Of products, for a kernel that does not say"), cl::sub(sub));
 static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                                        cl::desc("The tile of matrix products on tensor cores, where it is possible"),
                                        cl::sub(sub));
@@ -265,7 +267,8 @@ static ExitCode compile(std::optional<Stage> stage) {
   instance.kernel = kernelName;
   instance.ellipsisRank = rank;
   instance.givenOptionals.assign(givenOptionals.begin(), givenOptionals.end());
-  if (!stage || !parseSizes(sizeTexts, options.sizes) ||
+  instance.precision = precision;
+  if (!stage || !isPrecision(precision) || !parseSizes(sizeTexts, options.sizes) ||
       !parseConstants(constantTexts, instance.constants) || !parseTypes(typeTexts, instance.types))
     return ExitWrongCall;
   if (tile.getNumOccurrences() && tile < 1) {

@@ -102,6 +102,13 @@ bool parseTypes(ArrayRef<std::string> texts, std::map<std::string, checked::DTyp
   return true;
 }
 
+bool isPrecision(StringRef name) {
+  if (name.empty() || is_contained({"f32", "tf32", "bf16"}, name))
+    return true;
+  errs() << "tegula: --precision takes f32, tf32 or bf16, not '" << name << "'\n";
+  return false;
+}
+
 bool isTensorTile(StringRef name) {
   std::vector<std::string> names = tensorTileNames();
   if (name.empty() || is_contained(names, name))

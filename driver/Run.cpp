@@ -39,6 +39,8 @@ static cl::list<std::string> inTexts("in", cl::value_desc("x=x.npy"), cl::desc("
 static cl::list<std::string> outTexts("out", cl::value_desc("y=y.npy"),
                                       cl::desc("Where results go (default: they are shown)"),
                                       cl::sub(sub));
+static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|bf16"),
+                                      cl::desc("Of products, for a kernel that does not say"), cl::sub(sub));
 static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                                        cl::desc("The tile of matrix products on tensor cores, where it is possible"),
                                        cl::sub(sub));
@@ -281,7 +283,8 @@ ExitCode run() {
   options.checked = checkedMode;
   options.pipeline.tensorTile = tensorTile;
   options.tuned = tuned;
-  if (!isTensorTile(tensorTile))
+  options.instance.precision = precision;
+  if (!isTensorTile(tensorTile) || !isPrecision(precision))
     return ExitWrongCall;
   for (const auto &[name, file] : outFiles)
     options.keepTensors.push_back(name);

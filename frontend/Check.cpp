@@ -99,6 +99,8 @@ std::unique_ptr<Program> Checker::run() {
       size.isUnnamed = autoDefinitions.contains(size.name);
   }
   program->precision = entry.precision;
+  if (!program->precision && !options.precision.empty())
+    program->precision = options.precision;
   if (hasErrors())
     return nullptr;
   return std::move(program);

@@ -77,7 +77,7 @@ def _compile_ahead(jobs: list[dict], options: dict, tell) -> dict[str, dict]:
     def compile_one(key: str, program: runner.Program, binding) -> None:
         tell(compiling=key)
         try:
-            ready[key].update(kernel=ownsize.compile_for(program, binding, target, options["threads"]),
+            ready[key].update(kernel=ownsize.compile_for(program, binding, target, options),
                               kernel_key=ownsize.kernel_key(binding))
         except runner.Refused as error:
             ready[key]["error"] = error

@@ -60,9 +60,9 @@ def kernel_key(binding: Binding) -> str:
     return repr((sorted(binding.settings.items()), sorted(binding.optionals), binding.ellipsis_rank))
 
 
-def compile_for(program: runner.Program, binding: Binding, target: str, threads: int) -> runner.Kernel:
-    return program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, target, threads,
-                           stages=provenance.STAGES)
+def compile_for(program: runner.Program, binding: Binding, target: str, options: dict) -> runner.Kernel:
+    return program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, target, options["threads"],
+                           stages=provenance.STAGES, precision=options.get("precision"))
 
 
 def free() -> None:
@@ -170,7 +170,7 @@ class OwnSize:
         kernel = self.ready.get("kernel")
         if kernel is None or self.ready["kernel_key"] != kernel_key(binding):
             self._begin("compile")
-            kernel = compile_for(program, binding, torch.device(self.device).type, self.options["threads"])
+            kernel = compile_for(program, binding, torch.device(self.device).type, self.options)
         self.record["kernels"].append(provenance.of_kernel(kernel, binding.settings, binding.optionals,
                                                            binding.ellipsis_rank))
         self._begin("run")

@@ -71,7 +71,8 @@ class _CompileOptions(c.Structure):
     _fields_ = [("struct_bytes", c.c_size_t), ("kernel", c.c_char_p), ("target", c.c_char_p),
                 ("settings", c.POINTER(_Setting)), ("num_settings", c.c_size_t), ("ellipsis_rank", c.c_uint),
                 ("optionals", c.POINTER(c.c_char_p)), ("num_optionals", c.c_size_t), ("checked", c.c_int),
-                ("stages", c.c_void_p), ("num_stages", c.c_size_t)]
+                ("stages", c.c_void_p), ("num_stages", c.c_size_t), ("any_sizes", c.c_int),
+                ("dependent_launches", c.c_int), ("tuned", c.c_int), ("precision", c.c_char_p)]
 
 
 class _LaunchOptions(c.Structure):
@@ -187,8 +188,9 @@ class Program:
 
     def compile(self, settings: dict[str, str], optionals: list[str] = (), ellipsis_rank: int = 0,
                 target: str = "cpu", threads: int = 0, checked: bool = False,
-                stages: tuple[str, ...] = ()) -> "Kernel":
-        """The last kernel; `stages`: whose text Kernel.stage shall give. Raises Refused."""
+                stages: tuple[str, ...] = (), precision: str | None = None) -> "Kernel":
+        """The last kernel; `stages`: whose text Kernel.stage shall give; `precision`: f32, tf32 or bf16, for a kernel
+        that does not say. Raises Refused."""
         pairs = (_Setting * max(len(settings), 1))(
             *[_Setting(name.encode(), value.encode()) for name, value in settings.items()])
         names = (c.c_char_p * max(len(optionals), 1))(*[name.encode() for name in optionals])
@@ -196,6 +198,7 @@ class Program:
             struct_bytes=c.sizeof(_CompileOptions), target=target.encode(), settings=pairs,
             num_settings=len(settings), ellipsis_rank=ellipsis_rank, optionals=names,
             num_optionals=len(optionals), checked=int(checked), num_stages=len(stages),
+            precision=precision.encode() if precision else None,
             stages=c.cast((c.c_char_p * max(len(stages), 1))(*[name.encode() for name in stages]), c.c_void_p))
         handle = c.c_void_p()
         device = torch.cuda.current_device() if target == "cuda" else 0

@@ -30,6 +30,8 @@ def add_command(commands, count, levels) -> None:
     time.add_argument("--threads", type=count, default=1, help="threads of torch and of a program (CPU)")
     time.add_argument("--no-compiled", dest="compiled", action="store_false",
                       help="leave torch.compile out: it takes 10 s and more for each task")
+    time.add_argument("--precision", choices=("f32", "tf32", "bf16"), default="f32",
+                      help="of products, for programs that do not say")
     time.add_argument("--no-tf32-off", dest="tf32_off", action="store_false",
                       help="no second time of eager mode without TF32, where there are convolutions")
     time.add_argument("--baseline", type=Path,
@@ -82,7 +84,8 @@ def devices(options) -> list[str]:
 def _run(options, tasks: list[Task], store: Store) -> tuple[list[dict], int, int]:
     from .cli import find_program
     settings = {"device": options.target, "threads": options.threads, "turns": options.turns,
-                "compiled": options.compiled, "tf32_off": options.tf32_off}
+                "compiled": options.compiled, "tf32_off": options.tf32_off,
+                "precision": options.precision}
     jobs, kept, missing = [], [], 0
     places: dict[str, tuple[Task, str]] = {}
     for task in tasks:

@@ -31,6 +31,9 @@ public:
     options.checked = given.checked;
     options.dependentLaunches = given.dependent_launches;
     options.tuned = given.tuned;
+    options.instance.precision = given.precision ? given.precision : "";
+    if (given.precision && !is_contained({"f32", "tf32", "bf16"}, StringRef(given.precision)))
+      return fail("expected a precision f32, tf32 or bf16, got '" + Twine(given.precision) + "'");
     return readSettings(options) && readOptionals(options) && readStages(options);
   }
   std::string error;

@@ -192,6 +192,8 @@ typedef struct tegula_compile_options {
   int dependent_launches;
   /* Target "cuda": with the schedules that `tegula tune` has kept for these sizes on this device. */
   int tuned;
+  /* Of products, for a kernel without a statement `precision`: "f32" (or NULL), "tf32" or "bf16". */
+  const char *precision;
 } tegula_compile_options;
 
 /* Compiles one kernel; `options` may be NULL. On TEGULA_OK `*kernel` is set, to be freed by
