@@ -363,9 +363,8 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
     meet();
 }
 
-/// Whether the temporary fits neither into a thread's local memory nor into a team's shared memory.
-static bool isLarge(tgl::TempOp temp) {
-  std::optional<int64_t> bytes = Emitter::bytesOf(temp.getTensor().getType(), 16).asConstant();
+bool DeviceEmitter::isLarge(tgl::TempOp temp) {
+  std::optional<int64_t> bytes = bytesOf(temp.getTensor().getType(), 16).asConstant();
   return !bytes || *bytes > localBytes;
 }
 

@@ -87,8 +87,10 @@ public:
 
   /// Whether neighbouring points touch neighbouring memory, more so than neighbours in the nests inside.
   static bool runsAlongPoints(tgl::ParallelOp op);
+  /// Whether a private temporary fits neither into a thread's local memory nor into a team's shared memory.
+  static bool isLarge(tgl::TempOp temp);
   /// Whether a team does the points of an inner nest one after another, all of it each, rather than a thread a point:
-  /// they are few, with long rows to reduce in each.
+  /// they are few, with long rows to reduce in each, or with temporaries too large for a thread.
   static bool takesInTurn(tgl::ParallelOp nest);
 
 protected:

@@ -17,6 +17,7 @@
 #include "codegen/DeviceEmitter.h"
 #include "codegen/DeviceRowTiles.h"
 #include "ir/TglUtils.h"
+#include "passes/Nest.h"
 #include "llvm/ADT/SetVector.h"
 #include <optional>
 
@@ -31,7 +32,8 @@ using tgl::ValueExpr;
 namespace {
 /// What a statement is made of, as far as it decides who does a point.
 struct StatementWork {
-  bool hasParallel = false, hasReduce = false, hasTemporaries = false, hasSort = false, hasPrefix = false;
+  bool hasParallel = false, hasReduce = false, hasSort = false, hasPrefix = false;
+  bool hasTemporaries = false, hasLarge = false; ///< temporaries that a thread has no room for
   std::optional<int64_t> points;
   /// Points of the largest nest that a team deals out; nothing: not known.
   std::optional<int64_t> inside = 0;
@@ -41,7 +43,10 @@ struct StatementWork {
     op.getBody().walk([&](mlir::Operation *nested) {
       hasParallel |= isa<tgl::ParallelOp>(nested);
       hasReduce |= isa<tgl::ReduceOp>(nested);
-      hasTemporaries |= isa<tgl::TempOp>(nested);
+      if (auto temp = dyn_cast<tgl::TempOp>(nested)) {
+        hasTemporaries = true;
+        hasLarge |= DeviceEmitter::isLarge(temp);
+      }
       hasSort |= isa<tgl::SortOp>(nested);
       auto loop = dyn_cast<tgl::ForOp>(nested);
       bool isPrefix = loop && loop->getParentOp() == op && matchPrefixLoop(loop);
@@ -277,12 +282,13 @@ private:
     }
 
     StatementWork work(op);
-    bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasTemporaries));
+    bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasLarge));
     bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
     if (canBeThread && canBeTeam && work.isKnown()) {
       // Threads side by side should touch memory side by side.
-      bool alongPoints = DeviceEmitter::runsAlongPoints(op);
-      bool byThread = *work.inside < shortNest || (alongPoints && *work.points >= manyThreads);
+      bool isKept = work.hasParallel && work.hasTemporaries; // by each point, in no vectors of points
+      bool alongPoints = isKept ? neighboursAreNear(op) : DeviceEmitter::runsAlongPoints(op);
+      bool byThread = (*work.inside < shortNest && !isKept) || (alongPoints && *work.points >= manyThreads);
       (byThread ? canBeTeam : canBeThread) = false;
     }
     std::string name = ("tegula_" + kernel.getSymName() + "_" + Twine(numFunctions++)).str();

@@ -60,6 +60,37 @@ bool tegula::runsAlongRows(ReduceOp reduce) {
   return along >= 0;
 }
 
+std::optional<int64_t> tegula::strideAlong(TglTensorType type, ArrayRef<ValueExpr> subscripts, Value axis) {
+  ValueExpr place(0);
+  for (auto [subscript, dim] : llvm::zip_equal(subscripts, type.getDims()))
+    place = place * ValueExpr(dim.getExpr()) + subscript;
+  if (!place.uses(axis))
+    return 0;
+  return (place.substitute(axis, ValueExpr(axis) + 1) - place).asConstant();
+}
+
+bool tegula::neighboursAreNear(ParallelOp statement) {
+  constexpr int64_t farthest = 4; // elements: half of what memory moves at a time
+  Value axis = statement.getAxes().empty() ? Value() : statement.getAxes().back();
+  auto isNear = [&](Value tensor, TglTensorType type, ArrayRef<ValueExpr> subscripts) {
+    auto temp = tensor.getDefiningOp<TempOp>();
+    if (temp && statement->isAncestor(temp))
+      return true; // each point's own
+    std::optional<int64_t> stride = strideAlong(type, subscripts, axis);
+    return stride && std::abs(*stride) <= farthest;
+  };
+  return axis && !statement
+                      ->walk([&](Operation *op) {
+                        bool near = true;
+                        if (auto read = dyn_cast<ReadOp>(op))
+                          near = isNear(read.getTensor(), read.getTensorType(), read.getSubscriptExprs());
+                        else if (auto write = dyn_cast<WriteOp>(op))
+                          near = isNear(write.getTensor(), write.getTensorType(), write.getSubscriptExprs());
+                        return near ? WalkResult::advance() : WalkResult::interrupt();
+                      })
+                      .wasInterrupted();
+}
+
 ParallelOp tegula::copyAxes(OpBuilder &builder, Location loc, ArrayRef<Value> axes, IRMapping &map) {
   auto isCopied = [&](Value value) { return llvm::is_contained(axes, value); };
   SmallVector<std::pair<ValueExpr, ValueExpr>> bounds;

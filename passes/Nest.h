@@ -61,6 +61,12 @@ inline constexpr int64_t veryLongRow = 1 << 20;
 /// Whether neighbours of the reduction are neighbours in memory, in most of what it reads.
 bool runsAlongRows(tgl::ReduceOp reduce);
 
+/// By how many elements an access moves along an axis, if that is the same everywhere.
+std::optional<int64_t> strideAlong(tgl::TglTensorType type, llvm::ArrayRef<tgl::ValueExpr> subscripts,
+                                   mlir::Value axis);
+/// Whether neighbouring points of the statement, along its last axis, touch memory side by side.
+bool neighboursAreNear(tgl::ParallelOp statement);
+
 /// Values defined above the op that its regions use, and its operands.
 llvm::SetVector<mlir::Value> valuesUsedBy(mlir::Operation *op);
 

@@ -167,14 +167,31 @@ static std::optional<int64_t> elementsOf(Operation *op, int64_t points = 1) {
   return most;
 }
 
+/// Whether neighbours in the statement's result are neighbouring points of a nest over the shared axes: a thread of a
+/// GPU takes a point of it then, not a block.
+static bool runsAlongShared(ParallelOp statement, const SharedAxes &shared) {
+  std::optional<Access> write = mainWrite(statement);
+  if (!write || write->subscripts.empty() || !write->subscripts.back())
+    return false;
+  return llvm::any_of(shared.pairs,
+                      [&](const AxisPair &pair) { return write->subscripts.back()->uses(pair.first); });
+}
+
 /// Whether a nest over the shared axes leaves most of the machine without work: it has few points, with much to
 /// do at each. (Many statements of their own have axes enough; sums of few points are split.)
 static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t fewestPoints) {
   constexpr int64_t muchWork = 393216; // elements of a point: more than a cluster of blocks keeps
   // Only rows are kept. What has nests inside, or hands more than values on, reads and writes memory as statements of
-  // their own would: a block of that many takes as long as a launch.
-  constexpr int64_t muchInside = 65536;
-  bool isRow = restOf(first, shared.pairs, false).empty();
+  // their own would: a block of that many takes as long as a launch, and so does a thread.
+  constexpr int64_t muchInside = 65536, muchForThread = 512;
+  constexpr int64_t threadsOfBlock = 64; // that read at a time as much as a block of them does
+  int64_t much = muchInside;
+  if (restOf(first, shared.pairs, false).empty()) {
+    much = muchWork;
+  } else if (runsAlongShared(first, shared)) {
+    much = muchForThread;
+    fewestPoints *= threadsOfBlock;
+  }
   int64_t points = 1;
   for (const AxisPair &pair : shared.pairs) {
     std::optional<int64_t> extent = (highOf(pair.first) - lowOf(pair.first)).asConstant();
@@ -182,8 +199,7 @@ static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &share
       return false;
   }
   std::optional<int64_t> one = elementsOf(first), other = elementsOf(second);
-  return one && other &&
-         std::max(*one, *other) / std::max<int64_t>(points, 1) > (isRow ? muchWork : muchInside);
+  return one && other && std::max(*one, *other) / std::max<int64_t>(points, 1) > much;
 }
 
 static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,

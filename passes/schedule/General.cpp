@@ -19,16 +19,6 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-/// By how many elements an access moves along an axis, if that is the same everywhere.
-static std::optional<int64_t> strideAlong(TglTensorType type, ArrayRef<ValueExpr> subscripts, Value axis) {
-  ValueExpr place(0);
-  for (auto [subscript, dim] : llvm::zip_equal(subscripts, type.getDims()))
-    place = place * ValueExpr(dim.getExpr()) + subscript;
-  if (!place.uses(axis))
-    return 0;
-  return (place.substitute(axis, ValueExpr(axis) + 1) - place).asConstant();
-}
-
 /// How much an access matters: the ops with axes around it, up to the launch, count for 8 each, and
 /// tensors that vary along all of their axes, the large ones, for 8 again. Each point around a private tensor has its
 /// own.

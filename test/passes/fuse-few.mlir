@@ -134,3 +134,61 @@ tgl.kernel @planes(%x: !tgl.tensor<[128, 16, 12600], f32> {tgl.name = "x", tgl.r
     tgl.write %m, %y[%n, %q] : f32, !tgl.tensor<[128, 3149], f32>
   }
 }
+
+// -----
+
+// Neighbours in memory are neighbouring points of a nest over both: threads take them, of which 4,096 are too few where
+// each would go through thousands of elements. Where there are enough, the columns stay with their threads.
+// CHECK-LABEL: tgl.kernel @least
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 16, %{{.*}} = 0 to 256, %{{.*}} = 0 to 256)
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 16, %{{.*}} = 0 to 256)
+// NARROW-LABEL: tgl.kernel @least
+// NARROW: tgl.parallel (%{{.*}} = 0 to 16, %{{.*}} = 0 to 256)
+// NARROW: tgl.parallel (%{{.*}} = 0 to 256)
+// NARROW-NOT: tgl.launch
+tgl.kernel @least(%x: !tgl.tensor<[16, 8, 256, 256], f32> {tgl.name = "x", tgl.role = "in"},
+                  %y: !tgl.tensor<[16, 256], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %h = tgl.temp "h" : !tgl.tensor<[16, 256, 256], f32>
+  tgl.parallel (%n = 0 to 16, %p = 0 to 256, %q = 0 to 256) {
+    %s = tgl.reduce min (%c = 0 to 8) -> f32 {
+      %v = tgl.read %x[%n, %c, %p, %q] : !tgl.tensor<[16, 8, 256, 256], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %h[%n, %p, %q] : f32, !tgl.tensor<[16, 256, 256], f32>
+  }
+  tgl.parallel (%n = 0 to 16, %q = 0 to 256) {
+    %m = tgl.reduce sum (%p = 0 to 256) -> f32 {
+      %v = tgl.read %h[%n, %p, %q] : !tgl.tensor<[16, 256, 256], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %m, %y[%n, %q] : f32, !tgl.tensor<[16, 256], f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: tgl.kernel @least_of_many
+// CHECK: tgl.parallel (%{{.*}} = 0 to 512, %{{.*}} = 0 to 256)
+// CHECK: tgl.parallel (%{{.*}} = 0 to 256)
+// CHECK-NOT: tgl.launch
+// NARROW-LABEL: tgl.kernel @least_of_many
+tgl.kernel @least_of_many(%x: !tgl.tensor<[512, 8, 256, 256], f32> {tgl.name = "x", tgl.role = "in"},
+                          %y: !tgl.tensor<[512, 256], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %h = tgl.temp "h" : !tgl.tensor<[512, 256, 256], f32>
+  tgl.parallel (%n = 0 to 512, %p = 0 to 256, %q = 0 to 256) {
+    %s = tgl.reduce min (%c = 0 to 8) -> f32 {
+      %v = tgl.read %x[%n, %c, %p, %q] : !tgl.tensor<[512, 8, 256, 256], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %h[%n, %p, %q] : f32, !tgl.tensor<[512, 256, 256], f32>
+  }
+  tgl.parallel (%n = 0 to 512, %q = 0 to 256) {
+    %m = tgl.reduce sum (%p = 0 to 256) -> f32 {
+      %v = tgl.read %h[%n, %p, %q] : !tgl.tensor<[512, 256, 256], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %m, %y[%n, %q] : f32, !tgl.tensor<[512, 256], f32>
+  }
+}

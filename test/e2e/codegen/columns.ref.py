@@ -21,3 +21,18 @@ def windows(x):
 # check: N=2, D=1
 def before(x):
     return (torch.cumsum(x, 1) - x, torch.flip(torch.cumsum(torch.flip(x, [1]), 1), [1]) - x)
+
+# check: N=2, C=5, D=2, H=128, W=128
+# check: N=2, C=3, D=4, H=9, W=6
+def channels(x):
+    return torch.softmax(torch.amin(x, [2], False), 1)
+
+# check: N=2, C=16, H=256, W=256
+# check: N=2, C=17, H=9, W=7
+def tops(x):
+    return torch.tanh(torch.logsumexp(torch.max_pool2d(x, [2, 2]), [1], False))
+
+# check: N=2, C=40, H=20, W=33
+# check: N=3, C=4, H=5, W=7
+def planes(x):
+    return torch.tanh(torch.sum(torch.amin(x, [1], False), [1], False))
