@@ -353,11 +353,12 @@ private:
     emitter.tensorAlignment = kernel->alignment = options.alignment;
     emitter.dependentLaunches =
         options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
-    // CUDA C++ Programming Guide, "Compute Capabilities": of a block, and the largest portable cluster.
+    // CUDA C++ Programming Guide, "Compute Capabilities": of a block, and the largest cluster, which a function must ask
+    // for where it is of more than 8.
     unsigned capability = deviceCapability(isEmulated ? emulatedDevice : options.target);
     bool isLarge = capability == 80 || capability == 87;
     emitter.sharedBytes = (capability >= 90 && capability <= 109 ? 227 : isLarge ? 163 : 99) << 10;
-    emitter.clusterBlocks = capability >= 90 && capability <= 109 ? 8 : 1;
+    emitter.clusterBlocks = capability == 90 ? 16 : capability > 90 && capability <= 109 ? 8 : 1;
     emitter.hasWarpgroups = (isEmulated ? StringRef(emulatedDevice) : StringRef(options.target)) == "sm_90a";
     std::optional<DeviceCode> lowered;
     std::string failure;

@@ -259,12 +259,17 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   shape = wanted;
   begin(op, name, inputs, shape.threads);
   planRow(op, wanted);
+  planSharers(op, wanted);
   Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
   Value *block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
   Value *blocks = special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x, 0x7fffffff);
   Value *perBlock = i64(shape.unitsPerBlock());
   thread = shape.team == shape.threads ? inBlock : b.CreateURem(inBlock, i64(shape.team));
   Value *inside = shape.byThread() ? inBlock : b.CreateUDiv(inBlock, i64(shape.team));
+  if (shape.sharers > 1) {
+    inside = b.CreateURem(inBlock, perBlock);
+    sharer = b.CreateUDiv(inBlock, perBlock);
+  }
   if (shape.cluster > 1) {
     function->addFnAttr("nvvm.cluster_dim", std::to_string(shape.cluster));
     rank = b.CreateURem(block, i64(shape.cluster));
@@ -310,7 +315,16 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     first = b.CreateNSWAdd(b.CreateNSWMul(block, i64(apart * wanted.rounds)), inBlock);
     step = b.CreateNSWMul(units, i64(wanted.rounds));
   }
+  if (shape.sharers > 1) { // who meet all have the same loop: what is no point repeats the last
+    first = b.CreateNSWMul(block, perBlock);
+    nextLoopStays = true;
+  }
   emitLoop(first, count, step, {}, [&](Value *number, ArrayRef<Value *>) {
+    if (shape.sharers > 1) {
+      number = b.CreateNSWAdd(number, inside);
+      writes = b.CreateAnd(b.CreateICmpEQ(sharer, i64(0)), b.CreateICmpSLT(number, count));
+      number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(count, i64(1)));
+    }
     for (unsigned round = 0; round < wanted.rounds; ++round)
       setAxes(axes, outer, b.CreateNSWAdd(number, i64(round * apart)), lane, [&] {
         emitNest(axes, inner, [&] {
@@ -346,9 +360,11 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
-  if (auto read = dyn_cast<tgl::ReadOp>(op); read && emitKeptRead(read))
+  if (emitKept(op) || emitQuotient(op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
+  if (write && writes)
+    return emitIf(writes, [&] { Emitter::emitOp(op); });
   if (!write || alone)
     return Emitter::emitOp(op);
   // All threads may still be reading what is overwritten; afterwards all see what was written.

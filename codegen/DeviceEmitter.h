@@ -39,9 +39,10 @@ struct DeviceShape {
   unsigned rounds = 1;   ///< and such vectors at a time
   unsigned cluster = 1;  ///< blocks that share a point (teams that are whole blocks)
   unsigned sharedBytes = 0; ///< dynamic shared memory of a block
+  unsigned sharers = 1;     ///< threads of a block that share a long column (teams of one alone)
   bool byThread() const { return team == 1; }
   /// Points (vectors of points) that a block does at a time.
-  unsigned unitsPerBlock() const { return threads / team; }
+  unsigned unitsPerBlock() const { return threads / team / sharers; }
 };
 
 /// A loop that carries a total: what is combined in each step does not depend on the total, and points of the
@@ -132,8 +133,12 @@ private:
     int64_t vectors = 0, rounds = 0;         // of the row; of a thread
     unsigned ahead = 1;                      // rounds that are loaded together
     llvm::DenseMap<unsigned, llvm::Value *> *loaded = nullptr; // by slot, in the round that is emitted
+    llvm::Value *round = nullptr;                              // that one
+    /// By operation: the slot where its value replaces the element, or where later nests find it.
+    llvm::DenseMap<mlir::Operation *, unsigned> storedTo, foundIn;
   } row;
   llvm::Value *rank = nullptr; // of the block in its cluster
+  llvm::Value *sharer = nullptr, *writes = nullptr; // among those of a column; whether it writes results
   /// Nests of a thread that are written out, so that what several of them read stays in its registers.
   llvm::DenseSet<mlir::Operation *> straight;
 
@@ -146,6 +151,8 @@ private:
   bool isTiled(tgl::AxesOp op, unsigned axis) {
     return windows.points > 1 && axis == windows.axis && op.getOperation() == statement.getOperation();
   }
+  void planSharers(tgl::ParallelOp op, DeviceShape &wanted);
+  Accumulator emitSharedColumn(tgl::ReduceOp op);
   void planWindows(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane);
   void emitWindows(tgl::ParallelOp op);
   Accumulator emitWindowRows(tgl::ReduceOp op);
@@ -153,7 +160,9 @@ private:
   bool isSameRow(tgl::AxesOp first, tgl::AxesOp second);
   void planRow(tgl::ParallelOp op, DeviceShape &wanted);
   unsigned planColumn(tgl::ParallelOp op);
-  bool emitKeptRead(tgl::ReadOp read);
+  void planRowValues(llvm::ArrayRef<tgl::AxesOp> nests, llvm::ArrayRef<unsigned> walks);
+  bool isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second, tgl::AxesOp secondNest);
+  bool emitKept(mlir::Operation *op);
   RowDeal rowDeal() const { return {shape.team, shape.cluster}; }
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
   llvm::Value *dynamicShared();
@@ -162,6 +171,7 @@ private:
 
   unsigned roundsFor(llvm::Value *count);
   void emitPlaced(mlir::Operation *op);
+  bool emitQuotient(mlir::Operation *op);
   void begin(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs, unsigned threads);
 
   llvm::Value *special(llvm::Intrinsic::ID id, unsigned limit);

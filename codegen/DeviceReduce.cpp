@@ -116,6 +116,8 @@ Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   bool isWindow = hasFill && !insideReads.empty(); // of which all is there
   if (inWindows)
     return emitWindowRows(op);
+  if (shape.sharers > 1)
+    return emitSharedColumn(op);
   bool isStraight = straight.contains(op) ||
                     (isPlain && isSmall && *points <= longestWindow && (isWindow || (!hasFill && lanes)));
   if (!alone || !hasRowShape(nest))

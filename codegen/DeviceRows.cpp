@@ -26,9 +26,9 @@ using tgl::ValueExpr;
 
 /// What the function's own objects and the hardware need of a block's shared memory.
 static constexpr unsigned otherSharedBytes = 4096;
-/// Bytes of a thread that are on their way from memory together: so many blocks of 1024 threads as one
-/// multiprocessor holds keep its share of the memory busy.
-static constexpr unsigned bytesAtOnce = 64;
+/// Bytes of a block that are on their way from memory together: so many blocks as one multiprocessor holds keep its
+/// share of the memory busy.
+static constexpr unsigned bytesAtOnce = 1 << 16;
 
 //===----------------------------------------------------------------------===//
 // Which reads
@@ -162,9 +162,16 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
   }
   while (blocks > 1 && bytesWith(blocks) > most / 2 && bytesWith(blocks / 2) <= most)
     blocks /= 2; // that room is not there in any case
+  planRowValues(nests, walks);
   row.vectors = vectors;
   row.rounds = divideCeil(vectors, int64_t(shape.team) * blocks);
-  row.ahead = std::max<int64_t>(1, std::min<int64_t>(bytesAtOnce / bytes, 8));
+  int64_t whole = vectors / (int64_t(shape.team) * blocks);
+  row.ahead = std::max<int64_t>(1, std::min<int64_t>(bytesAtOnce / shape.threads / bytes, 8));
+  for (unsigned fewer = row.ahead; fewer > row.ahead / 2; --fewer)
+    if (whole % fewer == 0) { // none is left to be loaded alone
+      row.ahead = fewer;
+      break;
+    }
   wanted.cluster = shape.cluster = blocks;
   wanted.sharedBytes = bytesWith(blocks);
   Value *base = dynamicShared();
@@ -223,12 +230,129 @@ unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
   return room >= 4 ? 4 : room >= 2 ? 2 : 1;
 }
 
-/// The value of a read that is kept, where its nest is being walked.
-bool DeviceEmitter::emitKeptRead(tgl::ReadOp read) {
-  auto found = row.loaded ? row.slotOf.find(read) : row.slotOf.end();
+/// Whether values of two nests, each at a point of its own, are the same where the points are.
+bool DeviceEmitter::isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second, tgl::AxesOp secondNest) {
+  if (first == second)
+    return true;
+  mlir::Operation *one = first.getDefiningOp(), *other = second.getDefiningOp();
+  if (!one || !other || one->getBlock() != firstNest.getAxesBlock() || other->getBlock() != secondNest.getAxesBlock())
+    return false;
+  if (auto found = row.slotOf.find(one); found != row.slotOf.end()) {
+    auto again = row.slotOf.find(other);
+    return again != row.slotOf.end() && again->second.first == found->second.first;
+  }
+  return one->getName() == other->getName() && one->getAttrDictionary() == other->getAttrDictionary() &&
+         !one->getNumRegions() && mlir::isMemoryEffectFree(one) && one->getNumOperands() > 0 &&
+         one->getNumResults() == 1 && one->getNumOperands() == other->getNumOperands() &&
+         all_of_zip(one->getOperands(), other->getOperands(), [&](mlir::Value left, mlir::Value right) {
+           return isSameInRow(left, firstNest, right, secondNest);
+         });
+}
+
+/// Where a nest computes an elementary function of an element, and the last one computes it again and has no other use
+/// for the element, it takes the element's place: exp of softmax is computed once. Elements as wide as values alone,
+/// which lose nothing.
+void DeviceEmitter::planRowValues(ArrayRef<tgl::AxesOp> nests, ArrayRef<unsigned> walks) {
+  tgl::AxesOp last = nests.back();
+  for (mlir::Operation &again : *last.getAxesBlock()) {
+    if (!isa<mlir::math::MathDialect>(again.getDialect()) || again.getNumOperands() != 1 ||
+        !again.getResult(0).getType().isF32())
+      continue;
+    // The one element that it is computed from, and what is on the way.
+    DenseSet<mlir::Operation *> inside{&again};
+    SmallVector<mlir::Operation *> work{&again};
+    SmallVector<tgl::ReadOp> reads;
+    while (!work.empty())
+      for (mlir::Value operand : work.pop_back_val()->getOperands())
+        if (mlir::Operation *definition = operand.getDefiningOp();
+            definition && definition->getBlock() == last.getAxesBlock() && inside.insert(definition).second) {
+          if (auto read = dyn_cast<tgl::ReadOp>(definition))
+            reads.push_back(read);
+          work.push_back(definition);
+        }
+    if (reads.size() != 1 || !row.slotOf.contains(reads.front()) || !reads.front().getType().isF32() ||
+        !reads.front().getTensorType().getElementType().isF32())
+      continue;
+    unsigned slot = row.slotOf.lookup(reads.front()).first;
+    // Of the operations on the way, the element is used by these alone, and none has another use.
+    bool isAlone = all_of(inside, [&](mlir::Operation *op) {
+      return op == &again || all_of(op->getUsers(), [&](mlir::Operation *user) { return inside.contains(user); });
+    });
+    isAlone &= all_of(row.slotOf, [&](const auto &entry) {
+      return entry.first->getBlock() != last.getAxesBlock() || entry.second.first != slot ||
+             entry.first == reads.front().getOperation();
+    });
+    if (!isAlone)
+      continue;
+    // In the last nest but one that has the element, which is not walked together with the last.
+    for (unsigned before = nests.size() - 1; before-- > 0 && !row.foundIn.contains(&again);) {
+      tgl::AxesOp nest = nests[before];
+      bool hasElement = any_of(*nest.getAxesBlock(), [&](mlir::Operation &op) {
+        auto found = row.slotOf.find(&op);
+        return found != row.slotOf.end() && found->second.first == slot;
+      });
+      if (!hasElement)
+        continue;
+      for (mlir::Operation &op : *nest.getAxesBlock())
+        if (walks[before] != walks.back() && op.getNumResults() == 1 &&
+            isSameInRow(op.getResult(0), nest, again.getResult(0), last)) {
+          row.storedTo[&op] = slot;
+          row.foundIn[&again] = slot;
+          break;
+        }
+      break;
+    }
+  }
+}
+
+/// The value of what is kept, where its nest is being walked.
+bool DeviceEmitter::emitKept(mlir::Operation *op) {
+  if (!row.loaded)
+    return false;
+  if (auto found = row.foundIn.find(op); found != row.foundIn.end()) {
+    values[op->getResult(0)] = row.loaded->lookup(found->second);
+    return true;
+  }
+  if (auto stored = row.storedTo.find(op); stored != row.storedTo.end()) {
+    Emitter::emitOp(op);
+    Value *value = valueOf(op->getResult(0));
+    unsigned bytes = row.bytes[stored->second];
+    b.CreateAlignedStore(value, rowSlot(stored->second, row.round), Align(std::min<unsigned>(16, bytes & -bytes)));
+    return true;
+  }
+  auto read = dyn_cast<tgl::ReadOp>(op);
+  auto found = read ? row.slotOf.find(op) : row.slotOf.end();
   if (found == row.slotOf.end())
     return false;
   values[read.getResult()] = decode(row.loaded->lookup(found->second.first), read.getTensorType().getElementType());
+  return true;
+}
+
+/// A quotient of elements by a value that all points of a team's nest have in common: with the reciprocal, computed
+/// once, and one correction (Markstein), in place of a division with its branch for each. It is the nearest number but
+/// where the quotient, or the correction, is too small to be a normal number.
+bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
+  auto division = dyn_cast<mlir::arith::DivFOp>(op);
+  if (!division || !division.getType().isF32() || !alone || shape.byThread() ||
+      division.getRhs().getParentBlock() == op->getBlock() || isVector(valueOf(division.getRhs())))
+    return false;
+  Type *type = b.getFloatTy();
+  auto number = [&](double value) { return ConstantFP::get(type, value); };
+  Value *divisor = valueOf(division.getRhs()), *dividend = valueOf(division.getLhs());
+  // The reciprocal of a number near the smallest is none.
+  Value *isTiny = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, divisor), number(0x1p-100));
+  Value *scale = b.CreateSelect(isTiny, number(0x1p64), number(1));
+  divisor = b.CreateFMul(divisor, scale);
+  Value *inverse = b.CreateFDiv(number(1), divisor);
+  auto like = [&](Value *value) { return isVector(dividend) ? splat(value) : value; };
+  Value *inverses = like(inverse);
+  dividend = b.CreateFMul(dividend, like(scale));
+  Value *first = b.CreateFMul(dividend, inverses);
+  Value *rest = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {b.CreateFNeg(first), like(divisor), dividend});
+  Value *second = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {rest, inverses, first});
+  // Infinities and zeros, whose signs a correction loses, stay.
+  Value *isUsual = b.CreateFCmpONE(second, Constant::getNullValue(second->getType()));
+  values[division.getResult()] = b.CreateSelect(isUsual, second, first);
   return true;
 }
 
@@ -297,6 +421,7 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
                                alignmentOf(slot));
       }
       row.loaded = &loaded[ahead];
+      row.round = b.CreateNSWAdd(from, i64(ahead));
       results = body(numbers[ahead], exist[ahead], results);
       row.loaded = nullptr;
     }

@@ -66,7 +66,7 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   windows = WindowTile();
   std::optional<int64_t> all = tgl::knownPoints(axes);
-  if (!all || options.checked || outer.size() != axes.getAxes().size())
+  if (!all || options.checked || shape.sharers > 1 || outer.size() != axes.getAxes().size())
     return;
   SmallVector<tgl::ReduceOp> reductions(op.getBody().getOps<tgl::ReduceOp>());
   int64_t terms = 0;

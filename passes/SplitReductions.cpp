@@ -83,6 +83,7 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
   }
 
   static constexpr int64_t waves = 4;
+  static constexpr int64_t longPart = 131072; ///< terms
 
   std::optional<Cut> chooseCut(ParallelOp statement, ReduceOp reduce) {
     std::optional<int64_t> points = knownPoints(cast<AxesOp>(statement.getOperation()));
@@ -101,6 +102,10 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
       return std::nullopt;
     // Once there is a launch more, several blocks for each place of the machine: then the last of them are few.
     int64_t wanted = std::min<int64_t>(llvm::divideCeil(waves * std::max<int64_t>(threads, busy), busy), most);
+    // Parts that are long all the same may be more: while the last of them run the memory has less to do, and how many
+    // blocks have room together is only known once registers are.
+    if (rows)
+      wanted = std::clamp(*terms / longPart, wanted, 8 * wanted);
     if (wanted < 2)
       return std::nullopt;
     for (unsigned axis = 0; axis < reduce.getAxes().size(); ++axis) {

@@ -213,6 +213,11 @@ Error CudaModule::allowSharedBytes(void *function, unsigned bytes) {
                    "cuFuncSetAttribute");
 }
 
+Error CudaModule::allowLargeCluster(void *function) {
+  constexpr int nonPortableClusterSize = 14; // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+  return checkCuda(CudaDriver::get().funcSetAttribute(function, nonPortableClusterSize, 1), "cuFuncSetAttribute");
+}
+
 Expected<unsigned> CudaModule::residentBlocks(void *function, unsigned threads, unsigned sharedBytes) {
   std::lock_guard<std::mutex> lock(mutex);
   auto found = resident.find({function, threads});

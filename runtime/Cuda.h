@@ -110,6 +110,8 @@ public:
   llvm::Expected<unsigned> residentBlocks(void *function, unsigned threads, unsigned sharedBytes);
   /// Lets launches of the function have so many bytes of dynamic shared memory a block.
   llvm::Error allowSharedBytes(void *function, unsigned bytes);
+  /// More than the 8 blocks in a cluster that every device of a capability has room for.
+  llvm::Error allowLargeCluster(void *function);
 
 private:
   friend class CudaDevice;

@@ -187,6 +187,10 @@ private:
     if (chosen.sharedBytes)
       if (Error refused = prepared.module.allowSharedBytes(*function, chosen.sharedBytes))
         return refused;
+    constexpr unsigned portableCluster = 8;
+    if (chosen.cluster > portableCluster)
+      if (Error refused = prepared.module.allowLargeCluster(*function))
+        return refused;
     Expected<unsigned> resident =
         prepared.module.residentBlocks(*function, chosen.threads, chosen.sharedBytes);
     if (!resident)

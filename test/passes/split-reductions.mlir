@@ -127,13 +127,13 @@ tgl.kernel @variance(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role =
 
 // -----
 
-// Points enough to begin with, but the last of such long rows would run almost alone: each is cut in four.
+// Points enough to begin with, but the last of such long rows would run almost alone: each is cut in eight.
 // CHECK-LABEL: tgl.kernel @last
-// CHECK: %part = tgl.temp "part" : !tgl.tensor<[8, 4], f32>
-// CHECK: tgl.parallel (%i = 0 to 8, %[[C:.*]] = 0 to 4)
-// CHECK: tgl.reduce sum (%j = 262144*%[[C]] to 262144*%[[C]] + 262144)
+// CHECK: %part = tgl.temp "part" : !tgl.tensor<[8, 8], f32>
+// CHECK: tgl.parallel (%i = 0 to 8, %[[C:.*]] = 0 to 8)
+// CHECK: tgl.reduce sum (%j = 131072*%[[C]] to 131072*%[[C]] + 131072)
 // CHECK: tgl.parallel (%i = 0 to 8)
-// CHECK: tgl.reduce sum (%{{.*}} = 0 to 4)
+// CHECK: tgl.reduce sum (%{{.*}} = 0 to 8)
 tgl.kernel @last(%x: !tgl.tensor<[8, 1048576], f32> {tgl.name = "x", tgl.role = "in"},
                  %y: !tgl.tensor<[8], f32> {tgl.name = "y", tgl.role = "out"}) {
   tgl.parallel (%i = 0 to 8) {

@@ -1,0 +1,145 @@
+//===- DeviceColumns.cpp - Long columns that threads of a block share -----------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A reduction along an axis that is not the last, such as `y[n, w] = sum(x[n, d, w] for d)`, gives neighbouring columns
+// to neighbouring threads. Were each column one thread's, the machine would walk hundreds of rows far apart from each
+// other at a time. So eight threads of a block take every eighth term of a column each: what is read at a time are
+// blocks of rows of few places. On an H200 that is 1991 in place of 2407 us for 8.6 GB with rows of 4095 floats.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceEmitter.h"
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+static constexpr unsigned columnsOfBlock = 128, mostSharers = 8;
+/// Terms of a thread whose loads are under way together.
+static constexpr int64_t termsAtOnce = 4;
+/// Shorter columns are done before threads have come together.
+static constexpr int64_t longColumn = 512;
+/// What partial results may take of a block's shared memory.
+static constexpr unsigned exchangeBytes = 40 << 10;
+
+static bool hasNumbers(tgl::ReduceOp op) {
+  return op.getKind() != tgl::ReduceKind::Any && op.getKind() != tgl::ReduceKind::All;
+}
+
+void DeviceEmitter::planSharers(tgl::ParallelOp op, DeviceShape &wanted) {
+  shape.sharers = wanted.sharers = 1;
+  if (!shape.byThread() || options.checked)
+    return;
+  unsigned bytes = 0; // of a column's partial results
+  for (mlir::Operation &nested : op.getBody().front()) {
+    auto reduce = dyn_cast<tgl::ReduceOp>(nested);
+    if (!reduce && (nested.getNumRegions() || isa<tgl::TempOp, tgl::SortOp>(nested)))
+      return;
+    if (auto write = dyn_cast<tgl::WriteOp>(nested); write && write.getAdd())
+      return;
+    if (!reduce)
+      continue;
+    auto nest = cast<tgl::AxesOp>(nested);
+    std::optional<int64_t> terms = tgl::knownPoints(nest);
+    bool isPlain = all_of(reduce.getBody().front(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
+    bool hasFill = false;
+    reduce.walk([&](tgl::ReadOp read) { hasFill |= read.getFill() != nullptr; });
+    if (!terms || *terms < longColumn || !isPlain || hasFill || !hasNumbers(reduce) || !hasRowShape(nest) ||
+        *tgl::knownPoints(nest, {unsigned(reduce.getAxes().size() - 1)}) < longColumn)
+      return;
+    for (Value *part : initialAccumulator(reduce))
+      bytes += part->getType()->getPrimitiveSizeInBits() / 8;
+  }
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  std::optional<int64_t> points = tgl::knownPoints(axes);
+  std::optional<LaneChoice> lane = chooseLanes(axes);
+  if (!bytes || !points)
+    return;
+  for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
+    if (!lane && chooseLanes(cast<tgl::AxesOp>(reduce.getOperation()))) // terms are neighbours
+      return;
+  bytes *= lane ? lane->width : 1;
+  unsigned sharers = mostSharers;
+  while (sharers > 1 && columnsOfBlock * sharers * bytes > exchangeBytes)
+    sharers /= 2;
+  if (sharers == 1)
+    return;
+  shape.sharers = wanted.sharers = sharers;
+  shape.threads = wanted.threads = columnsOfBlock * sharers;
+  function->addFnAttr("nvvm.maxntid", std::to_string(shape.threads));
+}
+
+/// A thread's terms of a column, then what the others found of theirs, in their order: all have the result.
+Emitter::Accumulator DeviceEmitter::emitSharedColumn(tgl::ReduceOp op) {
+  constexpr int64_t stretch = 256; // terms of a thread that are added up on their own
+  auto nest = cast<tgl::AxesOp>(op.getOperation());
+  unsigned innermost = op.getAxes().size() - 1;
+  int64_t extent = *tgl::knownPoints(nest, {innermost}), sharers = shape.sharers, step = sharers * termsAtOnce;
+  Value *low = emitIndex(lowOf(nest, innermost));
+  auto initial = [&] {
+    Accumulator start = initialAccumulator(op);
+    return lanes ? splatAccumulator(op, std::move(start), lanes->width) : start;
+  };
+  auto term = [&](Value *number, Accumulator accumulator) {
+    values[op.getAxes()[innermost]] = b.CreateNSWAdd(low, number);
+    return emitReducePoint(op, std::move(accumulator));
+  };
+  auto part = [&](Value *from, int64_t count) { // a multiple of the step
+    nextLoopStays = true;
+    SmallVector<Value *> sum =
+        emitLoop(from, b.CreateNSWAdd(from, i64(count)), i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
+          Accumulator accumulator(now.begin(), now.end());
+          for (int64_t own = 0; own < termsAtOnce; ++own)
+            accumulator = term(b.CreateNSWAdd(b.CreateNSWAdd(at, sharer), i64(own * sharers)), std::move(accumulator));
+          return SmallVector<Value *>(accumulator);
+        });
+    return Accumulator(sum.begin(), sum.end());
+  };
+  int64_t whole = extent - extent % step, full = whole - whole % (stretch * sharers);
+  SmallVector<unsigned> outer = to_vector(seq<unsigned>(0, innermost));
+  Accumulator own = emitSerialReduce(op, outer, initial(), [&](Accumulator accumulator) {
+    nextLoopStays = true;
+    SmallVector<Value *> sum =
+        emitLoop(i64(0), i64(full), i64(stretch * sharers), accumulator, [&](Value *from, ArrayRef<Value *> now) {
+          return SmallVector<Value *>(combine(op, Accumulator(now.begin(), now.end()), part(from, stretch * sharers)));
+        });
+    accumulator.assign(sum.begin(), sum.end());
+    if (whole > full)
+      accumulator = combine(op, accumulator, part(i64(full), whole - full));
+    for (int64_t rest = whole; rest < extent; rest += sharers) {
+      Value *number = b.CreateNSWAdd(sharer, i64(rest)), *exists = b.CreateICmpSLT(number, i64(extent));
+      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, i64(extent - 1));
+      Accumulator more = term(number, accumulator);
+      for (auto [value, before] : zip_equal(more, accumulator))
+        value = b.CreateSelect(exists, value, before);
+      accumulator = std::move(more);
+    }
+    return accumulator;
+  });
+
+  // Slots of threads of one column are a row of columns apart.
+  Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
+  Value *column = b.CreateURem(inBlock, i64(columnsOfBlock));
+  SmallVector<GlobalVariable *> slots;
+  for (Value *element : own) {
+    slots.push_back(shared(ArrayType::get(element->getType(), shape.threads), "column"));
+    b.CreateStore(element, b.CreateInBoundsGEP(element->getType(), slots.back(), inBlock));
+  }
+  meet();
+  Accumulator total;
+  for (int64_t other = 0; other < sharers; ++other) {
+    Accumulator theirs;
+    for (auto [element, array] : zip_equal(own, slots)) {
+      Value *place = b.CreateNSWAdd(column, i64(other * columnsOfBlock));
+      theirs.push_back(b.CreateLoad(element->getType(), b.CreateInBoundsGEP(element->getType(), array, place)));
+    }
+    total = other ? combine(op, total, theirs) : theirs;
+  }
+  meet(); // slots are used again for the next point
+  return total;
+}
