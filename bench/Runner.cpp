@@ -49,6 +49,15 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
   return std::move(runner);
 }
 
+std::unique_ptr<Runner> Runner::withChoice(const ScheduleChoice &choice) const {
+  std::unique_ptr<Runner> runner(new Runner(module, options));
+  runner->options.choice = choice;
+  runner->compiled = compiled;
+  runner->device = device;
+  runner->setThreads(threads->size());
+  return runner;
+}
+
 Expected<Runner::Specialized *> Runner::specialize(ArrayRef<int64_t> sizes) {
   Specialized &entry = specialized[sizes.vec()];
   if (entry.compiled)

@@ -32,6 +32,9 @@ public:
   static llvm::Expected<std::unique_ptr<Runner>> make(const Module &module, CompileOptions options,
                                                       Diagnostics &diagnostics);
 
+  /// The same kernel on the same device, its code for sizes with another schedule.
+  std::unique_ptr<Runner> withChoice(const ScheduleChoice &choice) const;
+
   const CompiledKernel &kernel() const { return *compiled; }
   /// Whether launches use a device's memory.
   bool isDevice() const { return device != nullptr; }
@@ -58,7 +61,7 @@ private:
 
   const Module &module;
   CompileOptions options;
-  std::unique_ptr<CompiledKernel> compiled; // on a device without code: what it asks of launches
+  std::shared_ptr<CompiledKernel> compiled; // on a device without code: what it asks of launches
   std::shared_ptr<CudaDevice> device;
   std::map<std::vector<int64_t>, Specialized> specialized;
   std::unique_ptr<ThreadPool> threads = std::make_unique<ThreadPool>();

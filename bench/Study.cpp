@@ -271,7 +271,11 @@ Error Study::prepare(Way &way, const Way *like) const {
 Expected<Study::Way> Study::tryChoice(const ScheduleChoice &choice, const Way *like) const {
   Way way;
   way.choice = choice;
-  Error error = makeRunner(way);
+  Error error = Error::success();
+  if (like)
+    way.runner = like->runner->withChoice(choice);
+  else
+    error = joinErrors(std::move(error), makeRunner(way));
   if (!error)
     error = makeSets(way, like);
   // What the device or the machine says is said of them; what is left is the compiler's refusal of this schedule.

@@ -111,10 +111,20 @@ bool isPrecision(StringRef name) {
 
 bool isTensorTile(StringRef name) {
   std::vector<std::string> names = tensorTileNames();
-  if (name.empty() || is_contained(names, name))
-    return true;
-  errs() << "tegula: --tensor-tile takes one of " << join(names, ", ") << ", not '" << name << "'\n";
-  return false;
+  SmallVector<StringRef> statements;
+  name.split(statements, ',');
+  for (StringRef statement : statements) {
+    auto [shape, splits] = statement.split('/');
+    unsigned count;
+    bool isRight = shape.size() == statement.size() || (!splits.getAsInteger(10, count) && count > 0);
+    if (statement.empty() || (isRight && is_contained(names, shape)))
+      continue;
+    errs() << "tegula: --tensor-tile takes one of " << join(names, ", ")
+           << ", then perhaps /2 for blocks that share a sum, or a list of these by statement; not '" << statement
+           << "'\n";
+    return false;
+  }
+  return true;
 }
 
 } // namespace tegula

@@ -26,7 +26,8 @@ bool parseTypes(llvm::ArrayRef<std::string> texts, std::map<std::string, checked
 /// Whether it is one of f32, tf32 and bf16, or empty. False, with a message on standard error, where not.
 bool isPrecision(llvm::StringRef name);
 
-/// Whether it is the name of a tile on tensor cores, or empty. False, with all names on standard error, where not.
+/// Whether it is what PipelineOptions::tensorTile takes. False, with the names of all tiles on standard error, where
+/// not.
 bool isTensorTile(llvm::StringRef name);
 
 } // namespace tegula

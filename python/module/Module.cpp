@@ -85,7 +85,7 @@ static nb::tuple compile(const Context &context, const Program &program, const s
                          const std::string &target,
                          const std::vector<std::pair<std::string, std::string>> &settings,
                          unsigned ellipsisRank, const std::vector<std::string> &optionals, bool checked,
-                         const std::vector<std::string> &stages) {
+                         const std::vector<std::string> &stages, bool tuned) {
   std::vector<tegula_setting> settingTexts;
   for (const auto &[name, value] : settings)
     settingTexts.push_back({name.c_str(), value.c_str()});
@@ -106,6 +106,7 @@ static nb::tuple compile(const Context &context, const Program &program, const s
   options.checked = checked;
   options.stages = stageTexts.data();
   options.num_stages = stageTexts.size();
+  options.tuned = tuned;
   Message message;
   tegula_kernel *handle = nullptr;
   tegula_status status;

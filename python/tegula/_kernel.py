@@ -170,10 +170,12 @@ class Kernel:
         these arguments; MissingError where memory, a device or an assembler is missing.
     """
 
-    def __init__(self, program: Any, index: int, settings: dict[str, Any], checked: bool = False):
+    def __init__(self, program: Any, index: int, settings: dict[str, Any], checked: bool = False,
+                 tuned: bool = False):
         self._program = program
         self._settings = {name: _text_of(value) for name, value in settings.items()}
         self._checked = checked
+        self._tuned = tuned
         self._compiled: dict[Any, Compiled] = {}
         self._warned: set = set()
         self._lock = threading.RLock()
@@ -288,7 +290,7 @@ class Kernel:
             if key not in self._compiled:
                 handle, lines, _ = _tegula.compile(
                     _context(device), self._program, self.name, target, list(settings.items()), rank,
-                    list(optionals), self._checked and target == "cpu", list(stages))
+                    list(optionals), self._checked and target == "cpu", list(stages), self._tuned)
                 _errors.warn(lines, self._warned)
                 self._compiled[key] = Compiled(handle, target, stages)
             return self._compiled[key]
@@ -315,12 +317,13 @@ class Kernel:
 
 
 def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input>", checked: bool = False,
-            **settings: Any) -> Kernel:
+            tuned: bool = False, **settings: Any) -> Kernel:
     """The kernel of a program's text as a callable.
 
     `kernel`: its name; None: the last one. `settings`: constants (`pad=1`, `stride=(2, 1)`), dtypes of
     generic types (`T="f16"`) and sizes to specialise for (`N=1024`), for all calls; a call that gives a constant
-    itself has that one. `checked`: verify every access while running on the CPU. `file_name` is for messages.
+    itself has that one. `checked`: verify every access while running on the CPU. `tuned`: on a CUDA device
+    with the schedules that `tegula tune` has kept. `file_name` is for messages.
 
     Raises ProgramError for a wrong program, LaunchError for a kernel or setting that it does not have. Warnings are
     TegulaWarning. Machine code is made by the first call."""
@@ -331,11 +334,12 @@ def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input
     if kernel is not None and kernel not in names:
         raise _errors.wrong_call(f"the program has no kernel '{kernel}', but {', '.join(names) or 'none'}")
     index = len(names) - 1 if kernel is None else names.index(kernel)
-    return Kernel(program, index, settings, checked)
+    return Kernel(program, index, settings, checked, tuned)
 
 
 def load(path: Union[str, os.PathLike], kernel: Optional[str] = None, *, checked: bool = False,
-         **settings: Any) -> Kernel:
+         tuned: bool = False, **settings: Any) -> Kernel:
     """`compile` for the text of a file. Raises OSError where it cannot be read."""
     with open(path, encoding="utf-8") as file:
-        return compile(file.read(), kernel, file_name=os.fspath(path), checked=checked, **settings)
+        return compile(file.read(), kernel, file_name=os.fspath(path), checked=checked, tuned=tuned,
+                       **settings)

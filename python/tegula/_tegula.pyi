@@ -39,4 +39,5 @@ def compile(
     optionals: list[str],
     checked: bool,
     stages: list[str],
+    tuned: bool,
 ) -> tuple[Compiled, str, str]: ...

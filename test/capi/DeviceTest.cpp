@@ -14,11 +14,14 @@
 
 #include "FakeCuda.h"
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <thread>
+#include <unistd.h>
 
 using testing::HasSubstr;
 using Calls = std::map<std::string, unsigned>;
@@ -65,6 +68,7 @@ protected:
     options.target = "cuda";
     options.dependent_launches = dependentLaunches;
     options.any_sizes = anySizes;
+    options.tuned = tuned;
     tegula_kernel *made = nullptr;
     tegula_status status = tegula_compile(context.get(), program.get(), &options, &made, out());
     kernel.reset(made);
@@ -109,7 +113,7 @@ protected:
       EXPECT_EQ(fakecuda::record().count(call), 0u) << call;
   }
 
-  bool anySizes = false;
+  bool anySizes = false, tuned = false;
   Context context;
   Kernel kernel;
   tegula_message *message = nullptr;
@@ -461,3 +465,31 @@ TEST_F(DeviceTest, EmptyTensorsNeedNoMemory) {
 }
 
 } // namespace
+
+/// On the pretended device, where a launch takes as long as it has blocks, larger tiles than the default's win.
+TEST_F(DeviceTest, TunedSchedulesAreUsedWhereTheyAreAskedFor) {
+  const std::string program =
+      "kernel product(a: f32[M, K], b: f32[N, K]) -> (c: f32[M, N]) { c[i, j] = sum(a[i, k]*b[j, k] for k) }";
+  std::string folder = testing::TempDir() + "tegula-tuned-" + std::to_string(getpid()), file = folder + "/k.tgl";
+  std::filesystem::create_directories(folder);
+  std::ofstream(file) << program << '\n';
+  setenv("TEGULA_CACHE_DIR", folder.c_str(), 1);
+  std::string command = "FAKE_CUDA_CLOCK=blocks LD_LIBRARY_PATH=" TEGULA_FAKE_DRIVER " " TEGULA_BINARY " tune " + file +
+                        " -d M=256,N=256,K=256 --configurations=12 > " + folder + "/log";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+
+  auto blocks = [&](int64_t k) {
+    EXPECT_EQ(compile(program), TEGULA_OK) << text();
+    EXPECT_EQ(launch({tensor(0x100000, {256, k}), tensor(0x200000, {256, k}), tensor(0x300000, {256, 256})}), TEGULA_OK)
+        << text();
+    unsigned total = 0;
+    for (const fakecuda::Launch &one : fakecuda::record().launches)
+      total += one.blocks;
+    return total;
+  };
+  unsigned byModel = blocks(256), ofOthers = blocks(128);
+  tuned = true;
+  EXPECT_LT(blocks(256), byModel);
+  EXPECT_EQ(blocks(128), ofOthers); // sizes for which nothing was tuned
+  std::filesystem::remove_all(folder);
+}
