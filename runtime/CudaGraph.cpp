@@ -11,7 +11,7 @@ using namespace llvm;
 using namespace tegula;
 
 // CUstreamCaptureMode and CUstream_flags, cuda.h.
-static constexpr int captureThreadLocal = 1;
+static constexpr int captureRelaxed = 2; // `work` may allocate, which is no part of the graph
 static constexpr unsigned streamNonBlocking = 1;
 
 Expected<std::unique_ptr<CudaGraph>> CudaGraph::capture(CudaDevice &device, function_ref<Error(void *)> work) {
@@ -23,7 +23,7 @@ Expected<std::unique_ptr<CudaGraph>> CudaGraph::capture(CudaDevice &device, func
   std::unique_ptr<CudaGraph> made(new CudaGraph(device));
   if (Error error = checkCuda(driver.streamCreate(&made->stream, streamNonBlocking), "cuStreamCreate"))
     return std::move(error);
-  if (Error error = checkCuda(driver.streamBeginCapture(made->stream, captureThreadLocal), "cuStreamBeginCapture"))
+  if (Error error = checkCuda(driver.streamBeginCapture(made->stream, captureRelaxed), "cuStreamBeginCapture"))
     return std::move(error);
   Error failed = work(made->stream);
   void *graph = nullptr;

@@ -14,7 +14,8 @@ namespace tegula {
 
 class CudaGraph {
 public:
-  /// What `work` queues on the stream that it is given. Addresses are those of the capture.
+  /// What `work` queues on the stream that it is given. Addresses are those of the capture; it may
+  /// allocate memory, but not wait.
   static llvm::Expected<std::unique_ptr<CudaGraph>> capture(CudaDevice &device,
                                                             llvm::function_ref<llvm::Error(void *stream)> work);
   ~CudaGraph();

@@ -31,7 +31,8 @@ enum : int {
   InvalidImage = 200,
   InvalidContext = 201,
   NoBinaryForGpu = 209,
-  NotFound = 500
+  NotFound = 500,
+  StreamCaptureUnsupported = 900
 };
 
 struct Event {
@@ -68,6 +69,7 @@ struct State {
   uint64_t memoryBytes = 1ull << 34;
   int devices = 1, capability = 90;
   bool hangs = false, launched = false, countsBlocks = false;
+  bool forbidsAllocation = false; // a stream is being captured, and its mode says so
   double work = 0; // of the device so far, microseconds
   std::string log;
 
@@ -346,6 +348,8 @@ int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   ENTER();
   if (int code = needContext())
     return code;
+  if (State::get().forbidsAllocation)
+    return StreamCaptureUnsupported;
   return allocate(address, bytes);
 }
 int cuMemFree_v2(uint64_t address) {
@@ -420,11 +424,13 @@ int cuStreamDestroy_v2(void *stream) {
   delete static_cast<char *>(stream);
   return Success;
 }
-int cuStreamBeginCapture_v2(void *stream, int) {
+int cuStreamBeginCapture_v2(void *stream, int mode) {
   ENTER();
+  constexpr int relaxed = 2;
   State &state = State::get();
   std::lock_guard<std::recursive_mutex> lock(state.mutex);
   bool isNew = state.captured.try_emplace(stream).second;
+  state.forbidsAllocation = mode != relaxed;
   state.capturing.insert(stream);
   return isNew ? Success : InvalidValue;
 }
@@ -436,6 +442,7 @@ int cuStreamEndCapture(void *stream, void **graph) {
   if (found == state.captured.end())
     return InvalidValue;
   state.capturing.erase(stream);
+  state.forbidsAllocation = false;
   *graph = new Graph{std::move(found->second)};
   state.captured.erase(found);
   return Success;

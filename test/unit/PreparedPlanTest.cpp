@@ -297,10 +297,16 @@ TEST_F(PreparedPlanTest, AGraphRunsWhatWasCaptured) {
   auto prepared = prepare({{"M", 1000}});
   fakecuda::reset();
   void *captured = nullptr;
-  auto graph = CudaGraph::capture(*device, [&](void *stream) {
+  DeviceAddress workspace = 0; // may be made only now
+  auto graph = CudaGraph::capture(*device, [&](void *stream) -> llvm::Error {
     captured = stream;
+    auto allocated = device->allocate(1000);
+    if (!allocated)
+      return allocated.takeError();
+    workspace = *allocated;
     PlanInputs inputs;
     inputs.stream = stream;
+    inputs.workspace = workspace;
     return prepared->run(inputs);
   });
   ASSERT_TRUE(bool(graph)) << llvm::toString(graph.takeError());
@@ -313,6 +319,7 @@ TEST_F(PreparedPlanTest, AGraphRunsWhatWasCaptured) {
   EXPECT_EQ(fakecuda::record().launches[1].function, "h");
   EXPECT_EQ(fakecuda::record().launches[1].stream, captured);
   graph->reset();
+  device->free(workspace);
   EXPECT_EQ(fakecuda::record().count("cuGraphExecDestroy"), 1u);
   EXPECT_EQ(fakecuda::record().count("cuStreamDestroy_v2"), 1u);
 
