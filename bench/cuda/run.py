@@ -5,7 +5,8 @@
 
 builds each twin with nvcc, holds both results against PyTorch's (matmul in float64), times them in turns with the L2
 cache emptied before each, and times nvcc and tegula as processes from source to cubin. A table is printed; exit code 0,
-3 where nvcc, PyTorch or a device is missing, 4 where a result is wrong. PYTHONPATH=python lets it find the package."""
+3 where nvcc, PyTorch, a device or libtegula is missing, 4 where a result is wrong. PYTHONPATH=python lets it find
+tegula_eval, $TEGULA_LIBRARY names libtegula.so where it is not in build/release/lib or build/dev/lib."""
 
 from __future__ import annotations
 
@@ -145,8 +146,9 @@ def main() -> int:
         return 3
     try:
         import torch
-        import tegula
-    except ImportError as error:
+        from tegula_eval import runner
+        runner.version()
+    except (ImportError, OSError) as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 3
     if not torch.cuda.is_available():
@@ -173,11 +175,14 @@ def main() -> int:
             torch.manual_seed(0)
             inputs = twin.inputs(torch, twin.sizes)
             truth = twin.reference(*inputs)
-            kernel = tegula.load(program)
+            kernel = runner.Program(program.read_text(), program.name).compile({}, target="cuda")
+            given = [one.name.decode() for one in kernel.arguments if runner.ROLES[one.role] == "in"]
+            ours_run = kernel.prepare(dict(zip(given, inputs, strict=True)))
             run, output = load_twin(torch, libraries[name], twin, inputs, truth)
             run()
-            errors = [error_of(torch, kernel(*inputs), truth), error_of(torch, output, truth)]
-            ours, theirs, quotient = clock.both(lambda: kernel(*inputs), run, options.turns)
+            ours_run()
+            errors = [error_of(torch, next(iter(ours_run.outputs.values())), truth), error_of(torch, output, truth)]
+            ours, theirs, quotient = clock.both(ours_run, run, options.turns)
             quotients.append(quotient)
             compile_times = ["", ""]
             if not options.no_compile_times:
@@ -194,7 +199,7 @@ def main() -> int:
                 if not error <= twin.tolerance:
                     wrong += 1
                     print(f"  {who}: the error is {error:.2e} of the result", flush=True)
-            del inputs, truth, run, output, kernel
+            del inputs, truth, run, output, kernel, ours_run
     print(f"geometric mean over {len(quotients)}: {math.exp(statistics.mean(map(math.log, quotients))):.2f}x")
     return 4 if wrong else 0
 
