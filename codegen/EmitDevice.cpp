@@ -286,8 +286,9 @@ private:
     bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
     if (canBeThread && canBeTeam && work.isKnown()) {
       // Threads side by side should touch memory side by side.
-      bool isKept = work.hasParallel && work.hasTemporaries; // by each point, in no vectors of points
-      bool alongPoints = isKept ? neighboursAreNear(op) : DeviceEmitter::runsAlongPoints(op);
+      // Points with temporaries are in no vectors of points; those of windows may lie apart by a window's length.
+      bool isKept = work.hasParallel && work.hasTemporaries;
+      bool alongPoints = neighboursAreNear(op) || (!isKept && DeviceEmitter::runsAlongPoints(op));
       bool byThread = (*work.inside < shortNest && !isKept) || (alongPoints && *work.points >= manyThreads);
       (byThread ? canBeTeam : canBeThread) = false;
     }
