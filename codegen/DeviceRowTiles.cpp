@@ -131,8 +131,9 @@ int64_t DeviceRowTiles::batchesTogether(int64_t batches) const {
   return together;
 }
 
-/// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows, last
-/// rows, which may have most of them, first: of several batches, so that none is left to the end.
+/// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows,
+/// last rows, which may have most of them, first: of several batches, so that none is left to the
+/// end.
 void DeviceRowTiles::setBlock() {
   Value *number = wide(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff));
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), blocks = divideCeil(rows, tile.rows());

@@ -204,7 +204,7 @@ private:
   tgl::AxesOp axes;
   mlir::BlockArgument rowAxis;
   std::vector<Product> products;
-  bool hasRoles = false; ///< some threads copy, the others multiply
+  bool hasRoles = false;  ///< some threads copy, the others multiply
   unsigned numIssued = 0; ///< groups of products, as far as code has been emitted
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *warpgroup = nullptr; // i32

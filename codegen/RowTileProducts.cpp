@@ -118,7 +118,8 @@ void DeviceRowTiles::copyColumns(const Product &product, Value *number) {
            [&] { copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd); });
 }
 
-Value *DeviceRowTiles::descriptorOf(const Staged &staged, Value *stage, Value *first, unsigned step) {
+Value *DeviceRowTiles::descriptorOf(const Staged &staged, Value *stage, Value *first,
+                                    unsigned step) {
   constexpr unsigned inChunk = PlaneTile::lineElements / Warpgroup::stepDepth;
   Value *address = b.CreatePtrToInt(shared, b.getInt32Ty());
   if (stage)

@@ -95,21 +95,20 @@ void DeviceRowTiles::passTurn() {
 /// those that multiply need not know whether somebody waits.
 void DeviceRowTiles::copyTiles(const Product &product) {
   e.nextLoopStays = true;
-  e.emitLoop(i64(0), b.CreateAdd(numTiles, i64(numStages)), i64(1), {},
-             [&](Value *number, ArrayRef<Value *>) {
-               e.emitIf(b.CreateICmpSGE(number, i64(numStages)), [&] {
-                 waitAt(emptyBarrier(product, number), numMultiplying() + numCopying());
-               });
-               e.emitIf(b.CreateICmpSLT(number, numTiles), [&] {
-                 copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd);
-                 b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
-                 Warpgroup(b, false).publish();
-                 for (unsigned group = 0; group < tile.warpgroups; ++group)
-                   arriveAt(fullBarrier(product, i32(group), number),
-                            Warpgroup::threads + numCopying());
-               });
-               return Values();
-             });
+  e.emitLoop(
+      i64(0), b.CreateAdd(numTiles, i64(numStages)), i64(1), {},
+      [&](Value *number, ArrayRef<Value *>) {
+        e.emitIf(b.CreateICmpSGE(number, i64(numStages)),
+                 [&] { waitAt(emptyBarrier(product, number), numMultiplying() + numCopying()); });
+        e.emitIf(b.CreateICmpSLT(number, numTiles), [&] {
+          copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd);
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
+          Warpgroup(b, false).publish();
+          for (unsigned group = 0; group < tile.warpgroups; ++group)
+            arriveAt(fullBarrier(product, i32(group), number), Warpgroup::threads + numCopying());
+        });
+        return Values();
+      });
 }
 
 /// The last warpgroup copies, and ends; what follows is for the others.
