@@ -119,8 +119,9 @@ class OwnSize:
         seen, plain = self._run_eager(case)
         if "random" not in case.flags and seen.draws:
             self._flag_random(case)
-        # A program that says that it takes TF32 is held against a module that does.
-        if plain is not case.expected and "tf32" in self.job["program"]:
+        # A program that takes TF32 is held against a module that does.
+        takes_tf32 = "tf32" in self.job["program"] or self.options.get("precision") == "tf32"
+        if plain is not case.expected and takes_tf32:
             case.expected = plain
         kept = {"ours": ours, "expected": case.expected, "plain": [] if plain is case.expected else plain}
         del ours, plain
