@@ -10,7 +10,9 @@
 // kernel is a Frame in which the same code runs again, in its caller's sizes. By file:
 //
 //   Check.cpp            check(), reports, scopes, names
-//   CheckInstance.cpp    signatures: sizes, types, constants, optional tensors
+//   CheckInstance.cpp    signatures: types, constants, dims, outputs
+//   CheckEntry.cpp       parameters of the entry kernel
+//   CheckArguments.cpp   parameters of called kernels
 //   CheckSizes.cpp       derived sizes, obligations on sizes and bounds, guards
 //   CheckStmt.cpp        statements without axes of their own, loops at top level, schedules
 //   CheckEquation.cpp    equations: left sides, pieces, coverage
@@ -36,6 +38,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -229,13 +232,8 @@ private:
   };
   enum class ParamKind { Tensor, Scalar, Constant, Tuple };
   ParamKind kindOf(const ast::Param &param);
-  bool bindEntry(Frame &entry);
-  void noteDefault(const ast::Param &param, const Entity &entity);
-  /// Binds all parameters of the current frame; `given` is in their order.
-  bool bindParams(llvm::ArrayRef<Given> given, checked::Callee *callee);
   std::optional<DType> resolveType(const ast::Ident &type);
   bool isGeneric(llvm::StringRef name) const;
-  DType standInType(const ast::Kernel &kernel, llvm::StringRef name);
   bool bindDims(const ast::Param &param, llvm::ArrayRef<IndexExpr> dims, unsigned input);
   /// The dims of a declaration, evaluated; nothing where that was reported.
   std::optional<std::vector<IndexExpr>> evalDims(const ast::Param &param);
@@ -248,6 +246,15 @@ private:
   void addSize(llvm::StringRef name, unsigned input, unsigned dim);
   TensorInfo *newTensor(Tensor::Kind kind, llvm::StringRef name, DType type,
                         std::vector<IndexExpr> dims, Span span);
+
+  //===-- CheckEntry.cpp --------------------------------------------------===//
+  bool bindEntry(Frame &entry);
+  DType standInType(const ast::Kernel &kernel, llvm::StringRef name);
+  void noteDefault(const ast::Param &param, const Entity &entity);
+
+  //===-- CheckArguments.cpp ----------------------------------------------===//
+  /// Binds all parameters of the current frame; `given` is in their order.
+  bool bindParams(llvm::ArrayRef<Given> given, checked::Callee *callee);
 
   //===-- CheckSizes.cpp --------------------------------------------------===//
   std::string uniqueSymbol(llvm::StringRef base);
@@ -636,6 +643,12 @@ private:
 
 inline bool isInteger(checked::DType type) {
   return type == checked::DType::I32 || type == checked::DType::I64;
+}
+
+/// An integer of 64 bits.
+inline bool isWhole(double value) {
+  constexpr double limit = 9223372036854775808.0;
+  return value >= -limit && value < limit && value == std::trunc(value);
 }
 
 /// The place of a compute type in the order of widening.

@@ -1,0 +1,195 @@
+//===- CheckArguments.cpp - Parameters of called kernels --------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The parameters of a called kernel are bound in its caller's sizes, in this order: types,
+// constants that are given, dims of the tensors that are given, scalars, defaults, `where` sizes,
+// then every declared dim is held against the real one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Checker.h"
+
+using namespace tegula;
+using namespace tegula::checked;
+
+bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
+  const ast::Kernel &kernel = *frame->kernel;
+  bool fine = true;
+  // Types, and tensors of the call.
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    if (kindOf(param) != ParamKind::Tensor || !one.tensor || !isGeneric(param.type.name) ||
+        parseDType(param.type.name))
+      continue;
+    frame->types.try_emplace(param.type.name, one.tensor->tensor->type);
+  }
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    if (one.isGiven && (kindOf(param) == ParamKind::Constant || kindOf(param) == ParamKind::Tuple))
+      fine &= bindConstant(param, one);
+  }
+  for (auto [i, param] : llvm::enumerate(kernel.params))
+    if (given[i].tensor)
+      fine &= bindDims(param, given[i].tensor->tensor->dims, i);
+  for (auto [i, param] : llvm::enumerate(kernel.params)) {
+    const Given &one = given[i];
+    ParamKind kind = kindOf(param);
+    if (kind == ParamKind::Scalar) {
+      std::optional<DType> type = resolveType(param.type);
+      if (!type) {
+        fine = false;
+        poison(frame->scope, param.name);
+        continue;
+      }
+      Entity entity;
+      entity.kind = Entity::Scalar;
+      entity.param = &param;
+      if (!one.isGiven && param.defaultValue) {
+        Value value = eval(*param.defaultValue);
+        const Expr *expr = storable(value, *type, "'" + param.name.name + "'", param.defaultValue->span);
+        if (!expr) {
+          fine = false;
+          continue;
+        }
+        entity.value = strong(expr);
+      } else {
+        ScalarParam &scalar = program->scalarParams.emplace_back();
+        scalar.name = param.name.name;
+        scalar.type = *type;
+        scalar.span = param.span;
+        Expr *use = make(Expr::Scalar, computeType(*type), param.name.span);
+        use->scalar = &scalar;
+        entity.value = strong(finish(use));
+        if (callee) {
+          const Expr *passed = storable(one.value, *type, "'" + param.name.name + "'", one.span);
+          if (!passed) {
+            fine = false;
+            continue;
+          }
+          callee->scalars.push_back({&scalar, passed});
+        } else {
+          program->scalars.push_back(&scalar);
+        }
+      }
+      fine &= define(frame->scope, param.name, std::move(entity)) != nullptr;
+      continue;
+    }
+  }
+  if (!fine)
+    return false;
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    ParamKind kind = kindOf(param);
+    if (one.isGiven || (kind != ParamKind::Constant && kind != ParamKind::Tuple))
+      continue;
+    if (!param.defaultValue) {
+      fine = false; // reported by the caller
+      continue;
+    }
+    Given fallback = evalGiven(*param.defaultValue);
+    fallback.isGiven = false;
+    if (!fallback.isTuple && fallback.value.isPoison()) {
+      fine = false;
+      poison(frame->scope, param.name);
+      continue;
+    }
+    if (!bindConstant(param, fallback)) {
+      poison(frame->scope, param.name);
+      fine = false;
+    }
+  }
+  if (!fine || !defineWhereSizes())
+    return false;
+
+  for (auto [i, param] : llvm::enumerate(kernel.params)) {
+    const Given &one = given[i];
+    ParamKind kind = kindOf(param);
+    if (kind != ParamKind::Tensor)
+      continue;
+    std::optional<DType> type;
+    if (isGeneric(param.type.name) && !frame->types.contains(param.type.name) && !one.tensor)
+      type = frame->types[param.type.name] = DType::F32; // nothing of it is given
+    else
+      type = resolveType(param.type);
+    if (!type) {
+      fine = false;
+      poison(frame->scope, param.name);
+      continue;
+    }
+    std::optional<std::vector<IndexExpr>> declared = evalDims(param);
+    if (!declared) {
+      fine = false;
+      poison(frame->scope, param.name);
+      continue;
+    }
+    TensorInfo *info = nullptr;
+    std::optional<double> constantValue;
+    if (one.tensor)
+      constantValue = one.tensor->tensor->constantValue;
+    else if (param.defaultValue) {
+      Value value = eval(*param.defaultValue);
+      if (value.isPoison()) {
+        fine = false;
+        continue;
+      }
+      constantValue = constantOf(value.expr);
+      if (!constantValue) {
+        report(Code::BadDefault, param.defaultValue->span,
+               "the default of '" + param.name.name + "' must be a number");
+        fine = false;
+        continue;
+      }
+      if (!isFloat(*type) && !isWhole(*constantValue)) {
+        report(Code::BadDefault, param.defaultValue->span,
+               "the default of '" + param.name.name + "' must be an integer, its type is " +
+                   toString(*type));
+        fine = false;
+        continue;
+      }
+    }
+    if (one.tensor) {
+      const Tensor &argument = *one.tensor->tensor;
+      if (argument.type != *type) {
+        report(Code::ArgumentKind, one.span.isValid() ? one.span : param.span,
+               "'" + param.name.name + "' is " + toString(*type) + ", the argument '" + argument.name +
+                   "' is " + toString(argument.type))
+            .note("convert it first: t[i] = " + toString(*type).str() + "(" + argument.name + "[i])");
+        fine = false;
+      }
+      if (callee && declared->size() == argument.dims.size())
+        for (size_t d = 0; d != declared->size(); ++d)
+          if (!requireEqual(argument.dims[d], (*declared)[d], param.span,
+                            "dim " + llvm::Twine(d + 1) + " of '" + argument.name + "', given as '" +
+                                param.name.name + "'",
+                            Code::SizeMismatch))
+            fine = false;
+      info = newTensor(param.isInout ? Tensor::Inout : Tensor::In, param.name.name, *type,
+                       argument.dims, param.span);
+    } else {
+      info = newTensor(Tensor::In, param.name.name, *type, *declared, param.span);
+    }
+    info->param = &param;
+    info->isComplete = true;
+    info->tensor->constantValue = constantValue;
+    Entity entity;
+    entity.kind = Entity::Tensor;
+    entity.tensor = info;
+    entity.param = &param;
+    fine &= define(frame->scope, param.name, std::move(entity)) != nullptr;
+    if (constantValue)
+      continue;
+    if (callee) {
+      callee->arguments.push_back({info->tensor, one.tensor->tensor});
+      callee->tensors.push_back(info->tensor);
+    } else {
+      program->inputs.push_back(info->tensor);
+      // What an argument shows is a size: 0 or more.
+      for (const IndexExpr &dim : info->tensor->dims)
+        if (!dim.asConstant() && !(dim.asVariable() && dim.asVariable()->isSymbol()))
+          assume(Condition::nonNegative(dim));
+    }
+  }
+  return fine;
+}
