@@ -15,7 +15,9 @@
 //   CheckArguments.cpp   parameters of called kernels
 //   CheckSizes.cpp       derived sizes, obligations on sizes and bounds, guards
 //   CheckStmt.cpp        statements without axes of their own, loops at top level, schedules
-//   CheckEquation.cpp    equations: left sides, pieces, coverage
+//   CheckEquation.cpp    equations
+//   CheckLeft.cpp        left sides: indices, ranges, subscripts, dims of temporaries
+//   CheckPieces.cpp      what equations define: pieces, coverage
 //   CheckParallel.cpp    parallel blocks, states, tile loops
 //   CheckCall.cpp        kernel calls
 //   CheckExpr.cpp        names, operators, conditions
@@ -353,23 +355,27 @@ private:
   void checkEquation(const ast::Stmt &stmt, const ast::Target &target, bool isState);
   /// Everything but the right side, which `value` gives once the indices are bound.
   void defineElements(LeftSide &left, llvm::function_ref<Value()> value);
+  /// The value in a form that can be stored in a tensor of `type`; null where that was reported.
+  const Expr *storable(const Value &value, DType type, const llvm::Twine &what, Span span);
+  bool readsOthers(const Expr *value, const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
+
+  //===-- CheckLeft.cpp ---------------------------------------------------===//
   bool expandLeft(LeftSide &left);
   bool bindLeftIndices(LeftSide &left);
   bool bindLeftIndex(LeftSide &left, const ast::Ident &name,
                      std::optional<std::pair<IndexExpr, IndexExpr>> range);
   bool evalLeft(LeftSide &left);
   bool checkLeftBounds(LeftSide &left, Stmt &out);
-  bool checkInjective(LeftSide &left, const Stmt &out);
   bool sizeTemporary(LeftSide &left);
+
+  //===-- CheckPieces.cpp -------------------------------------------------===//
+  bool checkInjective(LeftSide &left, const Stmt &out);
   bool addPiece(LeftSide &left, const Stmt &out);
   /// The elements that a read touches lie in what one piece defined.
   bool isDefinedBy(const Piece &piece, llvm::ArrayRef<IndexExpr> subscripts);
   /// All elements of the tensor have a value from here on, or that is reported.
   void requireCovered(TensorInfo &info, Span readSpan, bool atEnd);
   void zeroFirst(TensorInfo &info);
-  /// The value in a form that can be stored in a tensor of `type`; null where that was reported.
-  const Expr *storable(const Value &value, DType type, const llvm::Twine &what, Span span);
-  bool readsOthers(const Expr *value, const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
 
   //===-- CheckParallel.cpp -----------------------------------------------===//
   void checkParallel(const ast::Stmt &stmt);
