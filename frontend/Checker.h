@@ -20,7 +20,9 @@
 //   CheckPieces.cpp      what equations define: pieces, coverage
 //   CheckParallel.cpp    parallel blocks, states, tile loops
 //   CheckCall.cpp        kernel calls
-//   CheckExpr.cpp        names, operators, conditions
+//   CheckExpr.cpp        names, arithmetic
+//   CheckCondition.cpp   comparisons, logic, where
+//   CheckIndex.cpp       integers for subscripts, sizes and bounds
 //   CheckRead.cpp        subscripts, groups, reads
 //   CheckRange.cpp       ranges of indices
 //   CheckReduce.cpp      reductions, scans, topk
@@ -438,17 +440,21 @@ private:
   Value evalName(const ast::Ident &name);
   Value evalUnary(const ast::Expr &e);
   Value evalBinary(const ast::Expr &e);
+  Value arith(checked::Binary op, const Value &a, const Value &b, Span span);
+  Value extremum(checked::Binary op, const Value &a, const Value &b, Span span);
+  Value power(const Value &a, const Value &b, Span span);
+  Value negate(const Value &a, Span span);
+
+  //===-- CheckCondition.cpp ----------------------------------------------===//
   Value evalLogic(const ast::Expr &e);
   Value evalCompare(const ast::Expr &e);
   Value evalWhere(const ast::Expr &e);
   Value select(const Expr *condition, Value yes, Value no, Span span);
-  Value arith(checked::Binary op, const Value &a, const Value &b, Span span);
   Value compare(checked::Binary op, const Value &a, const Value &b, Span span);
-  Value extremum(checked::Binary op, const Value &a, const Value &b, Span span);
-  Value negate(const Value &a, Span span);
   const Expr *condition(const Value &value, Span span, llvm::StringRef what,
                         Code code = Code::NotABool);
 
+  //===-- CheckIndex.cpp --------------------------------------------------===//
   /// An expression as an integer for a size, bound or constant: no data, no vars but those visible.
   std::optional<IndexExpr> evalSize(const ast::Expr &e, const llvm::Twine &what);
   /// Any integer: what is read from data becomes a Data var.
@@ -525,7 +531,6 @@ private:
   Value expandFn(const ast::Expr &e, const ast::Fn &fn);
   bool mayExpand(Span call, unsigned weight);
   Value unary(checked::Unary op, const Value &a, Span span);
-  Value power(const Value &a, const Value &b, Span span);
 
   //===-- CheckBuild.cpp --------------------------------------------------===//
   Expr *make(Expr::Kind kind, DType type, Span span);

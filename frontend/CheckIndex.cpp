@@ -1,0 +1,293 @@
+//===- CheckIndex.cpp - Integers for subscripts and sizes -------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Values as integers of sizes and indices, for subscripts, sizes and bounds. What is read from data
+// becomes a Data var, the same one for the same value within a statement, with the range that its
+// form shows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Checker.h"
+
+using namespace tegula;
+using namespace tegula::checked;
+
+std::optional<IndexExpr> Checker::evalSize(const ast::Expr &e, const llvm::Twine &what) {
+  Value value = eval(e);
+  if (value.isPoison())
+    return std::nullopt;
+  if (!value.index || usesData(*value.index)) {
+    Report record = report(Code::NotASize, e.span,
+                           what + " must be an integer known before the launch, got " +
+                               (value.expr->axes.empty() && value.weak ? "a number that is no integer"
+                                                                      : "a value of type " +
+                                                                            toString(typeAlone(value)).str()));
+    if (isFloat(value.expr->type))
+      record.note("sizes divide with '//' (rounding down) or '/' (exactly)");
+    return std::nullopt;
+  }
+  requireExact(value.exact, e.span);
+  return *value.index;
+}
+
+std::optional<Subscript> Checker::evalIndex(const ast::Expr &e, const llvm::Twine &what,
+                                            Code code) {
+  return toSubscript(eval(e), e.span, what, code);
+}
+
+std::optional<Subscript> Checker::toSubscript(const Value &value, Span span,
+                                              const llvm::Twine &what, Code code) {
+  if (value.isPoison())
+    return std::nullopt;
+  Subscript result;
+  result.span = span;
+  if (value.index) {
+    result.index = *value.index;
+    result.exact = value.exact;
+    if (std::optional<IndexVar> var = result.index.asVariable(); var && !var->isSymbol()) {
+      const Var &bound = program->vars[var->position()];
+      if (bound.kind != Var::Data)
+        result.bare = &bound;
+    }
+    return result;
+  }
+  if (isInteger(value.expr->type)) {
+    if (std::optional<IndexExpr> index = toIndex(value.expr)) {
+      result.index = *index;
+      return result;
+    }
+    report(Code::SizeOverflow, span, "this integer leaves the range of 64 bits, or its formula is too long");
+    return std::nullopt;
+  }
+  Report record = report(code, span,
+                         what + " expects an integer, got " + toString(typeAlone(value)));
+  if (isFloat(value.expr->type)) {
+    record.note("i32(v) truncates; '//' rounds a quotient of integers down");
+    if (expansions.empty() && value.expr->kind != Expr::Constant)
+      record.fix("convert it", {{span, "i32(" + text(span).str() + ")"}});
+  }
+  return std::nullopt;
+}
+
+std::optional<IndexExpr> Checker::toIndex(const Expr *expr) {
+  // Operands may be shared: each is looked at once.
+  auto [known, isNew] = exprIndices.try_emplace(expr);
+  if (isNew) {
+    std::optional<IndexExpr> index = computeIndex(expr);
+    exprIndices[expr] = index;
+    return index;
+  }
+  return known->second;
+}
+
+std::optional<IndexExpr> Checker::computeIndex(const Expr *expr) {
+  auto checkedIndex = [](IndexExpr index) -> std::optional<IndexExpr> {
+    if (index.isOverflow())
+      return std::nullopt;
+    return index;
+  };
+  switch (expr->kind) {
+  case Expr::Index:
+    return expr->index;
+  case Expr::Constant:
+    return IndexExpr(expr->intValue);
+  case Expr::Widen:
+  case Expr::Convert:
+    if (isInteger(expr->operands[0]->type) &&
+        (expr->kind == Expr::Widen || isInteger(expr->target)))
+      return toIndex(expr->operands[0]);
+    break;
+  case Expr::Unary:
+    if (expr->unary == Unary::Neg)
+      if (std::optional<IndexExpr> operand = toIndex(expr->operands[0]))
+        return checkedIndex(-*operand);
+    break;
+  case Expr::Binary: {
+    if (expr->binary != Binary::Add && expr->binary != Binary::Sub && expr->binary != Binary::Mul)
+      break;
+    std::optional<IndexExpr> a = toIndex(expr->operands[0]), b = toIndex(expr->operands[1]);
+    if (!a || !b)
+      return std::nullopt;
+    return checkedIndex(expr->binary == Binary::Add   ? *a + *b
+                        : expr->binary == Binary::Sub ? *a - *b
+                                                      : *a * *b);
+  }
+  default:
+    break;
+  }
+  return IndexExpr::dim(dataVar(expr)->id);
+}
+
+const checked::Var *Checker::dataVar(const Expr *expr) {
+  unsigned key = keyOf(expr);
+  if (const Var *known = dataVars.lookup(key))
+    return known;
+  auto range = rangeOf(expr);
+  Var &made = program->vars.emplace_back();
+  made.kind = Var::Data;
+  made.id = program->vars.size() - 1;
+  made.name = text(expr->span).take_front(40).str();
+  made.data = expr;
+  made.span = expr->span;
+  made.hasRange = range.has_value();
+  if (range) {
+    made.lo = range->first;
+    made.hi = range->second + 1;
+  }
+  return dataVars[key] = &made;
+}
+
+/// Inclusive bounds of an integer value, where its form shows them.
+std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOf(const Expr *expr) {
+  auto [known, isNew] = exprRanges.try_emplace(expr);
+  if (isNew) {
+    std::optional<std::pair<IndexExpr, IndexExpr>> range = computeRange(expr);
+    if (range && (range->first.isOverflow() || range->second.isOverflow()))
+      range.reset();
+    exprRanges[expr] = range;
+    return range;
+  }
+  return known->second;
+}
+
+std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr *expr) {
+  switch (expr->kind) {
+  case Expr::Constant:
+    return std::pair(IndexExpr(expr->intValue), IndexExpr(expr->intValue));
+  case Expr::Index:
+    return std::pair(expr->index, expr->index);
+  case Expr::Widen:
+  case Expr::Convert:
+    if (expr->operands[0]->type == DType::Bool)
+      return std::pair(IndexExpr(0), IndexExpr(1));
+    if (isInteger(expr->operands[0]->type) &&
+        (expr->kind == Expr::Widen || isInteger(expr->target)))
+      return rangeOf(expr->operands[0]);
+    return std::nullopt;
+  case Expr::Read:
+    switch (expr->tensor->type) {
+    case DType::U8:
+      return std::pair(IndexExpr(0), IndexExpr(255));
+    case DType::U4:
+      return std::pair(IndexExpr(0), IndexExpr(15));
+    default:
+      return std::nullopt;
+    }
+  case Expr::Binary: {
+    const Expr *x = expr->operands[0], *y = expr->operands[1];
+    if (expr->binary == Binary::Mod) {
+      // 0 <= x % n < n where n > 0; for data, n = 0 gives 0.
+      if (y->kind == Expr::Constant && y->intValue > 0)
+        return std::pair(IndexExpr(0), IndexExpr(y->intValue - 1));
+      if (std::optional<IndexExpr> n = toIndex(y); n && n->isSize())
+        if (prover->proves(Condition::nonNegative(*n)))
+          return std::pair(IndexExpr(0), IndexExpr::max(*n - 1, 0));
+      return std::nullopt;
+    }
+    if (expr->binary != Binary::Max && expr->binary != Binary::Min)
+      return std::nullopt;
+    auto a = rangeOf(x), b = rangeOf(y);
+    if (expr->binary == Binary::Max) {
+      // A lower bound of either side is one; an upper bound needs both.
+      if (a && b)
+        return std::pair(IndexExpr::max(a->first, b->first), IndexExpr::max(a->second, b->second));
+      return std::nullopt;
+    }
+    if (a && b)
+      return std::pair(IndexExpr::min(a->first, b->first), IndexExpr::min(a->second, b->second));
+    // minimum(maximum(v, lo), hi): bounded below by minimum(lo, hi).
+    const Expr *inner = b ? x : y;
+    auto hi = b ? b : a;
+    while (inner->kind == Expr::Widen && isInteger(inner->operands[0]->type))
+      inner = inner->operands[0];
+    if (hi && inner->kind == Expr::Binary && inner->binary == Binary::Max) {
+      auto p = rangeOf(inner->operands[0]), q = rangeOf(inner->operands[1]);
+      auto lo = p ? p : q;
+      if (lo)
+        return std::pair(IndexExpr::min(lo->first, hi->first), hi->second);
+    }
+    return std::nullopt;
+  }
+  case Expr::Where: {
+    auto a = rangeOf(expr->operands[1]), b = rangeOf(expr->operands[2]);
+    if (a && b)
+      return std::pair(IndexExpr::min(a->first, b->first), IndexExpr::max(a->second, b->second));
+    return std::nullopt;
+  }
+  case Expr::Reduce:
+    if (expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::ArgMin) {
+      const Var *var = expr->vars[0];
+      if (var->kind == Var::Axis && var->lo.isSize() && var->hi.isSize())
+        return std::pair(var->lo, var->hi - 1);
+    }
+    return std::nullopt;
+  case Expr::Scan:
+    if (expr->scan == checked::Scan::ArgSort || expr->scan == checked::Scan::TopKIndex) {
+      const Var *var = expr->vars[0];
+      if (var->lo.isSize() && var->hi.isSize())
+        return std::pair(var->lo, var->hi - 1);
+    }
+    return std::nullopt;
+  case Expr::Let:
+    return rangeOf(expr->let->value);
+  default:
+    return std::nullopt;
+  }
+}
+
+void Checker::forgetValues() {
+  dataVars.clear();
+  keyNumbers.clear();
+  exprKeys.clear();
+  exprIndices.clear();
+  exprRanges.clear();
+}
+
+/// A number that is the same for values that are the same (within one statement).
+unsigned Checker::keyOf(const Expr *expr) {
+  if (auto known = exprKeys.find(expr); known != exprKeys.end())
+    return known->second;
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  switch (expr->kind) {
+  case Expr::Constant:
+    os << "c" << unsigned(expr->type) << ":" << expr->intValue << ":" << expr->floatValue;
+    break;
+  case Expr::Index:
+    os << "i(" << expr->index << ")";
+    break;
+  case Expr::Read:
+    if (expr->guard || expr->fill || !expr->exact.empty())
+      os << "p" << static_cast<const void *>(expr);
+    else {
+      os << "r" << static_cast<const void *>(expr->tensor) << "[";
+      for (const IndexExpr &subscript : expr->subscripts)
+        os << subscript << ",";
+      os << "]";
+    }
+    break;
+  case Expr::Let:
+    os << "l" << static_cast<const void *>(expr->let);
+    break;
+  case Expr::Widen:
+  case Expr::Binary:
+  case Expr::Unary:
+  case Expr::Where:
+    os << "o" << unsigned(expr->kind) << "." << unsigned(expr->type) << "."
+       << (expr->kind == Expr::Unary ? unsigned(expr->unary) : unsigned(expr->binary)) << "(";
+    for (const Expr *operand : expr->operands)
+      os << keyOf(operand) << ",";
+    os << ")";
+    break;
+  default:
+    os << "p" << static_cast<const void *>(expr);
+    break;
+  }
+  unsigned number = keyNumbers.try_emplace(key, keyNumbers.size()).first->second;
+  return exprKeys[expr] = number;
+}
