@@ -13,7 +13,10 @@
 //   CheckInstance.cpp    signatures: types, constants, dims, outputs
 //   CheckEntry.cpp       parameters of the entry kernel
 //   CheckArguments.cpp   parameters of called kernels
-//   CheckSizes.cpp       derived sizes, obligations on sizes and bounds, guards
+//   CheckSizes.cpp       derived sizes
+//   CheckDomain.cpp      domains of expressions: indices, conditions on the way
+//   CheckGuard.cpp       guards of the launch, facts
+//   CheckObligation.cpp  what must hold for sizes, subscripts and ranges
 //   CheckStmt.cpp        statements without axes of their own, loops at top level, schedules
 //   CheckEquation.cpp    equations
 //   CheckLeft.cpp        left sides: indices, ranges, subscripts, dims of temporaries
@@ -275,6 +278,29 @@ private:
   std::string show(const Condition &condition);
   std::string showSizes(const Counterexample &example);
 
+  //===-- CheckDomain.cpp -------------------------------------------------===//
+  /// The points of the indices that the expressions use; with what the path demands, and with the
+  /// sequential loops around. Other indices do not count, even where their ranges are empty: what does
+  /// not vary along an index is computed once for all of its points, or for none.
+  Domain domainOf(llvm::ArrayRef<IndexExpr> exprs, bool withLoops, bool withPath);
+  bool pathIsComplete();
+  void collectConditions(const Expr *condition, bool isTrue,
+                         llvm::SmallVectorImpl<Condition> &conditions, bool &complete);
+  bool usesData(const IndexExpr &expr);
+
+  //===-- CheckGuard.cpp --------------------------------------------------===//
+  /// Adds a guard, once; the one added or there already.
+  checked::Guard &addGuard(checked::Guard::Kind kind, IndexExpr lhs, IndexExpr rhs,
+                           std::string message, Span span, const Domain *domain = nullptr);
+  /// A warning about a guard, once; null where it would be a repetition or inside the library.
+  std::optional<Report> warnGuard(Code code, Span span, const llvm::Twine &message,
+                                  bool evenInLibrary);
+  /// A fact from here on: a guard says so.
+  void assume(const Condition &fact);
+  bool isAssumed(const Condition &fact) const;
+  bool isSilent() const { return dead || dry; }
+
+  //===-- CheckObligation.cpp ---------------------------------------------===//
   /// Where something must hold, and how to say so.
   struct Obligation {
     Span span;      // of the subscript
@@ -308,25 +334,12 @@ private:
   /// At least one value in lo <= v < hi.
   bool requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span span, const llvm::Twine &what);
   void requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span);
-  /// Adds a guard, once; the one added or there already.
-  checked::Guard &addGuard(checked::Guard::Kind kind, IndexExpr lhs, IndexExpr rhs,
-                           std::string message, Span span, const Domain *domain = nullptr);
-  /// A warning about a guard, once; null where it would be a repetition or inside the library.
-  std::optional<Report> warnGuard(Code code, Span span, const llvm::Twine &message,
-                                  bool evenInLibrary);
   struct Suggestion {
     std::string needs;  // `M >= N + 2`
     std::string symbol; // M; empty: no one dim
     IndexExpr needed;   // N + 2
   };
   Suggestion suggest(const Outcome &outcome, const Obligation &what);
-  /// The points of the indices that the expressions use; with what the path demands, and with the
-  /// sequential loops around. Other indices do not count, even where their ranges are empty: what does
-  /// not vary along an index is computed once for all of its points, or for none.
-  Domain domainOf(llvm::ArrayRef<IndexExpr> exprs, bool withLoops, bool withPath);
-  bool pathIsComplete();
-  void collectConditions(const Expr *condition, bool isTrue,
-                         llvm::SmallVectorImpl<Condition> &conditions, bool &complete);
   /// Whether what a guard would demand failed at every size tried, and no list of conditions says where
   /// it might hold: an error like one that is refuted.
   bool failsWhereTried(const Outcome &outcome, llvm::ArrayRef<Image> images);
@@ -334,11 +347,6 @@ private:
   /// and no check while running. False where that is not so.
   bool guardNonEmpty(const IndexExpr &index, const IndexExpr &size, Domain domain,
                      const Obligation &what);
-  bool usesData(const IndexExpr &expr);
-  /// A fact from here on: a guard says so.
-  void assume(const Condition &fact);
-  bool isAssumed(const Condition &fact) const;
-  bool isSilent() const { return dead || dry; }
 
   //===-- CheckStmt.cpp ---------------------------------------------------===//
   void checkBody(llvm::ArrayRef<ast::StmtPtr> body);
