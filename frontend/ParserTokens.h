@@ -54,6 +54,7 @@ private:
   std::vector<std::pair<uint32_t, uint32_t>> spoilt;
 };
 
+inline bool touches(const Token &a, const Token &b) { return a.end == b.begin; }
 /// Whether a token of the type is a name, words of the language that can be names included.
 bool isNameType(size_t type);
 /// Whether an operand can end with it: after one, a name starts a new statement.
