@@ -1,4 +1,4 @@
-//===- CheckArguments.cpp - Parameters of called kernels --------------*- C++ -*-===//
+//===- CheckArguments.cpp - Arguments of calls, and what they bind ----*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The parameters of a called kernel are bound in its caller's sizes, in this order: types,
-// constants that are given, dims of the tensors that are given, scalars, defaults, `where` sizes,
-// then every declared dim is held against the real one.
+// Arguments go to parameters by position or name, and keywords to options. The parameters of a
+// called kernel are then bound in its caller's sizes, in this order: types, constants that are
+// given, dims of the tensors that are given, scalars, defaults, `where` sizes, then every declared
+// dim is held against the real one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,144 @@
 
 using namespace tegula;
 using namespace tegula::checked;
+
+bool Checker::mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
+                           llvm::SmallVectorImpl<const ast::Expr *> &arguments) {
+  arguments.assign(kernel.params.size(), nullptr);
+  bool fine = true;
+  size_t position = 0;
+  const std::string &name = call.name.name;
+  for (const ast::Argument &argument : call.arguments) {
+    size_t which = position;
+    if (argument.keyword) {
+      which = llvm::find_if(kernel.params, [&](const ast::Param &param) {
+                return param.name.name == argument.keyword->name;
+              }) -
+              kernel.params.begin();
+      if (which == kernel.params.size()) {
+        Report record = report(Code::UnknownKeyword, argument.keyword->span,
+                               "'" + name + "' has no argument '" + argument.keyword->name + "'");
+        std::vector<llvm::StringRef> names;
+        for (const ast::Param &param : kernel.params)
+          names.push_back(param.name.name);
+        record.note("it is " + signature(kernel));
+        adviseKeyword(record, *argument.keyword, names);
+        fine = false;
+        continue;
+      }
+    } else {
+      if (position == kernel.params.size()) {
+        report(Code::TooManyArguments, argument.value->span,
+               "'" + name + "' takes " + llvm::Twine(kernel.params.size()) + " arguments, got " +
+                   llvm::Twine(call.arguments.size()))
+            .note("it is " + signature(kernel));
+        return false;
+      }
+      ++position;
+    }
+    if (arguments[which]) {
+      report(Code::DuplicateArgument, argument.value->span,
+             "'" + kernel.params[which].name.name + "' of '" + name + "' is given twice");
+      fine = false;
+      continue;
+    }
+    arguments[which] = argument.value.get();
+  }
+  for (size_t i = 0; i != kernel.params.size(); ++i)
+    if (!arguments[i] && !kernel.params[i].defaultValue && fine) {
+      report(Code::MissingArgument, call.span,
+             "'" + kernel.params[i].name.name + "' of '" + name + "' is missing")
+          .note("it is " + signature(kernel));
+      fine = false;
+    }
+  return fine;
+}
+
+TensorInfo *Checker::tensorArgument(const ast::Expr &argument, llvm::StringRef parameter,
+                                    llvm::StringRef kernel) {
+  if (isKernelCall(argument)) {
+    auto results = callKernel(argument);
+    if (!results)
+      return nullptr;
+    if (results->size() != 1) {
+      report(Code::ResultCount, argument.span,
+             "'" + argument.name.name + "' gives " + llvm::Twine(results->size()) +
+                 " results, and one is passed on");
+      return nullptr;
+    }
+    return results->front();
+  }
+  if (argument.kind == ast::Expr::Name) {
+    Entity *entity = lookup(argument.name.name);
+    if (!entity) {
+      unknownName(argument.name, false);
+      return nullptr;
+    }
+    if (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison))
+      return nullptr;
+    if (entity->kind == Entity::Tensor) {
+      entity->tensor->isRead = true;
+      return entity->tensor;
+    }
+    report(Code::ArgumentKind, argument.span,
+           "'" + parameter + "' of '" + kernel + "' takes a tensor, and '" + argument.name.name +
+               "' is " + describe(*entity));
+    return nullptr;
+  }
+  Report record = report(Code::ArgumentKind, argument.span,
+                         "'" + parameter + "' of '" + kernel + "' takes a tensor, got an expression");
+  if (argument.kind == ast::Expr::Name || argument.kind == ast::Expr::Index ||
+      argument.kind == ast::Expr::Binary || argument.kind == ast::Expr::Call)
+    record.note("give it a name first: t[i, j] = ..., then pass t");
+  else
+    record.note("arguments of kernels are names of tensors, or calls of kernels");
+  return nullptr;
+}
+
+const ast::Expr *Checker::keyword(const ast::Expr &e, llvm::StringRef name) {
+  for (const ast::Argument &argument : e.arguments)
+    if (argument.keyword && argument.keyword->name == name)
+      return argument.value.get();
+  return nullptr;
+}
+
+bool Checker::checkKeywords(const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> known) {
+  bool fine = true;
+  llvm::StringSet<> seen;
+  for (const ast::Argument &argument : e.arguments) {
+    if (!argument.keyword)
+      continue;
+    const std::string &name = argument.keyword->name;
+    if (!seen.insert(name).second) {
+      report(Code::DuplicateArgument, argument.keyword->span, "'" + name + "' is given twice");
+      fine = false;
+    } else if (!llvm::is_contained(known, name)) {
+      std::string takes;
+      for (llvm::StringRef one : known)
+        takes += (takes.empty() ? "" : ", ") + one.str() + "=";
+      Report record = report(Code::UnknownKeyword, argument.keyword->span,
+                             "'" + e.name.name + "' has no option '" + name + "'" +
+                                 (takes.empty() ? "" : "; it takes " + takes));
+      adviseKeyword(record, *argument.keyword, known);
+      fine = false;
+    }
+  }
+  return fine;
+}
+
+bool Checker::boolOption(const ast::Expr &e, llvm::StringRef name, bool fallback) {
+  const ast::Expr *given = keyword(e, name);
+  if (!given)
+    return fallback;
+  const Expr *value = condition(eval(*given), given->span, ("option '" + name + "'").str());
+  if (!value)
+    return fallback;
+  if (std::optional<bool> known = boolOf(value))
+    return *known;
+  report(Code::NotAConstant, given->span,
+         "option '" + name + "' expects true or false, known when compiling");
+  return fallback;
+}
 
 bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
   const ast::Kernel &kernel = *frame->kernel;

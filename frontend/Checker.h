@@ -12,7 +12,7 @@
 //   Check.cpp            check(), reports, scopes, names
 //   CheckInstance.cpp    signatures: types, constants, dims, outputs
 //   CheckEntry.cpp       parameters of the entry kernel
-//   CheckArguments.cpp   parameters of called kernels
+//   CheckArguments.cpp   arguments and options of calls, parameters of called kernels
 //   CheckSizes.cpp       derived sizes
 //   CheckDomain.cpp      domains of expressions: indices, conditions on the way
 //   CheckGuard.cpp       guards of the launch, facts
@@ -23,12 +23,15 @@
 //   CheckPieces.cpp      what equations define: pieces, coverage
 //   CheckParallel.cpp    parallel blocks, states, tile loops
 //   CheckCall.cpp        kernel calls
+//   CheckResult.cpp      results of calls
 //   CheckExpr.cpp        names, arithmetic
 //   CheckCondition.cpp   comparisons, logic, where
 //   CheckIndex.cpp       integers for subscripts, sizes and bounds
 //   CheckRead.cpp        subscripts, groups, reads
 //   CheckRange.cpp       ranges of indices
-//   CheckReduce.cpp      reductions, scans, topk
+//   CheckReduce.cpp      reductions
+//   CheckScan.cpp        scans, sorts, recurrences
+//   CheckRandom.cpp      random numbers
 //   CheckFunction.cpp    built-in functions, conversions, fns
 //   CheckBuild.cpp       typed expression nodes
 //
@@ -260,6 +263,13 @@ private:
   void noteDefault(const ast::Param &param, const Entity &entity);
 
   //===-- CheckArguments.cpp ----------------------------------------------===//
+  bool mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
+                    llvm::SmallVectorImpl<const ast::Expr *> &arguments);
+  TensorInfo *tensorArgument(const ast::Expr &argument, llvm::StringRef parameter,
+                             llvm::StringRef kernel);
+  bool boolOption(const ast::Expr &e, llvm::StringRef keyword, bool fallback);
+  bool checkKeywords(const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> known);
+  const ast::Expr *keyword(const ast::Expr &e, llvm::StringRef name);
   /// Binds all parameters of the current frame; `given` is in their order.
   bool bindParams(llvm::ArrayRef<Given> given, checked::Callee *callee);
 
@@ -358,6 +368,7 @@ private:
   void checkFor(const ast::Stmt &stmt);
   void checkPrecision(const ast::Stmt &stmt);
   void checkSchedule(const ast::Stmt &stmt);
+  void checkTopK(const ast::Stmt &stmt);
   Stmt *append(Stmt::Kind kind, Span span);
 
   //===-- CheckEquation.cpp -----------------------------------------------===//
@@ -407,18 +418,16 @@ private:
   std::optional<std::vector<TensorInfo *>> callKernel(const ast::Expr &call);
   std::optional<std::vector<TensorInfo *>> callCat(const ast::Expr &call);
   const ast::Kernel *overload(const ast::Kernel &kernel, const ast::Expr &call);
-  bool mapArguments(const ast::Expr &call, const ast::Kernel &kernel,
-                    llvm::SmallVectorImpl<const ast::Expr *> &arguments);
-  TensorInfo *tensorArgument(const ast::Expr &argument, llvm::StringRef parameter,
-                             llvm::StringRef kernel);
   void checkCallAssign(const ast::Stmt &stmt);
   void checkCallStatement(const ast::Stmt &stmt);
-  void storeResult(const ast::Target &target, TensorInfo *result, Span span);
-  /// `to[..., offset + i, ...] = from[..., i, ...]`, the offset along `dim`.
-  bool copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const IndexExpr &offset, Span span);
   TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims, Span span);
   bool isKernelCall(const ast::Expr &e);
   std::string signature(const ast::Kernel &kernel);
+
+  //===-- CheckResult.cpp -------------------------------------------------===//
+  void storeResult(const ast::Target &target, TensorInfo *result, Span span);
+  /// `to[..., offset + i, ...] = from[..., i, ...]`, the offset along `dim`.
+  bool copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const IndexExpr &offset, Span span);
 
   //===-- CheckSuggest.cpp: edits that mend a program ---------------------===//
   void adviseKeyword(Report &record, const ast::Ident &keyword,
@@ -508,6 +517,11 @@ private:
   /// The range that the dims subscripted bare in `bodies` give; nothing where there are none.
   std::optional<std::pair<IndexExpr, IndexExpr>>
   inferRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bodies, Span span);
+  /// Whether a name stands in the text of an expression, other than as an index of an inner
+  /// reduction.
+  static bool mentions(const ast::Expr &e, llvm::StringRef name);
+  /// Whether an expression reads something that was defined wrongly.
+  bool readsPoison(const ast::Expr &e);
   /// `takesRange`: ` in SIZE` may follow where the index stands.
   void rangeUnknown(const ast::Ident &index, llvm::StringRef form,
                     llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange);
@@ -517,19 +531,14 @@ private:
   //===-- CheckReduce.cpp -------------------------------------------------===//
   Value evalReduction(const ast::Expr &e);
   Value overNothing(checked::Reduction reduction, DType type, Span span);
+
+  //===-- CheckScan.cpp ---------------------------------------------------===//
   Value evalScan(const ast::Expr &e);
-  void checkTopK(const ast::Stmt &stmt);
-  Value evalRandom(const ast::Expr &e);
-  bool boolOption(const ast::Expr &e, llvm::StringRef keyword, bool fallback);
-  bool checkKeywords(const ast::Expr &e, llvm::ArrayRef<llvm::StringRef> known);
-  const ast::Expr *keyword(const ast::Expr &e, llvm::StringRef name);
   const Expr *renamed(const Expr *expr);
-  /// Whether a name stands in the text of an expression, other than as an index of an inner
-  /// reduction.
-  static bool mentions(const ast::Expr &e, llvm::StringRef name);
-  /// Whether an expression reads something that was defined wrongly.
-  bool readsPoison(const ast::Expr &e);
   IndexExpr renamed(const IndexExpr &expr);
+
+  //===-- CheckRandom.cpp -------------------------------------------------===//
+  Value evalRandom(const ast::Expr &e);
 
   //===-- CheckFunction.cpp -----------------------------------------------===//
   Value evalCall(const ast::Expr &e);
