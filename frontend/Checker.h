@@ -40,156 +40,17 @@
 #define TEGULA_FRONTEND_CHECKER_H
 
 #include "frontend/Check.h"
+#include "frontend/CheckerScope.h"
 #include "frontend/Inventions.h"
 #include "frontend/Module.h"
-#include "ir/Prove.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
-#include <cmath>
 #include <map>
 #include <set>
 
 namespace tegula {
-/// Names of the checker alone: other parts of the compiler have scopes and pieces too.
 inline namespace checker {
-
-using ExactDivision = std::pair<IndexExpr, IndexExpr>; // numerator, denominator
-
-/// What checking an expression gives.
-struct Value {
-  const checked::Expr *expr = nullptr; // null: an error was reported
-  /// Takes the type of what it meets: literals and scalars of sizes [2.5].
-  bool weak = false;
-  /// Set where the value is an integer expression of sizes and vars.
-  std::optional<IndexExpr> index;
-  /// Divisions in `index` that must come out even. Where there are any, `expr` is the real
-  /// quotient, and `index` what subscripts and sizes mean by `/`.
-  std::vector<ExactDivision> exact;
-
-  bool isPoison() const { return !expr; }
-  bool isIndex() const { return index && exact.empty(); }
-};
-
-/// The elements of a tensor that one statement defines.
-struct Piece {
-  Image image;
-  Span span;
-  std::string text; // `y[i, C + c]`
-  bool inLoop = false;
-  bool isPartial = false; // under a condition on data: may leave elements out
-};
-
-struct TensorInfo {
-  checked::Tensor *tensor = nullptr;
-  bool isPoison = false;
-  bool isSuspect = false;  // one of its equations was wrong: what follows from that is not said
-  bool isComplete = false; // every element has a value
-  bool isZeroed = false;   // starts as zeros: an accumulation, or pieces that may not cover it
-  bool isRead = false;
-  /// A temporary whose size was fixed because it was read.
-  bool isClosed = false;
-  std::vector<Piece> pieces;
-  /// The declared dims as text, for messages; empty for temporaries.
-  const ast::Param *param = nullptr;
-  /// Written in the parallel block being checked: subscripts of those writes.
-  std::vector<std::vector<IndexExpr>> blockWrites;
-  bool isElement = false; // rank 0
-  /// Where a temporary begins its life.
-  std::vector<checked::Stmt *> *home = nullptr;
-  checked::Stmt *definition = nullptr;
-};
-
-struct StateInfo {
-  checked::StateDef *state = nullptr;
-  const ast::Stmt *stmt = nullptr;
-};
-
-struct Entity {
-  enum Kind {
-    Tensor, // tensor
-    Scalar, // value: sizes, constants, named scalars, values of parallel blocks
-    Tuple,  // tuple
-    Index,  // var
-    State,  // state, in a parallel block
-    Poison, // defined wrongly: uses are not reported
-  } kind = Poison;
-  Span span;
-  TensorInfo *tensor = nullptr;
-  Value value;
-  std::vector<Value> tuple;
-  const checked::Var *var = nullptr;
-  StateInfo *state = nullptr;
-  bool isSize = false; // a dim or `where` name
-  const ast::Param *param = nullptr;
-  bool isUsed = false;
-};
-
-struct Scope {
-  enum Kind { Kernel, Parallel, Tiles, For, Equation, Reduction, Fn } kind = Kernel;
-  Scope *parent = nullptr; // null where names outside are not visible
-  llvm::StringMap<Entity> names;
-  explicit Scope(Kind kind, Scope *parent) : kind(kind), parent(parent) {}
-};
-
-/// A condition on the way to where an expression stands.
-struct PathCondition {
-  const checked::Expr *condition = nullptr;
-  bool isTrue = true;
-};
-
-/// One kernel being checked: the entry, or a called one.
-struct Frame {
-  const ast::Kernel *kernel = nullptr;
-  bool isLibrary = false;
-  Frame *caller = nullptr;
-  llvm::StringMap<checked::DType> types; // generic names
-  std::optional<std::vector<IndexExpr>> ellipsis;
-  std::vector<checked::Stmt *> *body = nullptr; // the kernel's own, outermost
-  std::optional<std::string> precision;
-  Scope scope{Scope::Kernel, nullptr};
-  llvm::StringSet<> indexNames; // all that the kernel uses, for schedules
-};
-
-/// A subscript, evaluated.
-struct Subscript {
-  IndexExpr index;
-  std::vector<ExactDivision> exact;
-  Span span;
-  /// Where the subscript is one index without arithmetic.
-  const checked::Var *bare = nullptr;
-};
-
-class Report;
-
-/// A diagnostic being built; inside library code and called kernels it stands at the call and
-/// carries no fixes.
-class Report {
-public:
-  Report(Diagnostics::Builder builder, bool atCall) : builder(builder), atCall(atCall) {}
-  Report &note(std::string message, Span span = {}) {
-    builder.note(std::move(message), span);
-    return *this;
-  }
-  Report &fix(std::string message, std::vector<Edit> edits,
-              Applicability applicability = Applicability::Maybe) {
-    if (!atCall)
-      builder.fix(std::move(message), std::move(edits), applicability);
-    return *this;
-  }
-
-  /// An edit in the file of the entry, not where the error was found.
-  Report &fixAtCall(std::string message, std::vector<Edit> edits) {
-    builder.fix(std::move(message), std::move(edits), Applicability::Maybe);
-    return *this;
-  }
-
-private:
-  Diagnostics::Builder builder;
-  bool atCall;
-};
 
 class Checker {
 public:
@@ -311,17 +172,6 @@ private:
   bool isSilent() const { return dead || dry; }
 
   //===-- CheckObligation.cpp ---------------------------------------------===//
-  /// Where something must hold, and how to say so.
-  struct Obligation {
-    Span span;      // of the subscript
-    Span access;    // of all of `x[i + 2]`
-    std::string what; // `x[i + 2]`
-    /// InBounds: the tensor and dim accessed.
-    const TensorInfo *tensor = nullptr;
-    unsigned dim = 0;
-    bool isWrite = false;
-    std::string permuted; // the same read with its subscripts in an order that stays inside
-  };
   /// `x[j, i]` where x[i, j] does not fit its tensor and that does; else empty.
   std::string permutation(const TensorInfo &info, llvm::ArrayRef<Subscript> subscripts);
   enum class Bound {
@@ -582,13 +432,6 @@ private:
   std::unique_ptr<Prover> prover;
   std::vector<Condition> assumed;
 
-  /// A call or expansion being checked.
-  struct Expansion {
-    Span call;
-    std::string name;
-    bool isKernel = false, isLibrary = false;
-    const void *definition = nullptr; // the kernel or fn
-  };
   std::vector<Expansion> expansions;
   unsigned expandedWeight = 0; // of all calls expanded so far
   unsigned errorsBefore = 0, repeatedErrors = 0;
@@ -624,76 +467,11 @@ private:
   llvm::StringMap<IndexExpr> autoDefinitions;              // unnamed derived sizes
   llvm::StringMap<IndexExpr> calleeDefinitions;            // sizes of called kernels: names that nobody can write
   std::set<std::string> reportedGuards;
-  /// A dim that a read needs larger than it is declared.
-  struct WantedDim {
-    std::string symbol;
-    IndexExpr needed;
-    size_t guard; // position in program->guards
-    std::optional<Report> report;
-  };
   std::deque<WantedDim> wantedDims;
 
-  /// What the passes over a parallel block found about its states.
-  struct StateFact {
-    DType type = DType::I32;
-    std::vector<unsigned> axes;
-  };
   std::map<const ast::Stmt *, StateFact> stateFacts;
   bool stateFactsChanged = false;
 };
-
-/// Sets a variable for the length of a block.
-template <typename T> class Saved {
-public:
-  explicit Saved(T &variable) : variable(variable), old(variable) {}
-  Saved(T &variable, T value) : variable(variable), old(std::move(variable)) {
-    this->variable = std::move(value);
-  }
-  ~Saved() { variable = std::move(old); }
-  Saved(const Saved &) = delete;
-
-private:
-  T &variable;
-  T old;
-};
-
-/// Drops what was pushed on a vector since.
-template <typename T> class Trimmed {
-public:
-  explicit Trimmed(std::vector<T> &vector) : vector(vector), size(vector.size()) {}
-  ~Trimmed() { vector.erase(vector.begin() + size, vector.end()); }
-  Trimmed(const Trimmed &) = delete;
-
-private:
-  std::vector<T> &vector;
-  size_t size;
-};
-
-inline bool isInteger(checked::DType type) {
-  return type == checked::DType::I32 || type == checked::DType::I64;
-}
-
-/// An integer of 64 bits.
-inline bool isWhole(double value) {
-  constexpr double limit = 9223372036854775808.0;
-  return value >= -limit && value < limit && value == std::trunc(value);
-}
-
-/// The place of a compute type in the order of widening.
-inline unsigned width(checked::DType type) {
-  switch (type) {
-  case checked::DType::Bool:
-    return 0;
-  case checked::DType::I32:
-    return 1;
-  case checked::DType::I64:
-    return 2;
-  case checked::DType::F32:
-    return 3;
-  default:
-    return 4;
-  }
-}
 
 } // namespace checker
 } // namespace tegula
