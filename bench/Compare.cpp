@@ -98,7 +98,7 @@ ErrorMeasure measure(ArrayRef<double> values, ArrayRef<double> exact, ArrayRef<d
 } // namespace
 
 Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &exact, double depth,
-                   bool bitExact) {
+                   bool bitExact, unsigned roundings) {
   Comparison result;
   auto fail = [&](std::string why) {
     result.reason = std::move(why);
@@ -143,7 +143,7 @@ Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &e
     return result;
   }
 
-  double roundoff = unitRoundoff(kernel.dtype());
+  double roundoff = roundings * unitRoundoff(kernel.dtype());
   double step = unitRoundoff(kernel.dtype() == DType::F64 ? DType::F64 : DType::F32) *
                 std::sqrt(1.0 + depth);
   result.normBound = std::max(2 * result.libtorch.norm, roundoff + 2 * step);

@@ -49,9 +49,10 @@ struct Comparison {
   bool kernelBench = false;
 };
 
-/// `depth`: how many terms are added up for one element; 1 where there is no reduction.
+/// `depth`: how many terms are added up for one element; 1 where there is no reduction. `roundings`: to the output's
+/// type, between the exact value and the kernel's; 2 where `exact` is another kernel's result, rounded itself.
 Comparison compare(const Tensor &kernel, const Tensor &libtorch, const Tensor &exact, double depth,
-                   bool bitExact);
+                   bool bitExact, unsigned roundings = 1);
 
 } // namespace tegula::bench
 

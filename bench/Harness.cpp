@@ -429,7 +429,7 @@ private:
         return results.takeError();
       for (const auto &[now, then] : zip(*results, before))
         if (std::memcmp(now.data(), then.data(), now.bytes()))
-          if (Comparison found = compare(now, then, then, launch->depth(), exact); !found.passed)
+          if (Comparison found = compare(now, then, then, launch->depth(), exact, /*roundings=*/2); !found.passed)
             return wrong("after calls in a graph: " + found.reason);
     }
     return Error::success();

@@ -327,7 +327,7 @@ std::string Study::differ(Way &way, Way &other, bool exact) const {
       const Tensor &ours = way.results[set][index], &theirs = other.results[set][index];
       if (!std::memcmp(ours.data(), theirs.data(), ours.bytes()))
         continue;
-      if (exact || !compare(ours, theirs, theirs, launch.depth(), /*bitExact=*/false).passed)
+      if (exact || !compare(ours, theirs, theirs, launch.depth(), /*bitExact=*/false, /*roundings=*/2).passed)
         return "'" + launch.kernel().arguments[argument].name + "': " + firstDifference(ours, theirs);
     }
   }

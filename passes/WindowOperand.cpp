@@ -45,6 +45,9 @@ static std::optional<WindowOperand> planAlong(tgl::ReadOp read, tgl::AxesOp summ
   auto isComputed = [&](mlir::Value value) { // in the sum, so that no axis shows how it moves
     return value.getDefiningOp() && value.getParentBlock() == summed.getAxesBlock();
   };
+  auto isOfStatement = [&](mlir::Value value) {
+    return !llvm::is_contained(summed.getAxes(), value) && axesOpOf(value);
+  };
   bool hasChannels = false, isShared = false;
   for (auto [number, subscript, dim] : enumerate(subscripts, read.getTensorType().getDims())) {
     std::optional<int64_t> extent = dim.getExpr().asConstant();
@@ -64,8 +67,11 @@ static std::optional<WindowOperand> planAlong(tgl::ReadOp read, tgl::AxesOp summ
     } else if (usesSum(subscript)) {
       window.pixelDims.push_back(number);
       window.pixels *= *extent;
+      bool walks = false;
       for (unsigned axis = 0; axis < summed.getAxes().size(); ++axis)
-        isShared |= subscript.uses(summed.getAxes()[axis]) && tgl::knownPoints(summed, {axis}) != 1;
+        walks |= subscript.uses(summed.getAxes()[axis]) && tgl::knownPoints(summed, {axis}) != 1;
+      // Points of one line are another's where both the sum and the statement walk along the dim.
+      isShared |= walks && llvm::any_of(subscript.operands(), isOfStatement);
     } else {
       window.imageDims.push_back(number);
       window.images *= *extent;

@@ -163,6 +163,11 @@ TEST(BenchCompare, AllowsWhatDepthAndTypeAllow) {
   EXPECT_TRUE(compare(vec(DType::BF16, {1}), vec(DType::BF16, {1}),
                       vec(DType::F64, {1 + 0x1p-9}), 1, false).passed);
   EXPECT_FALSE(compare(vec(DType::BF16, {1 + 0x1p-6}), vec(DType::BF16, {1}), exact, 1, false).passed);
+  // Neighbours: roundings of nearly the same value.
+  EXPECT_FALSE(compare(vec(DType::BF16, {1 + 0x1p-7}), vec(DType::BF16, {1}), vec(DType::BF16, {1}), 1, false).passed);
+  EXPECT_TRUE(compare(vec(DType::BF16, {1 + 0x1p-7}), vec(DType::BF16, {1}), vec(DType::BF16, {1}), 1, false, 2).passed);
+  EXPECT_FALSE(
+      compare(vec(DType::BF16, {1 + 0x1p-6}), vec(DType::BF16, {1}), vec(DType::BF16, {1}), 1, false, 2).passed);
 }
 
 TEST(BenchCompare, JudgesWhatIsNotFinite) {
