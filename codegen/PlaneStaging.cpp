@@ -57,6 +57,8 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
     product.column.window = windowOf(packs[number].column);
   }
   product.sum = makeSum(product.reduce, product.row.shared.depth() * product.substeps, order);
+  if (product.sum.isReordered) // neighbours in memory are neighbours in the statement's order
+    product.row.vector = product.column.vector = 1;
   return product;
 }
 
