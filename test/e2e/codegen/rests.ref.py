@@ -9,4 +9,4 @@ def added(x, w, b, r):
 # check: M=128, N=256, K=96
 # check: M=17, N=300, K=80
 def gated(x, w, s, g):
-    return g * torch.tanh(torch.matmul(x, torch.transpose(w, 0, 1)) * s)
+    return g * torch.tanh(0.125 * torch.matmul(x, torch.transpose(w, 0, 1)) * s)
