@@ -232,14 +232,8 @@ void DeviceContraction::copyWindows(const PlaneProduct &product, const PlaneOper
       Value *to = b.CreateAdd(group.place(operand.shared, place.line, place.unit, plane),
                               i32(operand.offset + place.below * PlaneTile::lineBytes));
       Value *from = b.CreateShl(b.CreateAdd(element, i64(plane * kept)), i64(1));
-      SmallVector<Value *> operands{b.CreateInBoundsGEP(b.getInt8Ty(), stage, to),
-                                    b.CreateInBoundsGEP(b.getInt8Ty(), planes, from)};
-      if (exists)
-        operands.push_back(b.CreateSelect(exists, i32(16), i32(0)));
-      b.CreateIntrinsic(b.getVoidTy(),
-                        exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
-                               : Intrinsic::nvvm_cp_async_cg_shared_global_16,
-                        operands);
+      to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, to);
+      group.copyUnit(to, b.CreateInBoundsGEP(b.getInt8Ty(), planes, from), exists);
     }
   }
 }

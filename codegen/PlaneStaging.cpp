@@ -337,12 +337,6 @@ void DeviceContraction::copyUnits(const PlaneProduct &product, Value *step, Valu
       Value *exists = nullptr, *from = readPlace(product, *operand, k, number, exists);
       Value *offset = b.CreateAdd(group.place(operand->shared, place.line, place.unit, 0),
                                   i32(operand->offset + place.below * PlaneTile::lineBytes));
-      SmallVector<Value *> operands{b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), from};
-      if (exists)
-        operands.push_back(b.CreateSelect(exists, i32(16), i32(0)));
-      b.CreateIntrinsic(b.getVoidTy(),
-                        exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
-                               : Intrinsic::nvvm_cp_async_cg_shared_global_16,
-                        operands);
+      group.copyUnit(b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), from, exists);
     }
 }

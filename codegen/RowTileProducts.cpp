@@ -92,13 +92,7 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
           firstPlace = b.CreateAdd(firstPlace, stage);
       }
       Value *to = b.CreateAdd(firstPlace, i32(staged.base + chunk * plane.bytes() + behind));
-      SmallVector<Value *> operands{b.CreateInBoundsGEP(b.getInt8Ty(), shared, to), from};
-      if (exists)
-        operands.push_back(b.CreateSelect(exists, i32(16), i32(0)));
-      b.CreateIntrinsic(b.getVoidTy(),
-                        exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
-                               : Intrinsic::nvvm_cp_async_cg_shared_global_16,
-                        operands);
+      group.copyUnit(b.CreateInBoundsGEP(b.getInt8Ty(), shared, to), from, exists);
     }
 }
 

@@ -18,6 +18,17 @@ using namespace tegula;
 // Shared memory
 //===----------------------------------------------------------------------===//
 
+void Warpgroup::copyUnit(Value *to, Value *from, Value *exists) {
+  constexpr unsigned bytes = 2 * PlaneTile::unit;
+  SmallVector<Value *> operands{to, from};
+  if (exists)
+    operands.push_back(b.CreateSelect(exists, i32(bytes), i32(0)));
+  b.CreateIntrinsic(b.getVoidTy(),
+                    exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                           : Intrinsic::nvvm_cp_async_cg_shared_global_16,
+                    operands);
+}
+
 Value *Warpgroup::place(const PlaneTile &tile, Value *line, Value *unit, unsigned plane) {
   constexpr unsigned inLine = PlaneTile::lineElements / PlaneTile::unit; // 8: a power of two
   Value *start = b.CreateShl(line, i32(7));

@@ -50,6 +50,8 @@ public:
   /// bf16, else f16.
   Warpgroup(llvm::IRBuilder<> &builder, bool isBrain) : b(builder), isBrain(isBrain) {}
 
+  /// Starts the copy of a unit to shared memory; of zeros where it does not exist (an i1; null: it does).
+  void copyUnit(Value *to, Value *from, Value *exists = nullptr);
   /// Byte in the tile of a unit of a line; both numbers i32.
   Value *place(const PlaneTile &tile, Value *line, Value *unit, unsigned plane);
   /// What tells wgmma where an operand lies: rows from `first` (i32, a multiple of 64, or of 8 along the sum)
