@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "python/module/Caller.h"
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
@@ -85,7 +86,8 @@ static nb::tuple compile(const Context &context, const Program &program, const s
                          const std::string &target,
                          const std::vector<std::pair<std::string, std::string>> &settings,
                          unsigned ellipsisRank, const std::vector<std::string> &optionals, bool checked,
-                         const std::vector<std::string> &stages, bool tuned) {
+                         const std::vector<std::string> &stages, bool tuned,
+                         const std::optional<std::string> &precision) {
   std::vector<tegula_setting> settingTexts;
   for (const auto &[name, value] : settings)
     settingTexts.push_back({name.c_str(), value.c_str()});
@@ -107,6 +109,7 @@ static nb::tuple compile(const Context &context, const Program &program, const s
   options.stages = stageTexts.data();
   options.num_stages = stageTexts.size();
   options.tuned = tuned;
+  options.precision = precision ? precision->c_str() : nullptr;
   Message message;
   tegula_kernel *handle = nullptr;
   tegula_status status;
@@ -167,5 +170,7 @@ NB_MODULE(_tegula, module) {
   module.def("check", check);
   module.def("kernels_of", kernelsOf);
   module.def("parameters_of", parametersOf);
-  module.def("compile", compile);
+  module.def("compile", compile, nb::arg("context"), nb::arg("program"), nb::arg("kernel"), nb::arg("target"),
+             nb::arg("settings"), nb::arg("ellipsis_rank"), nb::arg("optionals"), nb::arg("checked"),
+             nb::arg("stages"), nb::arg("tuned"), nb::arg("precision").none());
 }

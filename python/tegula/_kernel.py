@@ -19,6 +19,7 @@ from . import _errors, _tegula
 
 DTYPES = frozenset("f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 i4 u4 bool".split())
 _WORD = re.compile(r"[^\W\d]\w*")
+PRECISIONS = ("f32", "tf32", "bf16")
 STAGES = ("tgl", "scheduled", "llvm", "asm", "ptx")
 CPU = -1
 
@@ -171,11 +172,14 @@ class Kernel:
     """
 
     def __init__(self, program: Any, index: int, settings: dict[str, Any], checked: bool = False,
-                 tuned: bool = False):
+                 tuned: bool = False, precision: Optional[str] = None):
+        if precision not in (None, *PRECISIONS):
+            raise ValueError(f"expected a precision {', '.join(PRECISIONS)}, got {precision!r}")
         self._program = program
         self._settings = {name: _text_of(value) for name, value in settings.items()}
         self._checked = checked
         self._tuned = tuned
+        self._precision = precision
         self._compiled: dict[Any, Compiled] = {}
         self._warned: set = set()
         self._lock = threading.RLock()
@@ -290,7 +294,8 @@ class Kernel:
             if key not in self._compiled:
                 handle, lines, _ = _tegula.compile(
                     _context(device), self._program, self.name, target, list(settings.items()), rank,
-                    list(optionals), self._checked and target == "cpu", list(stages), self._tuned)
+                    list(optionals), self._checked and target == "cpu", list(stages), self._tuned,
+                    self._precision)
                 _errors.warn(lines, self._warned)
                 self._compiled[key] = Compiled(handle, target, stages)
             return self._compiled[key]
@@ -317,16 +322,18 @@ class Kernel:
 
 
 def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input>", checked: bool = False,
-            tuned: bool = False, **settings: Any) -> Kernel:
+            tuned: bool = False, precision: Optional[str] = None, **settings: Any) -> Kernel:
     """The kernel of a program's text as a callable.
 
     `kernel`: its name; None: the last one. `settings`: constants (`pad=1`, `stride=(2, 1)`), dtypes of
     generic types (`T="f16"`) and sizes to specialise for (`N=1024`), for all calls; a call that gives a constant
     itself has that one. `checked`: verify every access while running on the CPU. `tuned`: on a CUDA device
-    with the schedules that `tegula tune` has kept. `file_name` is for messages.
+    with the schedules that `tegula tune` has kept. `precision`: what products of f32 on a CUDA device may be
+    rounded to where the kernel has no statement `precision`: "f32" (None: the same), "tf32", as PyTorch's
+    convolutions do, or "bf16". `file_name` is for messages.
 
-    Raises ProgramError for a wrong program, LaunchError for a kernel or setting that it does not have. Warnings are
-    TegulaWarning. Machine code is made by the first call."""
+    Raises ProgramError for a wrong program, LaunchError for a kernel or setting that it does not have, ValueError for
+    another precision. Warnings are TegulaWarning. Machine code is made by the first call."""
     program = _tegula.parse(text, file_name)
     names = _tegula.kernels_of(program)
     if kernel is None and not names:
@@ -334,12 +341,12 @@ def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input
     if kernel is not None and kernel not in names:
         raise _errors.wrong_call(f"the program has no kernel '{kernel}', but {', '.join(names) or 'none'}")
     index = len(names) - 1 if kernel is None else names.index(kernel)
-    return Kernel(program, index, settings, checked, tuned)
+    return Kernel(program, index, settings, checked, tuned, precision)
 
 
 def load(path: Union[str, os.PathLike], kernel: Optional[str] = None, *, checked: bool = False,
-         tuned: bool = False, **settings: Any) -> Kernel:
+         tuned: bool = False, precision: Optional[str] = None, **settings: Any) -> Kernel:
     """`compile` for the text of a file. Raises OSError where it cannot be read."""
     with open(path, encoding="utf-8") as file:
         return compile(file.read(), kernel, file_name=os.fspath(path), checked=checked, tuned=tuned,
-                       **settings)
+                       precision=precision, **settings)

@@ -230,12 +230,13 @@ def _register_autograd(forward: Kernel, name: str, kernels: Sequence[Kernel]) ->
 
 
 def library(source: Union[str, os.PathLike], name: str, *, kernel: Optional[str] = None,
-            backward: Union[None, str, Sequence[str]] = None, **settings: Any) -> Any:
+            backward: Union[None, str, Sequence[str]] = None, checked: bool = False, tuned: bool = False,
+            precision: Optional[str] = None, **settings: Any) -> Any:
     """Registers a kernel of a file as the operator `name` ("namespace::operator") of PyTorch and returns it
     (`torch.ops.namespace.operator`).
 
-    `kernel`: its name in the file; None: the last one that is not a backward kernel. `settings`: as for
-    `tegula.compile`. The operator takes the kernel's parameters in order, on CPU and CUDA tensors; it has a
+    `kernel`: its name in the file; None: the last one that is not a backward kernel. `checked`, `tuned`, `precision`
+    and `settings`: as for `tegula.compile`, the first three for backward kernels too. The operator takes the kernel's parameters in order, on CPU and CUDA tensors; it has a
     fake kernel, so torch.compile, torch.export and CUDA graphs work with it.
 
     `backward`: the name of a kernel of the same file, or several, that compute gradients. They take, by name,
@@ -248,7 +249,8 @@ def library(source: Union[str, os.PathLike], name: str, *, kernel: Optional[str]
     with open(source, encoding="utf-8") as file:
         text = file.read()
     names = [] if backward is None else [backward] if isinstance(backward, str) else list(backward)
-    gradients = [compile(text, one, file_name=os.fspath(source)) for one in names]
+    how = {"file_name": os.fspath(source), "checked": checked, "tuned": tuned, "precision": precision}
+    gradients = [compile(text, one, **how) for one in names]
     for one in gradients:
         one._set(settings)
     if kernel is None and names:
@@ -256,7 +258,7 @@ def library(source: Union[str, os.PathLike], name: str, *, kernel: Optional[str]
 
         others = [one for one in _tegula.kernels_of(_tegula.parse(text, os.fspath(source))) if one not in names]
         kernel = others[-1] if others else None
-    forward = compile(text, kernel, file_name=os.fspath(source), **settings)
+    forward = compile(text, kernel, **how, **settings)
     operator = _register(forward, name)
     if gradients:
         _register_autograd(forward, name, gradients)

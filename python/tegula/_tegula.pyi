@@ -40,4 +40,5 @@ def compile(
     checked: bool,
     stages: list[str],
     tuned: bool,
+    precision: Optional[str],
 ) -> tuple[Compiled, str, str]: ...

@@ -52,6 +52,18 @@ class TestLibrary:
             torch.library.opcheck(op, (torch.randn(*shape, device=device, requires_grad=True), 1.5))
         torch.library.opcheck(op, (torch.randn(5, 3, device=device).T, 1.5))
 
+    def test_backward_kernels_are_compiled_as_the_kernel_is(self, register, monkeypatch):
+        made = []
+
+        def compile(text, kernel=None, **how):
+            made.append(tegula.compile(text, kernel, **how))
+            return made[-1]
+
+        monkeypatch.setattr("tegula._library.compile", compile)
+        register(PROGRAM, backward="swish_backward", checked=True, precision="tf32")
+        assert [one.name for one in made] == ["swish_backward", "swish"]
+        assert all(one._checked and one._precision == "tf32" for one in made)
+
     def test_gradient(self, register, device):
         op = register(PROGRAM, backward=["swish_backward"])
         x = torch.randn(4, 6, device=device, requires_grad=True)

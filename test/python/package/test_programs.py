@@ -127,6 +127,21 @@ def test_stages():
         kernel.compiled(pad=1)
 
 
+def test_precision_is_that_of_products():
+    product = "kernel mm(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) {{ {} y[i, j] = sum(x[i, k] * w[k, j] for k) }}"
+
+    def products(precision, statement=""):
+        ptx = tegula.compile(product.format(statement), precision=precision).ptx(M=1024, N=1024, K=1024)
+        return ptx.count("wgmma.mma_async"), ptx.count("mma.sync")
+
+    assert products(None) == products("f32") == products("tf32", "precision f32;")
+    assert 0 < products("tf32")[0] < products(None)[0]
+    assert products("bf16")[0] <= products("tf32")[0]
+    assert products("f32", "precision tf32;") == products("tf32")
+    with pytest.raises(ValueError, match="expected a precision f32, tf32, bf16, got 'f16'"):
+        tegula.compile(product.format(""), precision="f16")
+
+
 def test_checked_kernels_run(scale):
     import torch
 
