@@ -6,6 +6,10 @@ the same inputs, which are made again from their seed where they are needed agai
 does not run, eager mode in float32 stands for it, and by how much that is off itself is measured on inputs and
 parameters that are off by one rounding; the record says so. Then everything is timed in turns on new inputs.
 
+At "equal" precision the program is compiled twice for a module whose convolutions take TF32, which is measured: as
+it is, which is timed against the module without TF32, and with products of TF32, which is held against the module
+as PyTorch runs it, and timed against that.
+
 Runs where `device` is "cpu" the same way.
 """
 from __future__ import annotations
@@ -28,6 +32,7 @@ from .turns import time_turns, without_tf32
 from .variants import Measure, build_on, state_of
 from .verdict import ErrorMeasure, Sensitivity, measure_error
 
+ROUNDED = 10  # TF32 keeps 13 bits less than float32 does
 OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
 
 
@@ -60,9 +65,12 @@ def kernel_key(binding: Binding) -> str:
     return repr((sorted(binding.settings.items()), sorted(binding.optionals), binding.ellipsis_rank))
 
 
-def compile_for(program: runner.Program, binding: Binding, target: str, options: dict) -> runner.Kernel:
+def compile_for(program: runner.Program, binding: Binding, target: str, options: dict,
+                precision: str | None = None) -> runner.Kernel:
+    """`precision`: of products; without it the one that the options say, f32 where they say "equal"."""
+    asked = precision or options.get("precision")
     return program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, target, options["threads"],
-                           stages=provenance.STAGES, precision=options.get("precision"))
+                           stages=provenance.STAGES, precision="f32" if asked == "equal" else asked)
 
 
 def free() -> None:
@@ -113,9 +121,9 @@ class OwnSize:
         self._begin("draw")
         program = self._program()
         case = self._draw()
-        told = {"variant": "own", "changed": "", "seed": self.seed, "distribution": "task", "flags": case.flags}
+        told = self._told(case)
         self.record.update(flags=case.flags, cases=[told])
-        kernel, ours, takes = self._run_program(program, case)
+        kernel, ours, takes = self._run_program(program, case, self.ready)
         seen, plain = self._run_eager(case)
         if "random" not in case.flags and seen.draws:
             self._flag_random(case)
@@ -135,24 +143,44 @@ class OwnSize:
         if plain is not case.expected:
             told["pytorch_tf32"] = max(measure_error(one, exact).norm for one, exact in zip(plain, case.exact))
         draws = "dropout-off" in case.flags and not any(name in takes for name in case.instead)
-        told["result_sha256"] = provenance.of_results(ours)
-        judged = judge_case(ours, case, seen.depth, told, draws, self._sensitive, doubts)
-        if told["outcome"] == "wrong":
-            self.record.update(outcome="wrong", reason=told["reason"], message=told["message"])
+        if not self._judge(ours, case, seen, told, draws, doubts):
             return
-        if not judged:
-            self.record.update(outcome="unjudged", reason=told["reason"] or "random",
-                               message="the module's own result says nothing about a program's")
-            return
-        gaps = [measure_error(one, other).norm if other.is_floating_point() else 0.0
-                for one, other in zip(ours, plain)]
+        candidates = {"program": (kernel, _gaps(ours, plain))}
+        if self.options.get("precision") == "equal" and plain is not case.expected and _is_rounded(plain, case):
+            told = {**self._told(case), "variant": "tf32"}
+            self.record["cases"].append(told)
+            case.expected = plain
+            flag_accuracy(case)
+            case.inputs = self._draw().inputs
+            ours = kept["ours"] = None
+            kernel, ours, _ = self._run_program(program, case, {}, "tf32")
+            case.inputs = []
+            if not self._judge(ours, case, seen, told, draws, doubts):
+                return
+            candidates["program_tf32"] = kernel, _gaps(ours, plain)
         del ours, plain, kept
         case.expected, case.exact, case.inputs = [], [], []
         free()
         self._begin("time")
-        self.record["timing"] = time_turns(case, program, kernel, seen, gaps, {
+        self.record["timing"] = time_turns(case, program, candidates, seen, {
             **self.options, **self.job, "seed": self.seed, "first_s": self.first_s, "writes": self.writes}, self.stage)
         self.record["clocks"] = provenance.clocks(torch.device(self.device).type)
+
+    def _told(self, case: Case) -> dict:
+        return {"variant": "own", "changed": "", "seed": self.seed, "distribution": "task", "flags": case.flags}
+
+    def _judge(self, ours: list[torch.Tensor], case: Case, seen: Seen, told: dict, draws: bool,
+               doubts: list[ErrorMeasure] | None) -> bool:
+        """Whether the results are right; the record says what they are where they are not."""
+        told["result_sha256"] = provenance.of_results(ours)
+        judged = judge_case(ours, case, seen.depth, told, draws, self._sensitive, doubts)
+        if told["outcome"] == "wrong":
+            message = told["message"] if told["variant"] == "own" else f"at {told['variant']}: {told['message']}"
+            self.record.update(outcome="wrong", reason=told["reason"], message=message)
+        elif not judged:
+            self.record.update(outcome="unjudged", reason=told["reason"] or "random",
+                               message="the module's own result says nothing about a program's")
+        return judged and told["outcome"] != "wrong"
 
     def _program(self) -> runner.Program:
         if "error" in self.ready:
@@ -166,12 +194,12 @@ class OwnSize:
     def _draw(self) -> Case:
         return make_case(self.job["task"], self.seed, self.device)
 
-    def _run_program(self, program: runner.Program, case: Case):
+    def _run_program(self, program: runner.Program, case: Case, ready: dict, precision: str | None = None):
         binding = bind(program.parameters, case)
-        kernel = self.ready.get("kernel")
-        if kernel is None or self.ready["kernel_key"] != kernel_key(binding):
+        kernel = ready.get("kernel")
+        if kernel is None or ready["kernel_key"] != kernel_key(binding):
             self._begin("compile")
-            kernel = compile_for(program, binding, torch.device(self.device).type, self.options)
+            kernel = compile_for(program, binding, torch.device(self.device).type, self.options, precision)
         self.record["kernels"].append(provenance.of_kernel(kernel, binding.settings, binding.optionals,
                                                            binding.ellipsis_rank))
         self._begin("run")
@@ -289,6 +317,17 @@ class OwnSize:
         finally:
             case.state, case.inputs = state, []
         return [Sensitivity(one.norm / ROUNDOFF, one.worst / ROUNDOFF) for one in errors]
+
+
+def _gaps(ours: list[torch.Tensor], plain: list[torch.Tensor]) -> list[float]:
+    """By how much (norm) results are off eager mode's."""
+    return [measure_error(one, other).norm if other.is_floating_point() else 0.0 for one, other in zip(ours, plain)]
+
+
+def _is_rounded(plain: list[torch.Tensor], case: Case) -> bool:
+    """Whether PyTorch rounded operands for `plain`: it is off what is exact by far more than without TF32."""
+    return any(error is not None and measure_error(one, exact).norm > ROUNDED * max(error.norm, ROUNDOFF)
+               for one, exact, error in zip(plain, case.exact, case.errors))
 
 
 def _taken(values: list):

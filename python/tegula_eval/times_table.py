@@ -16,12 +16,13 @@ def _ratios(record: dict, recorded: dict[str, float]) -> dict[str, float]:
     if record["outcome"] != summary.GOOD or "program_s" not in timing:
         return {}
     found = {name: timing[f"{name}_ratio"] for name, _ in SIDES if f"{name}_ratio" in timing}
-    found.update({f"recorded {name}": seconds / timing["program_s"] for name, seconds in recorded.items()})
+    ours = timing.get("program_tf32_s", timing["program_s"])
+    found.update({f"recorded {name}": seconds / ours for name, seconds in recorded.items()})
     return found
 
 
 def rows(records: list[dict], recorded: Baseline) -> list[list[str]]:
-    header = ["task", "verdict", "tegula us", "eager us", "ratio", "TF32 off us", "ratio", "compile us", "ratio",
+    header = ["task", "verdict", "tegula us", "at TF32 us", "eager us", "ratio", "TF32 off us", "ratio", "compile us", "ratio",
               "recorded eager us", "ratio", "recorded compile us", "ratio", "bytes %", "bound %"]
     found = [header]
     for record in records:
@@ -34,13 +35,13 @@ def rows(records: list[dict], recorded: Baseline) -> list[list[str]]:
             verdict = "wrong while timed"
         if any(one.get("reference") == "float32" for one in record.get("cases", [])):
             verdict += " against float32"
-        row = [record["task"], verdict, _us(timing.get("program_s"))]
+        row = [record["task"], verdict, _us(timing.get("program_s")), _us(timing.get("program_tf32_s"))]
         for name, _ in SIDES:
             row += [_us(timing.get(f"{name}_s")), _ratio(ratios.get(name))]
         for name in ("eager", "compile"):
             row += [_us(earlier.get(name)), _ratio(ratios.get(f"recorded {name}"))]
         found.append([*row, _share(timing.get("bytes_share")), _share(timing.get("roofline_share"))])
-    used = [place for place in range(len(header)) if place < 5 or any(row[place] != "-" for row in found[1:])]
+    used = [place for place in range(len(header)) if place in (0, 1, 2, 4, 5) or any(row[place] != "-" for row in found[1:])]
     return [[row[place] for place in used] for row in found]
 
 
@@ -147,7 +148,11 @@ def as_markdown(records: list[dict], told: dict, recorded: Baseline) -> str:
         lines.append(f"- measured then: {rate['bytes_per_s'] / 1e12:.2f} TB/s of a copy, "
                      f"{rate['flops_per_s'] / 1e12:.1f} TFLOP/s of float32 products")
     lines += ["- times are medians in microseconds; a ratio is the other side's time over Tegula's, more than 1 is "
-              "faster", "- bytes %: the time for moving inputs and outputs once over Tegula's; bound %: the larger "
+              "faster"]
+    if any("program_tf32_s" in (one.get("timing") or {}) for one in records):
+        lines.append("- at TF32: Tegula with products of TF32, where the module's convolutions take that as PyTorch "
+                     "runs them; eager, compile and recorded times stand beside it there, TF32 off beside the other")
+    lines += ["- bytes %: the time for moving inputs and outputs once over Tegula's; bound %: the larger "
               "of that and of the float32 products"]
     if recorded.source:
         lines.append(f"- recorded: {recorded.source}, measured earlier")

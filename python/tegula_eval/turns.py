@@ -13,7 +13,7 @@ from typing import Callable
 import torch
 
 from . import runner
-from .binding import bind
+from .binding import Binding, bind
 from .clock import Clock
 from .reference import Case, restore, results
 from .roofline import rates
@@ -34,9 +34,10 @@ def without_tf32():
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def time_turns(case: Case, program: runner.Program, kernel: runner.Kernel, seen, gaps: list[float], options: dict,
-               stage: Callable[[str], None]) -> dict:
-    """`seen`: what the module costs; `gaps`: by how much (norm) the judged result was off eager mode's."""
+def time_turns(case: Case, program: runner.Program, kernels: dict[str, tuple[runner.Kernel, list[float]]], seen,
+               options: dict, stage: Callable[[str], None]) -> dict:
+    """`kernels`: the program as it is, "program", and, where the module takes TF32 and it shall too, "program_tf32";
+    with each by how much (norm) its judged result was off eager mode's. `seen`: what the module costs."""
     model, target = case.built.model, torch.device(options["device"]).type
     clock = Clock(target)
     told: dict = {"turns": 0, "variant": "own", "tf32_convolutions": torch.backends.cudnn.allow_tf32,
@@ -54,20 +55,18 @@ def time_turns(case: Case, program: runner.Program, kernel: runner.Kernel, seen,
         stage("time")
     elif options.get("no_compile"):
         told["compile_failed"] = options["no_compile"]
-    names = ["program", *sides]
+    names = [*kernels, *sides]
     times: dict[str, list[float]] = {name: [] for name in names}
     is_long = options["first_s"] > LONG_S
     for turn in range(0 if is_long else -1, options["turns"]):
         _draw(case, options, turn)
         binding = bind(program.parameters, case)
-        written = {one.name.decode() for one in kernel.arguments if runner.ROLES[one.role] == "inout"}
-        tensors = {name: one.clone() if name in written else one for name, one in binding.tensors.items()}
-        launch = kernel.prepare(tensors, binding.scalars)
+        launches = {name: _Launch(kernel, binding) for name, (kernel, _) in kernels.items()}
         first = (turn + 1) % len(names)
         for name in names[first:] + names[:first]:
-            if name == "program":
-                seconds, _ = clock(launch)
-                launch.wait()
+            if name in launches:
+                seconds, _ = clock(launches[name].prepared)
+                launches[name].prepared.wait()
             else:
                 restore(model, case.state)
                 given = [one.clone() if options.get("writes") and isinstance(one, torch.Tensor) else one
@@ -79,19 +78,36 @@ def time_turns(case: Case, program: runner.Program, kernel: runner.Kernel, seen,
                 del value, given
             if turn >= 0:
                 times[name].append(seconds)
-        outputs = [launch.outputs.get(name, tensors.get(name)) for name in binding.outputs or sorted(written)]
-        failed = _differs(outputs, expected, gaps)
-        if failed:
-            return {**told, "failed": f"turn {turn}: {failed}"}
-        moved = sum(one.nbytes for one in {one.data_ptr(): one for one in [
-            *tensors.values(), *launch.outputs.values()]}.values())
-        del outputs, expected, launch, tensors, binding
+        for name, (_, gaps) in kernels.items():
+            failed = _differs(launches[name].results(), expected, gaps)
+            if failed:
+                return {**told, "failed": f"turn {turn}: {failed}"}
+        moved = launches["program"].moved()
+        del expected, launches, binding
         case.inputs = []
         spent = [sum(ones) for ones in times.values()]
         if turn >= 0 and (sum(spent) > 4 * LONG_S or
                           turn + 1 >= LEAST_TURNS and max(spent) >= ENOUGH_S):
             break
     return {**told, **_summary(times), **_bounds(target, moved, seen.flops, statistics.median(times["program"]))}
+
+
+class _Launch:
+    """A kernel's call on a task's tensors; those that it writes to are copies."""
+
+    def __init__(self, kernel: runner.Kernel, binding: Binding):
+        written = {one.name.decode() for one in kernel.arguments if runner.ROLES[one.role] == "inout"}
+        self.tensors = {name: one.clone() if name in written else one for name, one in binding.tensors.items()}
+        self.prepared = kernel.prepare(self.tensors, binding.scalars)
+        self.names = binding.outputs or sorted(written)
+
+    def results(self) -> list[torch.Tensor]:
+        return [self.prepared.outputs.get(name, self.tensors.get(name)) for name in self.names]
+
+    def moved(self) -> int:
+        """Bytes of all arguments."""
+        return sum(one.nbytes for one in {one.data_ptr(): one for one in [
+            *self.tensors.values(), *self.prepared.outputs.values()]}.values())
 
 
 def _draw(case: Case, options: dict, turn: int) -> None:
@@ -150,9 +166,9 @@ def _summary(times: dict[str, list[float]]) -> dict:
     for name, seconds in times.items():
         told[f"{name}_s"] = statistics.median(seconds)
         told[f"{name}_least_s"], told[f"{name}_most_s"] = min(seconds), max(seconds)
-        if name != "program":
-            told[f"{name}_ratio"] = statistics.median(
-                theirs / ours for theirs, ours in zip(seconds, times["program"]))
+        if not name.startswith("program"):  # what runs as PyTorch does stands beside the program at that precision
+            ours = times["program" if name == "eager_f32" else "program_tf32" if "program_tf32" in times else "program"]
+            told[f"{name}_ratio"] = statistics.median(theirs / mine for theirs, mine in zip(seconds, ours))
     return told
 
 

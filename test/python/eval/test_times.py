@@ -5,7 +5,7 @@ import pytest
 import torch
 from conftest import RIGHT, SCALE, module
 
-from tegula_eval import baseline, cli, ownsize, runner, tasks, times_table, verdict
+from tegula_eval import baseline, cli, ownsize, runner, tasks, times_table, turns, verdict
 
 try:
     runner.library_path()
@@ -173,3 +173,41 @@ def test_tables_that_are_none(tmp_path):
         baseline.read(tmp_path / "missing.tsv")
     (tmp_path / "run.jsonl").write_text(json.dumps({"task": "level1/1_a", "timing": {"eager_s": 2.0}}) + "\n")
     assert baseline.read(tmp_path / "run.jsonl").of("level1/1_a") == {"eager": 2.0}
+
+
+CONVOLUTION = "kernel conv(x: f32[N, K], w: f32[O, K, 1]) -> (y: f32[N, O]) { y[n, o] = sum(x[n, k] * w[o, k, 0] for k) }"
+ROUNDS = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.rand(8, 64, 1))
+    def forward(self, x):
+        low = torch.backends.cudnn.allow_tf32 and x.dtype == torch.float32
+        x = x.bfloat16().float() if low else x
+        return torch.nn.functional.conv1d(x[:, :, None], self.w)[:, :, 0]
+def get_inputs():
+    return [torch.rand(33, 64)]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_module_that_rounds_is_timed_at_its_own_precision_too():
+    def record(task, program, precision):
+        job = {"task": task, "program": program, "program_name": "a.tgl", "secret": "s", "key": "k"}
+        return ownsize.OwnSize(job, {**OPTIONS, "precision": precision}, None, lambda name: None).judge_and_time()
+    both = record(ROUNDS, CONVOLUTION, "equal")
+    assert both["outcome"] == "right" and [one["variant"] for one in both["cases"]] == ["own", "tf32"]
+    timing = both["timing"]
+    assert timing["eager_f32_s"] > 0 and "failed" not in timing and len(both["kernels"]) == 2
+    page = times_table.as_markdown([{**both, "task": "level1/1_a", "level": 1}], {}, baseline.read(None))
+    assert "at TF32 us" in page
+    one = record(ROUNDS, CONVOLUTION, "f32")
+    assert "program_tf32_s" not in one["timing"] and len(one["cases"]) == 1
+    exact = record(ROUNDS.replace("torch.backends.cudnn.allow_tf32 and", "False and"), CONVOLUTION, "equal")
+    assert "program_tf32_s" not in exact["timing"] and exact["outcome"] == "right"
+    ratios = turns._summary({"program": [2.0], "program_tf32": [1.0], "eager": [3.0], "eager_f32": [4.0]})
+    assert ratios["eager_ratio"] == 3 and ratios["eager_f32_ratio"] == 2
+    wrong = record(ROUNDS, CONVOLUTION.replace("sum(", "1.5*sum("), "equal")
+    assert wrong["outcome"] == "wrong"
