@@ -19,9 +19,9 @@
 using namespace llvm;
 using namespace tegula;
 
-static constexpr unsigned columnsOfBlock = 128, mostSharers = 8;
+static constexpr unsigned columnsOfBlock = 64, mostSharers = 8;
 /// Terms of a thread whose loads are under way together.
-static constexpr int64_t termsAtOnce = 4;
+static constexpr int64_t termsAtOnce = 8;
 /// Shorter columns are done before threads have come together.
 static constexpr int64_t longColumn = 512;
 /// What partial results may take of a block's shared memory.

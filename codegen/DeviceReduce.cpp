@@ -86,6 +86,8 @@ Emitter::Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {
     return terms(b.CreateNSWAdd(from, i64(whole)), count % step, Accumulator(sum.begin(), sum.end()));
   };
   SmallVector<unsigned> outer = to_vector(seq<unsigned>(0, innermost));
+  // Line by line: what neighbouring threads take of a line of memory is then taken while it is in the cache.
+  nextLoopStays = !outer.empty();
   return emitSerialReduce(op, outer, initial(), [&](Accumulator accumulator) {
     int64_t whole = extent - extent % stretch;
     nextLoopStays = true;

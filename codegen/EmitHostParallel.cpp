@@ -205,7 +205,7 @@ bool HostEmitter::emitParts(tgl::ReduceOp op) {
           one.push_back(b.CreateLoad(type, b.CreateStructGEP(partType, slot, k)));
         return SmallVector<Value *>(combine(op, Accumulator(carried.begin(), carried.end()), one));
       });
-  values[op.getResult()] = total.back();
+  values[op.getResult()] = resultOf(op, Accumulator(total.begin(), total.end()));
   return true;
 }
 

@@ -64,6 +64,10 @@ Emitter::Accumulator Emitter::splatAccumulator(tgl::ReduceOp op, Accumulator acc
 }
 
 Value *Emitter::resultOf(tgl::ReduceOp op, const Accumulator &accumulator) {
+  if (op.getKind() == ReduceKind::ArgMax || op.getKind() == ReduceKind::ArgMin) {
+    Type *position = accumulator[1]->getType();
+    return b.CreateSExt(accumulator[1], position->getWithNewType(b.getInt64Ty())); // -1: there was nothing
+  }
   if (op.getKind() != ReduceKind::Var)
     return accumulator.back();
   Value *count = accumulator[0], *distances = accumulator[3];

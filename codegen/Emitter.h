@@ -235,6 +235,9 @@ protected:
   /// The accumulator for lanes that are all alike so far.
   Accumulator splatAccumulator(tgl::ReduceOp op, Accumulator accumulator, unsigned width);
   /// What the reduction gives.
+  llvm::Type *positionType(tgl::ReduceOp op);
+  llvm::Value *isBetter(tgl::ReduceOp op, llvm::Value *lhs, llvm::Value *rhs);
+  Accumulator takeNext(tgl::ReduceOp op, Accumulator accumulator, Accumulator point, llvm::Value *counts);
   llvm::Value *resultOf(tgl::ReduceOp op, const Accumulator &accumulator);
   /// Emits the body at the current axes and adds its value.
   Accumulator emitReducePoint(tgl::ReduceOp op, Accumulator accumulator);

@@ -69,21 +69,37 @@ std::optional<int64_t> tegula::strideAlong(TglTensorType type, ArrayRef<ValueExp
   return (place.substitute(axis, ValueExpr(axis) + 1) - place).asConstant();
 }
 
+/// Whether windows that are `stride` elements apart leave none out: what a thread leaves of a line its neighbours
+/// take, while the line is in the cache.
+static bool windowsMeet(ReadOp read, int64_t stride) {
+  constexpr int64_t farthest = 16; // elements: threads of a warp then have half a line each
+  if (stride < 1 || stride > farthest)
+    return false;
+  for (auto around = read->getParentOfType<ReduceOp>(); around; around = around->getParentOfType<ReduceOp>())
+    for (unsigned axis = 0; axis < around.getAxes().size(); ++axis) {
+      std::optional<int64_t> extent = knownPoints(cast<AxesOp>(around.getOperation()), {axis});
+      if (extent && *extent >= stride &&
+          strideAlong(read.getTensorType(), read.getSubscriptExprs(), around.getAxes()[axis]) == 1)
+        return true;
+    }
+  return false;
+}
+
 bool tegula::neighboursAreNear(ParallelOp statement) {
   constexpr int64_t farthest = 4; // elements: half of what memory moves at a time
   Value axis = statement.getAxes().empty() ? Value() : statement.getAxes().back();
-  auto isNear = [&](Value tensor, TglTensorType type, ArrayRef<ValueExpr> subscripts) {
+  auto isNear = [&](Value tensor, TglTensorType type, ArrayRef<ValueExpr> subscripts, ReadOp read = nullptr) {
     auto temp = tensor.getDefiningOp<TempOp>();
     if (temp && statement->isAncestor(temp))
       return true; // each point's own
     std::optional<int64_t> stride = strideAlong(type, subscripts, axis);
-    return stride && std::abs(*stride) <= farthest;
+    return stride && (std::abs(*stride) <= farthest || (read && windowsMeet(read, *stride)));
   };
   return axis && !statement
                       ->walk([&](Operation *op) {
                         bool near = true;
                         if (auto read = dyn_cast<ReadOp>(op))
-                          near = isNear(read.getTensor(), read.getTensorType(), read.getSubscriptExprs());
+                          near = isNear(read.getTensor(), read.getTensorType(), read.getSubscriptExprs(), read);
                         else if (auto write = dyn_cast<WriteOp>(op))
                           near = isNear(write.getTensor(), write.getTensorType(), write.getSubscriptExprs());
                         return near ? WalkResult::advance() : WalkResult::interrupt();

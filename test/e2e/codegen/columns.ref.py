@@ -16,6 +16,13 @@ def longest(x):
 def places(x):
     return (torch.argmax(x, 1), torch.argmin(x, 1))
 
+# check: N=1, D=519, W=32801
+# check: N=2, D=40, W=33
+def ties(x):
+    steps = torch.floor(4 * x)
+    return (torch.argmax(steps, 1), torch.argmin(torch.where(x > 1.5, torch.sqrt(-x), x), 1),
+            torch.argmax(torch.log(0 * torch.abs(x)), 2), torch.argmax(steps[:, 3:], 1) + 3)
+
 # check: N=2, C=3, H=17, W=19
 # check: N=1, C=2, H=40, W=34
 def windows(x):
@@ -46,3 +53,9 @@ def planes(x):
 # check: N=2, H=9, W=11
 def means(x):
     return torch.avg_pool2d(x, [4, 4])
+
+# check: N=2, H=20, W=9020
+# check: N=64, H=37, W=1165
+def sides(x):
+    more = torch.constant_pad_nd(x, [0, 1], -1e30)
+    return torch.avg_pool2d(x, [9, 9]), torch.max_pool2d(more[:, :, : x.shape[2] // 7 * 7 + 1], [1, 8], [1, 7])
