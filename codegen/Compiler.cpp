@@ -359,6 +359,8 @@ private:
     bool isLarge = capability == 80 || capability == 87;
     emitter.sharedBytes = (capability >= 90 && capability <= 109 ? 227 : isLarge ? 163 : 99) << 10;
     emitter.clusterBlocks = capability == 90 ? 16 : capability > 90 && capability <= 109 ? 8 : 1;
+    if (isEmulated) // small problems have blocks with several tiles too
+      emitter.multiprocessors = 3;
     emitter.hasWarpgroups = (isEmulated ? StringRef(emulatedDevice) : StringRef(options.target)) == "sm_90a";
     std::optional<DeviceCode> lowered;
     std::string failure;

@@ -52,22 +52,40 @@ IndexExpr DeviceContraction::numTiles() const {
   return pointsOnHost(axes, plan.batch) * blocks(plan.rows, tile.rows) * blocks(plan.columns, tile.columns);
 }
 
+IndexExpr DeviceContraction::numBlocks() const {
+  return isPersistent() ? persistentBlocks() : numTiles() * tile.splits;
+}
+
 /// Stages of a ring: as many as hide the latency of memory and leave room for other blocks.
 static unsigned stagesFor(unsigned bytes, unsigned threads) {
   unsigned room = threads > 128 ? 192 * 1024 : 64 * 1024;
   return std::clamp(room / bytes, 2u, 4u);
 }
 
+unsigned DeviceContraction::ringBytes() const {
+  unsigned stageBytes = (tile.rows + tile.columns) * SharedTile::depthBytes;
+  return stageBytes * (byWarpgroups() ? PlaneProduct::stages : stagesFor(stageBytes, threads()));
+}
+
+/// The largest values of lines, of the first step and of all; or their scales, which in a persistent block lie where
+/// sums do later.
+unsigned DeviceContraction::linesBytes() const {
+  if (!hasRoles() || (isPacked() && isPersistent()))
+    return 0;
+  return (isPacked() ? 1 : 2) * 4 * (tile.rows + tile.columns);
+}
+
 unsigned DeviceContraction::sumsBase(unsigned product) const {
+  if (isPersistent())
+    return linesBase() + linesBytes();
   // The last product's sums lie where the operands were.
   return product + 1 == products.size() ? 0 : sharedBytes() - (product + 1) * sumsBytes();
 }
 
 unsigned DeviceContraction::sharedBytes() const {
-  unsigned stageBytes = (tile.rows + tile.columns) * SharedTile::depthBytes;
-  unsigned ring = stageBytes * (byWarpgroups() ? PlaneProduct::stages : stagesFor(stageBytes, threads()));
-  unsigned lines = byWarpgroups() ? 2 * 4 * (tile.rows + tile.columns) : 0;
-  return std::max(ring, sumsBytes()) + lines + (products.size() - 1) * sumsBytes();
+  if (isPersistent())
+    return persistentBytes();
+  return std::max(ringBytes(), sumsBytes()) + linesBytes() + (products.size() - 1) * sumsBytes();
 }
 
 IndexExpr DeviceContraction::workspaceBytes() const {
@@ -346,6 +364,8 @@ Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsig
 void DeviceContraction::emitTile(Value *workspace) {
   begin();
   packed = workspace;
+  if (isPersistent())
+    return emitOwnTiles();
   Value *number = wide(block);
   if (tile.splits > 1) {
     split = b.CreateURem(number, i64(tile.splits));

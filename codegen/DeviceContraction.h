@@ -52,6 +52,8 @@ public:
 
   /// Tiles of the statement: blocks, for one part of the sums.
   IndexExpr numTiles() const;
+  /// Those that emitTile is for.
+  IndexExpr numBlocks() const;
   /// Those of a block.
   unsigned blockThreads() const { return threads() + (hasRoles() ? stagers() : 0); }
   unsigned sharedBytes() const;
@@ -142,6 +144,8 @@ private:
     unsigned substeps;
     static constexpr unsigned stages = 4;
     bool keepsPartial; ///< sums of a step are added to those before in f32
+    Value *stagesBefore = nullptr; ///< i64, that went through the ring since the block began; null: none
+    Value *stagesEver = nullptr;   ///< i64, that will have when it ends; null: this tile's
     bool isScaled() const { return type == Multiplicand::TF32; }
     bool copies() const { return row.isCopied || column.isCopied; }
     bool evaluates() const { return !row.isCopied || !column.isCopied; }
@@ -159,6 +163,8 @@ private:
   // DeviceContraction.cpp
   IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   unsigned blockWorkspaceBytes() const;
+  unsigned ringBytes() const;
+  unsigned linesBytes() const;
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
@@ -280,6 +286,8 @@ private:
   bool hasRoles() const { return byWarpgroups() && products.front().type == Multiplicand::TF32; }
   void splitOff(llvm::function_ref<void()> body);
   void startRoles();
+  Value *numStages(const PlaneProduct &product);
+  Value *stageNumber(const PlaneProduct &product, Value *number);
   void produce(const PlaneProduct &product);
   Sums consume(const PlaneProduct &product, Value *&isUnsafe);
   Sums sumUpSteps(const PlaneProduct &product);
@@ -298,6 +306,19 @@ private:
   Value *anyLineTooSmall();
   void raiseTo(Value *place, Value *maximum);
 
+  // PersistentTiles.cpp
+  bool isPersistent() const;
+  IndexExpr persistentBlocks() const;
+  unsigned persistentBytes() const;
+  unsigned maskBase() const;
+  Value *maskWord(Value *which);
+  Value *numOwnTiles();
+  void setOwnTile(Value *which);
+  void setStages(PlaneProduct &product, Value *which);
+  void forItself(llvm::function_ref<void()> body);
+  void produceOwnTiles();
+  void emitOwnTiles();
+
   // PackedPlanes.cpp
   /// Where a side of a product lies in the workspace.
   struct PackedSide {
@@ -314,6 +335,7 @@ private:
   void copyPacked(const PlaneProduct &product, Value *number, Value *stage);
   void copyLines(const PlaneOperand &operand, const PackedSide &side, Value *number, Value *stage);
   void producePacked(const PlaneProduct &product);
+  void loadScales(const PlaneProduct &product);
   void unscale(const PlaneProduct &product, llvm::MutableArrayRef<Value *> sums);
 
   // PackedWindows.cpp

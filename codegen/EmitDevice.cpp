@@ -356,7 +356,7 @@ private:
     if (facts.isPacked())
       emitOne(name + "_pack", facts.packBlocks(), facts.packThreads(), facts.packSharedBytes(),
               "lines of operands split", &DeviceContraction::emitPack);
-    emitOne(name + "_tile", facts.numTiles() * tile->splits, threads, shared, "a tile",
+    emitOne(name + "_tile", facts.numBlocks(), threads, shared, "a tile",
             &DeviceContraction::emitTile);
     if (tile->splits > 1)
       emitOne(name + "_combine", facts.numTiles(), threads, shared, "a tile's parts added up",

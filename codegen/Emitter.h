@@ -43,6 +43,8 @@ struct EmitterOptions {
   unsigned sharedBytes = 0, clusterBlocks = 1;
   /// The device has wgmma (sm_90a).
   bool hasWarpgroups = false;
+  /// Of the device, about: of so many blocks each can have one of its own.
+  unsigned multiprocessors = 132;
   /// Verify every access, not only those that data decides.
   bool checked = false;
   /// Device code tells the line of the program of each instruction.

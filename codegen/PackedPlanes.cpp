@@ -248,14 +248,17 @@ void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, V
 void DeviceContraction::producePacked(const PlaneProduct &product) {
   constexpr unsigned ahead = 2;
   unsigned stages = PlaneProduct::stages;
-  Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
-  auto inRing = [&](Value *number) { return b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1)); };
+  Value *total = numStages(product);
+  auto inRing = [&](Value *number) {
+    return b.CreateAnd(b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), i32(stages - 1));
+  };
   e.emitLoop(
       i64(0), b.CreateAdd(total, i64(ahead)), i64(1), {},
       [&](Value *number, ArrayRef<Value *>) {
         e.emitIf(b.CreateICmpSLT(number, total), [&] {
           Value *stage = inRing(number);
-          e.emitIf(b.CreateICmpSGE(number, i64(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
+          Value *wasUsed = b.CreateICmpSGE(stageNumber(product, number), i64(stages));
+          e.emitIf(wasUsed, [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
           copyPacked(product, number, planeStage(product, stage));
         });
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
@@ -269,18 +272,33 @@ void DeviceContraction::producePacked(const PlaneProduct &product) {
       "stage");
 }
 
-/// Takes the scales out of the sums of the tile.
-void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Value *> sums) {
+/// Brings one over the scale of each line to shared memory; consumers see it once the first stage is there.
+void DeviceContraction::loadScales(const PlaneProduct &product) {
   IndexExpr bytes = 0;
   std::vector<PackedSide> sides = packedSides(bytes);
+  for (bool ofRows : {true, false}) {
+    const PlaneOperand &operand = ofRows ? product.row : product.column;
+    for (unsigned first = 0; first < operand.shared.extent; first += threads()) {
+      Value *line = b.CreateAdd(thread, i32(first));
+      auto load = [&] {
+        Value *address = scalePlace(product, operand, sides[2 * product.number + !ofRows], wide(line));
+        LoadInst *inverse = b.CreateAlignedLoad(b.getFloatTy(), address, Align(4));
+        inverse->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
+        b.CreateAlignedStore(inverse, lineMaximum(0, b.CreateAdd(line, i32(operand.firstLine))), Align(4));
+      };
+      if (first + threads() <= operand.shared.extent)
+        load();
+      else
+        e.emitIf(b.CreateICmpULT(thread, i32(operand.shared.extent - first)), load);
+    }
+  }
+}
+
+/// Takes the scales out of the sums of the tile.
+void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Value *> sums) {
   for (auto [n, sum] : enumerate(sums)) {
     TilePlace place = groupSum(b, tile, thread, lane, n);
-    for (bool ofRows : {true, false}) {
-      Value *address = scalePlace(product, ofRows ? product.row : product.column,
-                                  sides[2 * product.number + !ofRows], wide(ofRows ? place.row : place.column));
-      LoadInst *inverse = b.CreateAlignedLoad(b.getFloatTy(), address, Align(4));
-      inverse->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
-      sum = b.CreateFMul(sum, inverse);
-    }
+    for (Value *line : {place.row, b.CreateAdd(place.column, i32(product.column.firstLine))})
+      sum = b.CreateFMul(sum, b.CreateAlignedLoad(b.getFloatTy(), lineMaximum(0, line), Align(4)));
   }
 }

@@ -49,7 +49,7 @@ static constexpr double smallestMaximum = 0x1p-3;
 //===----------------------------------------------------------------------===//
 
 unsigned DeviceContraction::linesBase() const {
-  return sharedBytes() - (products.size() - 1) * sumsBytes() - 2 * 4 * (tile.rows + tile.columns);
+  return isPersistent() ? ringBytes() : std::max(ringBytes(), sumsBytes());
 }
 
 /// Bits of a line's largest absolute value: `which` 0, of the first step; 1, of all.
@@ -174,6 +174,8 @@ void DeviceContraction::startRoles() {
     SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
     SaveAndRestore number(ownBarrier, unsigned(Producers));
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32, {i32(registers.producer)});
+    if (isPersistent())
+      return produceOwnTiles();
     for (unsigned number = 0; number < products.size(); ++number) {
       if (number)
         waitAt(i32(Again));
@@ -196,7 +198,7 @@ void DeviceContraction::produce(const PlaneProduct &product) {
   SmallVector<Value *> carried(numUnits, ConstantFP::get(b.getFloatTy(), 0));
   carried.append(first);
   SmallVector<Value *> last = e.emitLoop(
-      i64(0), b.CreateMul(product.sum.steps, i64(product.substeps)), i64(1), carried,
+      i64(0), numStages(product), i64(1), carried,
       [&](Value *number, ArrayRef<Value *> current) {
         SmallVector<Value *> next(current.take_front(numUnits));
         ArrayRef<Value *> units = current.drop_front(numUnits);
@@ -214,10 +216,20 @@ void DeviceContraction::produce(const PlaneProduct &product) {
   arriveAt(i32(Finished));
 }
 
-/// Gives the stage of the block's stage `number` (i64) back, unless nobody waits for it.
+/// Of the tile, of this block.
+Value *DeviceContraction::numStages(const PlaneProduct &product) {
+  return b.CreateMul(product.sum.steps, i64(product.substeps));
+}
+
+/// Of the tile's stage `number` (i64) that among all that go through the ring.
+Value *DeviceContraction::stageNumber(const PlaneProduct &product, Value *number) {
+  return product.stagesBefore ? b.CreateAdd(product.stagesBefore, number) : number;
+}
+
+/// Gives the stage of the tile's stage `number` (i64) back, unless nobody waits for it.
 void DeviceContraction::release(const PlaneProduct &product, Value *number, Value *stage) {
-  Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
-  e.emitIf(b.CreateICmpSLT(b.CreateAdd(number, i64(PlaneProduct::stages)), total),
+  Value *last = b.CreateAdd(stageNumber(product, number), i64(PlaneProduct::stages));
+  e.emitIf(b.CreateICmpSLT(last, product.stagesEver ? product.stagesEver : numStages(product)),
            [&] { arriveAt(b.CreateAdd(stage, i32(Empty))); });
 }
 
@@ -226,11 +238,13 @@ DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &produ
   Warpgroup warps(b, /*isBrain=*/false);
   unsigned stages = PlaneProduct::stages;
   SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
-  Value *total = b.CreateMul(product.sum.steps, i64(product.substeps));
+  Value *total = numStages(product);
   Sums last = e.emitLoop(
       i64(0), total, i64(1), zeros,
       [&](Value *number, ArrayRef<Value *> current) {
-        auto inRing = [&](Value *n) { return b.CreateAnd(b.CreateTrunc(n, b.getInt32Ty()), i32(stages - 1)); };
+        auto inRing = [&](Value *n) {
+          return b.CreateAnd(b.CreateTrunc(stageNumber(product, n), b.getInt32Ty()), i32(stages - 1));
+        };
         Value *stage = inRing(number), *before = b.CreateSub(number, i64(1));
         waitAt(b.CreateAdd(stage, i32(Full)));
         warps.publish(); // here, where it waits for no loads or copies
@@ -255,7 +269,8 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
         SmallVector<std::pair<Value *, Value *>> used;
         for (unsigned substep = 0; substep < product.substeps; ++substep) {
           Value *number = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), i64(substep));
-          Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1));
+          Value *inRing = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
+          Value *stage = b.CreateAnd(inRing, i32(stages - 1));
           waitAt(b.CreateAdd(stage, i32(Full)));
           warps.publish(); // here, where it waits for no loads or copies
           partial = multiplyPlanes(product, planeStage(product, stage), partial);
@@ -276,6 +291,8 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
 
 /// `isUnsafe`: a bit, the same for all consumers: the sums are not to be used. Shared memory is free for sums.
 DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, Value *&isUnsafe) {
+  if (isPacked())
+    loadScales(product);
   Sums sums = product.keepsPartial ? sumUpSteps(product) : sumUpStages(product);
   if (isPacked()) {
     unscale(product, sums);

@@ -1,0 +1,178 @@
+//===- PersistentTiles.cpp - Blocks that go on with another tile -----------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A multiprocessor has room for one block with roles. Where such a block ends with its tile nothing is brought
+// while the rest of the statement is done, and nothing is multiplied until the next block's first operands have
+// come. So there is one block for each multiprocessor, it takes every so many-th tile, and its sums have a place
+// of their own in shared memory:
+//
+//   producers    for each tile of the block:  bring its operands
+//   consumers    for each tile of the block:  multiply, store sums; the rest of the statement, or a mark
+//                                             where sums are not to be used
+//                for each with a mark:        sum up with care, in the shared memory of the ring; the rest
+//
+// Planes of packed operands go through the ring without a break. Where producers find scales themselves they wait
+// for those of the tile before to have been read.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// A bit for each tile of a block.
+static constexpr unsigned maskBytes = 512, tilesOfWord = 32;
+static constexpr int64_t mostTiles = 8 * maskBytes;
+
+//===----------------------------------------------------------------------===//
+// Numbers known to the host
+//===----------------------------------------------------------------------===//
+
+unsigned DeviceContraction::maskBase() const { return sumsBase(0) + sumsBytes(); }
+
+unsigned DeviceContraction::persistentBytes() const { return maskBase() + maskBytes; }
+
+bool DeviceContraction::isPersistent() const {
+  if (!hasRoles() || tile.splits != 1 || products.size() != 1)
+    return false;
+  // Scales of packed lines lie where sums do later.
+  unsigned lines = isPacked() ? 0 : 2 * 4 * (tile.rows + tile.columns);
+  return ringBytes() + lines + sumsBytes() + maskBytes <= e.options.sharedBytes;
+}
+
+IndexExpr DeviceContraction::persistentBlocks() const {
+  IndexExpr tiles = numTiles(), least = IndexExpr::floorDiv(tiles + (mostTiles - 1), mostTiles);
+  return IndexExpr::min(tiles, IndexExpr::max(least, int64_t(e.options.multiprocessors)));
+}
+
+//===----------------------------------------------------------------------===//
+// A block's tiles
+//===----------------------------------------------------------------------===//
+
+/// i64.
+Value *DeviceContraction::numOwnTiles() {
+  Value *tiles = b.CreateMul(ceilDiv(rows.total, i64(tile.rows)), ceilDiv(columns.total, i64(tile.columns)));
+  tiles = b.CreateMul(tiles, pointsOf(axes, plan.batch));
+  return ceilDiv(b.CreateSub(tiles, wide(block)), wide(special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x)));
+}
+
+/// The `which`-th (i64) of the block.
+void DeviceContraction::setOwnTile(Value *which) {
+  Value *blocks = wide(special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x));
+  setTile(b.CreateAdd(wide(block), b.CreateMul(which, blocks)));
+}
+
+/// Where the stages of the `which`-th tile are among all of the block's.
+void DeviceContraction::setStages(PlaneProduct &product, Value *which) {
+  if (!isPacked())
+    return;
+  product.stagesBefore = b.CreateMul(numStages(product), which);
+  product.stagesEver = b.CreateMul(numStages(product), numOwnTiles());
+}
+
+/// The word with the bit of the `which`-th (i64).
+Value *DeviceContraction::maskWord(Value *which) {
+  Value *number = b.CreateUDiv(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord));
+  return sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(maskBase())));
+}
+
+/// `body` reckons places anew: what it would share with other tiles takes the registers that sums need.
+void DeviceContraction::forItself(function_ref<void()> body) {
+  SaveAndRestore number(thread, opaqueThread());
+  SaveAndRestore ofWarp(lane, b.CreateAnd(thread, i32(31)));
+  SaveAndRestore its(corner, warpCorner(b, tile, thread));
+  body();
+}
+
+void DeviceContraction::produceOwnTiles() {
+  e.nextLoopStays = true;
+  e.emitLoop(
+      i64(0), numOwnTiles(), i64(1), {},
+      [&](Value *which, ArrayRef<Value *>) {
+        setOwnTile(which);
+        if (!isPacked())
+          e.emitIf(b.CreateICmpNE(which, i64(0)), [&] { waitAt(i32(Again)); });
+        PlaneProduct product = makePlaneProduct(0);
+        setStages(product, which);
+        forItself([&] { isPacked() ? producePacked(product) : produce(product); });
+        return SmallVector<Value *>();
+      },
+      "tile");
+}
+
+void DeviceContraction::emitOwnTiles() {
+  startRoles();
+  Rest rest = planRest();
+  Value *numTiles = numOwnTiles();
+  e.emitIf(b.CreateICmpULT(thread, i32(maskBytes / 4)), [&] {
+    Value *word = b.CreateAdd(b.CreateShl(thread, i32(2)), i32(maskBase()));
+    b.CreateAlignedStore(i32(0), sharedAt(word), Align(4));
+  });
+
+  // Whether the sums are to be used.
+  auto sumUpFast = [&](Value *which) -> Value * {
+    PlaneProduct product = makePlaneProduct(0);
+    note(product);
+    setStages(product, which);
+    Value *isUnsafe = nullptr, *isSafe = nullptr;
+    forItself([&] {
+      Sums sums = consume(product, isUnsafe);
+      if (!isPacked())
+        e.emitIf(b.CreateICmpSLT(b.CreateAdd(which, i64(1)), numTiles), [&] { letProducersGoOn(); });
+      isSafe = b.CreateNot(isUnsafe);
+      e.emitIf(isSafe, [&] { forItself([&] { storeGroupSums(sums, sumsBase(0)); }); });
+    });
+    e.emitIf(b.CreateAnd(isUnsafe, b.CreateICmpEQ(thread, i32(0))), [&] {
+      Value *word = maskWord(which);
+      Value *bit = b.CreateShl(i32(1), b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
+      b.CreateAlignedStore(b.CreateOr(b.CreateAlignedLoad(b.getInt32Ty(), word, Align(4)), bit), word, Align(4));
+    });
+    return isSafe;
+  };
+  auto isMarked = [&](Value *which) {
+    Value *word = b.CreateAlignedLoad(b.getInt32Ty(), maskWord(which), Align(4));
+    Value *bit = b.CreateLShr(word, b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
+    return b.CreateTrunc(bit, b.getInt1Ty());
+  };
+  auto sumUpCarefully = [&] {
+    Product product = makeProduct(0);
+    bool hasParts = product.row.how->parts + product.column.how->parts > 2;
+    Sums sums = sumUp(product, hasParts ? Code::Careful : Code::Quick);
+    storeSums(sums, sumsBase(0));
+    if (!rest.mended)
+      return;
+    barrier();
+    mendSums(rest);
+  };
+
+  // All tiles, then all again for those with a mark. Carried: whether any has one.
+  e.nextLoopStays = true;
+  e.emitLoop(
+      i64(0), b.CreateShl(numTiles, i64(1)), i64(1), {b.getFalse()},
+      [&](Value *number, ArrayRef<Value *> carried) -> SmallVector<Value *> {
+        Value *isFirst = b.CreateICmpSLT(number, numTiles);
+        Value *which = b.CreateSelect(isFirst, number, b.CreateSub(number, numTiles));
+        barrier(); // the rest of the tile before is done, and its mark set
+        Value *isAgain = b.CreateAnd(b.CreateNot(isFirst), carried.front());
+        isAgain = e.emitIfElse(isAgain, [&] { return isMarked(which); }, b.getFalse());
+        auto sumUpTile = [&] {
+          setOwnTile(which);
+          Value *isSafe = e.emitIfElse(isFirst, [&] { return sumUpFast(which); }, b.getTrue());
+          e.emitIf(isAgain, [&] { forItself(sumUpCarefully); });
+          barrier();
+          e.emitIf(isSafe, [&] { forItself([&] { emitRest(rest); }); });
+          return isSafe;
+        };
+        Value *isSafe = e.emitIfElse(b.CreateOr(isFirst, isAgain), sumUpTile, b.getTrue());
+        return {b.CreateOr(carried.front(), b.CreateNot(isSafe))};
+      },
+      "tile");
+}
