@@ -22,6 +22,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (TaskError, StoreError, RuntimeError) as error:
         print(f"tegula-eval: {error}", file=sys.stderr)
         return STOPPED if isinstance(error, StoreError) else WRONG_CALL
+    except OSError as error:  # a file that is not there, or one that cannot be written
+        print(f"tegula-eval: {error}", file=sys.stderr)
+        return WRONG_CALL if isinstance(error, (FileNotFoundError, NotADirectoryError, PermissionError)) else STOPPED
     except KeyboardInterrupt:
         print("\ntegula-eval: stopped; the same command goes on from here", file=sys.stderr)
         return STOPPED

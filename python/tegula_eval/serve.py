@@ -5,13 +5,14 @@
   GET  /v1/health             -> {"version", "workers", "submissions": {state: count}}
   GET  /v1/schema             -> JSON schema of the two bodies
 
-Each but the last two needs `Authorization: Bearer TOKEN`. A queue that is full answers 503, a client that sends too
+Each but the last two needs `Authorization: Bearer TOKEN`. A queue or a disk that is full answers 503, a client that sends too
 fast 429, both with `Retry-After`; a body that is too large 413; one that does not follow the schema 422.
 """
 from __future__ import annotations
 
 import hmac
 import os
+import sqlite3
 import threading
 import time
 from collections import OrderedDict
@@ -27,6 +28,7 @@ from .submissions import Full, Submissions
 
 MAX_BODY = 2 << 20
 LONGEST_WAIT_S = 30
+RETRY_WRITING_S = 1.0
 
 
 class Submission(BaseModel):
@@ -98,14 +100,22 @@ class Service:
             thread.start()
 
     def _work(self, judge) -> None:
-        while (one := self.submissions.next()) is not None:
+        while (one := self._until_written(self.submissions.next)) is not None:
             name, request = one
             try:
                 record = judge(request)
             except Exception as error:  # a defect of the service must not take the queue with it: it is the answer
                 record = {"outcome": "failed", "reason": type(error).__name__, "message": str(error)[:2000],
                           "seconds": 0.0}
-            self.submissions.answer(name, record)
+            self._until_written(lambda: self.submissions.answer(name, record))
+
+    def _until_written(self, function):
+        """On a full disk a worker waits with its answer until there is room."""
+        while True:
+            try:
+                return function()
+            except sqlite3.OperationalError:
+                time.sleep(RETRY_WRITING_S)
 
 
 def make_app(service: Service, token: str, each_minute: int = 600) -> FastAPI:
@@ -138,6 +148,8 @@ def make_app(service: Service, token: str, each_minute: int = 600) -> FastAPI:
             key, state = service.submissions.take(body.model_dump())
         except Full:
             raise HTTPException(503, "the queue is full", {"Retry-After": "5"}) from None
+        except sqlite3.OperationalError as error:  # a full disk: what is not written is not taken
+            raise HTTPException(503, f"the queue cannot be written: {error}", {"Retry-After": "30"}) from None
         return {"id": key, "state": state}
 
     @app.get("/v1/evaluations/{key}")

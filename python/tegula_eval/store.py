@@ -36,10 +36,13 @@ class Store:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StoreError(f"{folder} is in use by another process") from error
-        self.secret = self._settings()["secret"]
         self.records: dict[str, dict] = {}
-        self._lines = self._open_lines()
-        self._database = self._open_database()
+        try:
+            self.secret = self._settings()["secret"]
+            self._lines = self._open_lines()
+            self._database = self._open_database()
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot write {folder}: {getattr(error, 'strerror', None) or error}") from error
 
     def _settings(self) -> dict:
         path = self.folder / "run.json"

@@ -110,6 +110,10 @@ def test_a_disk_that_fills_up(tmp_path):
         return subprocess.run(command, env={**os.environ, "PYTHONPATH": str(TREE / "python")}, capture_output=True,
                               text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, -1)))
 
+    for limit in (0, 5000):  # not even the run's own files
+        nothing = run(limit)
+        assert nothing.returncode == cli.STOPPED and "cannot write" in nothing.stderr, nothing.stderr
+        assert "Traceback" not in nothing.stderr
     stopped = run(14 << 10)
     assert stopped.returncode == cli.STOPPED and "cannot write" in stopped.stderr, stopped.stderr
     before = records(out)

@@ -200,6 +200,42 @@ def test_killed_in_the_middle(tmp_path):
         assert client("GET", "/v1/health")[2]["submissions"]["done"] == 501
 
 
+def test_a_full_disk(tmp_path, monkeypatch):
+    """What cannot be written is not taken, and says so; what was taken is answered once there is room."""
+    from fastapi.testclient import TestClient
+    monkeypatch.setattr(serve, "RETRY_WRITING_S", 0.01)
+    judged, goes_on = [], threading.Event()
+
+    def judge(submission):
+        goes_on.wait()
+        judged.append(submission["salt"])
+        return {"outcome": "right", "reason": "", "message": "m" * 5000, "cases": [], "seconds": 0.0}
+
+    service = serve.Service(tmp_path, judge, 2, 1000)
+    database, client = service.submissions._database, TestClient(serve.make_app(service, "token"))
+    pages = database.execute("pragma page_count").fetchone()[0]
+    database.execute(f"pragma max_page_count = {pages + 2}")
+    taken, refused = [], []
+    for salt in range(40):
+        reply = client.post("/v1/evaluations", json={"task": "t" * 500, "program": "p", "salt": str(salt)},
+                            headers={"Authorization": "Bearer token"})
+        (taken if reply.status_code == 202 else refused).append((reply, str(salt)))
+    assert taken and refused
+    for reply, _ in refused:
+        assert reply.status_code == 503 and "full" in reply.json()["detail"] and int(reply.headers["retry-after"]) > 0
+    goes_on.set()
+    while not {"0", "1"} <= set(judged):  # whose answers have no room
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert service.submissions.counts().get("done", 0) <= 1
+    database.execute("pragma max_page_count = 1000000")
+    for reply, _ in taken:
+        assert service.submissions.look(reply.json()["id"], 60)[0] == "done"
+    assert sorted(judged) == sorted(salt for _, salt in taken)  # each once
+    assert service.submissions.counts() == {"done": len(taken)}
+    service.submissions.close()
+
+
 def test_rate_forgets_the_oldest():
     rate = serve.Rate(2, most_clients=3)
     assert [rate.seconds_until_allowed("a") > 0 for _ in range(3)] == [False, False, True]
