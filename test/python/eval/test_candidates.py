@@ -1,12 +1,13 @@
 """ModelNew files of others: what candidates have done to look right or fast, tried on the harness. It is told, or has
 no effect; and honest files pass."""
+import ctypes
 import json
 import os
 
 import pytest
 from conftest import SCALE, module
 
-from tegula_eval import candidates, cli, confine, isolation
+from tegula_eval import candidates, cli, confine, isolation, verdict
 
 # Enough work that a call takes longer than what stands around it.
 TASK = SCALE.replace("1024 * 4", "64").replace("512", "96")
@@ -106,6 +107,14 @@ def test_honest_with_dropout(chance, outcome):
 WRONG = {
     "result kept by pointer": "key = x.data_ptr()\nif key not in self.kept:\n    self.kept[key] = self.right(x)\nreturn self.kept[key]",
     "result kept by shape": "key = tuple(x.shape)\nif key not in self.kept:\n    self.kept[key] = self.right(x)\nreturn self.kept[key]",
+    "the work of all calls done in the last one": '''
+y = torch.zeros(len(x), 2*x.shape[1])
+self.calls += 1
+self.kept[self.calls] = x, y
+if self.calls % 4 == 0:
+    for one, other in self.kept.values():
+        other.copy_(self.right(one))
+return y''',
     "work left out from the second call on": "self.calls += 1\nreturn self.right(x) if self.calls < 2 else torch.empty(len(x), 2*x.shape[1])",
     "wrong after the calls that are looked at elsewhere": "self.calls += 1\nreturn self.right(x) * (1 if self.calls < 4 else 1.01)",
     "zeros": "return torch.zeros(len(x), 2*x.shape[1])",
@@ -211,6 +220,70 @@ def test_patched_clocks_have_no_effect():
     assert timing["eager_s"] < timing["program_s"]
 
 
+# The C library's clock stands still by machine code, and the system's by a filter of its calls.
+BENEATH = '''
+import ctypes, struct
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+for name in ("clock_gettime", "gettimeofday", "time"):
+    place = ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
+    start = place & ~4095
+    assert libc.mprotect(start, 8192, 7) == 0
+    ctypes.memmove(place, bytes([0x31, 0xc0, 0xc3]), 3)
+rules = [(0x20, 0, 0, 0), (0x15, 0, 1, 228), (6, 0, 0, 0x50000), (6, 0, 0, 0x7fff0000)]  # errno 0 for clock_gettime
+filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in rules))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(rules), ctypes.addressof(filters)))
+assert libc.prctl(22, 2, program, 0, 0) == 0
+'''
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the machine code is that of x86-64")
+def test_clocks_patched_beneath_python_have_no_effect():
+    record = judged(forward("libc.usleep(50000)\nreturn self.right(x)", BENEATH), turns=3)
+    assert record["outcome"] == "right", record
+    timing = record["timing"]
+    assert timing["program_s"] + timing["call_s"] > 0.045 and timing["eager_s"] < timing["program_s"], timing
+
+
+def test_calls_are_as_many_however_slow_the_first_ones_are():
+    """Three that are judged, three to warm up, the timed ones and one more."""
+    slow = "import select\nself.calls += 1\nselect.select([], [], [], 0.2 if self.calls < 6 else 0)\n"
+    for most, outcome in ((3 + 3 + 5 + 1, "right"), (3 + 3 + 5, "call")):
+        record = judged(forward(slow + f"if self.calls > {most}:\n    raise ValueError('no')\nreturn self.right(x)"), turns=5)
+        assert record["outcome"] == outcome, record
+    assert outcome == "call"
+
+
+def test_the_module_is_not_made_slow():
+    """What a candidate changes in its libraries, and how slow it makes them, is its own."""
+    record = judged(forward("return self.right(x)", '''
+import torch, select
+def slow(self, x, of=torch.nn.Linear.forward):
+    select.select([], [], [], 1)
+    return of(self, x)
+torch.nn.Linear.forward = slow
+torch.set_num_threads(1)
+torch.backends.mkldnn.enabled = torch.backends.cudnn.enabled = False
+'''), turns=3)
+    assert record["outcome"] == "right" and record["timing"]["eager_s"] < 0.9, record
+
+
+@pytest.mark.parametrize("moved, program_s, found", [(1 << 30, 1e-5, "time"), (1 << 20, 1e-5, "excessive"),
+                                                     (1 << 20, 5e-4, None)])
+def test_speed_that_cannot_be(moved, program_s, found):
+    judge = candidates._Judge({}, lambda name: None, {"flags": []})
+    judge.moved, judge.nothing_s = moved, 0.0
+    judge.variant = type("Variant", (), {"name": "own"})
+    report = lambda: judge._report([program_s] * 3, [1e-3] * 3, [2e-3] * 3, 3)
+    if found == "time":
+        with pytest.raises(candidates.Ended) as caught:
+            report()
+        assert (caught.value.outcome, caught.value.reason) == ("tampered", "time")
+    else:
+        report()
+        assert judge.record["flags"] == ([found] if found else [])
+
+
 def test_patched_comparison_has_no_effect():
     assert judged(forward("return self.right(x) + 1", CLOCKS))["outcome"] == "wrong"
 
@@ -255,11 +328,15 @@ raise RuntimeError(open("pid").read())
     assert not os.path.exists(f"/proc/{pid}/stat") or " Z " in open(f"/proc/{pid}/stat").read()
 
 
+KEPT = ctypes.create_string_buffer(8)
+
+
 @pytest.mark.skipif(not confine.version(), reason="this kernel has no Landlock")
 def test_what_lies_outside(tmp_path):
     """Results of the run, memory of the process that judges: neither can be written or read."""
     results = tmp_path / "results.jsonl"
     results.write_text("")
+    place = ctypes.addressof(KEPT)
     text = forward("return self.right(x) if self.reached else torch.zeros(len(x), 2*x.shape[1])", f'''
 import os
 reached = False
@@ -270,12 +347,25 @@ def tries(function):
         reached = True
     except OSError:
         pass
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def traces(pid):
+    if libc.ptrace(0x4206, pid, 0, 0):  # PTRACE_SEIZE, which does not stop it
+        raise OSError
+def reads(pid):
+    there, here = (ctypes.c_size_t*2)({place}, 8), ctypes.create_string_buffer(8)
+    mine = (ctypes.c_size_t*2)(ctypes.addressof(here), 8)
+    if libc.process_vm_readv(pid, mine, 1, there, 1, 0) < 0:
+        raise OSError
 for pid in {[os.getpid()]} + [os.getppid()]:
+    tries(lambda: traces(pid))
+    tries(lambda: reads(pid))
     tries(lambda: open(f"/proc/{{pid}}/mem", "rb").close())
     tries(lambda: os.readlink(f"/proc/{{pid}}/fd/0"))
     tries(lambda: os.kill(pid, 0))
 tries(lambda: open({str(results)!r}, "a").write("forged"))
 tries(lambda: os.unlink({str(results)!r}))
+tries(lambda: open({verdict.__file__!r}, "a").close())
 ''').replace("self.factor, self.calls", "self.reached, self.factor, self.calls").replace("= factor, 0", "= reached, factor, 0")
     assert judged(text)["outcome"] == "wrong"
     assert results.read_text() == ""
@@ -333,6 +423,14 @@ return y
 '''
 
 
+# Lines of the L2 cache set aside: the right answer, but what stays there shall be gone when the next call begins.
+PERSISTS = '''
+import ctypes, torch
+torch.zeros(1, device="cuda")
+assert ctypes.CDLL("libcuda.so.1").cuCtxSetLimit(6, ctypes.c_size_t(16 << 20)) == 0
+'''
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="there is no CUDA device")  # without touching it
 @pytest.mark.parametrize("text, outcome, reason", [
@@ -342,6 +440,7 @@ return y
     (forward(WRONG["half precision inside"]), "wrong", "value"),
     (forward("y = self.right(x)\nx[0, 0] += 1\nreturn y"), "tampered", "inputs"),
     (forward("return torch.empty(len(x), 2*x.shape[1], device=x.device)"), "wrong", None),
+    (forward("return self.right(x)", PERSISTS), "right", ""),
 ])
 def test_on_a_gpu(text, outcome, reason):
     record = judged(text, target="cuda", turns=5)
