@@ -130,14 +130,27 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
     body();
 }
 
-SmallVector<Value *> DeviceEmitter::deal(Value *count, ArrayRef<Value *> inits, Dealt body) {
+SmallVector<Value *> DeviceEmitter::deal(Value *count, ArrayRef<Value *> inits, Dealt body, unsigned ahead) {
   auto *constant = dyn_cast<ConstantInt>(count);
   int64_t team = shape.team;
-  if (!constant || constant->getSExtValue() > mostRounds * team)
-    return emitLoop(thread, count, i64(team), inits, [&](Value *number, ArrayRef<Value *> carried) {
-      return body(number, nullptr, carried);
-    });
   SmallVector<Value *> carried(inits);
+  if (!constant || constant->getSExtValue() > mostRounds * team) {
+    Value *first = thread;
+    if (int64_t step = team * ahead; constant && ahead > 1) {
+      Value *whole = i64(constant->getSExtValue() / step * step);
+      nextLoopStays = true;
+      carried = emitLoop(thread, whole, i64(step), carried, [&](Value *number, ArrayRef<Value *> now) {
+        SmallVector<Value *> results(now);
+        for (unsigned round = 0; round < ahead; ++round)
+          results = body(b.CreateNSWAdd(number, i64(round * team)), nullptr, results);
+        return results;
+      });
+      first = b.CreateNSWAdd(thread, whole);
+    }
+    return emitLoop(first, count, i64(team), carried, [&](Value *number, ArrayRef<Value *> now) {
+      return body(number, nullptr, now);
+    });
+  }
   int64_t points = constant->getSExtValue();
   for (int64_t first = 0; first < points; first += team) {
     Value *number = b.CreateNSWAdd(thread, i64(first)), *exists = nullptr;

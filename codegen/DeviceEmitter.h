@@ -61,6 +61,9 @@ public:
   static constexpr unsigned warp = 32;
   /// Rounds of a team that are written out; longer ones are loops.
   static constexpr int64_t mostRounds = 8;
+  /// Bytes of a block that are on their way from memory together: so many blocks as one multiprocessor holds keep its
+  /// share of the memory busy.
+  static constexpr unsigned bytesAtOnce = 1 << 16;
   /// Bytes of the widest access of a thread.
   static constexpr unsigned accessBytes = 16;
 
@@ -192,7 +195,10 @@ private:
   /// The same of the vectors of a row that is kept, for one nest or several at once.
   llvm::SmallVector<llvm::Value *> dealRow(llvm::ArrayRef<tgl::AxesOp> nests, const std::optional<LaneChoice> &lane,
                                            llvm::ArrayRef<llvm::Value *> inits, Dealt body);
-  llvm::SmallVector<llvm::Value *> deal(llvm::Value *count, llvm::ArrayRef<llvm::Value *> inits, Dealt body);
+  /// In a loop, `ahead` numbers at a time, whose loads are then under way together.
+  llvm::SmallVector<llvm::Value *> deal(llvm::Value *count, llvm::ArrayRef<llvm::Value *> inits, Dealt body,
+                                        unsigned ahead = 1);
+  unsigned numbersAhead(llvm::ArrayRef<tgl::ReduceOp> together, unsigned width);
   llvm::Value *shuffle(llvm::Value *value, llvm::Intrinsic::ID id, llvm::Value *lane, unsigned clamp);
   llvm::Value *combineWith(mlir::Operation *op, llvm::Value *lhs, llvm::Value *rhs);
   std::pair<llvm::Value *, llvm::Value *> scanTeam(mlir::Operation *op, llvm::Value *own,

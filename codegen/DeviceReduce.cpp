@@ -139,6 +139,25 @@ Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   return accumulator;
 }
 
+/// How many vectors of a row that is walked once a thread of a team takes at a time, as far as registers go.
+unsigned DeviceEmitter::numbersAhead(ArrayRef<tgl::ReduceOp> together, unsigned width) {
+  constexpr unsigned mostAhead = 4, mostOperations = 128;
+  DenseSet<mlir::Value> tensors;
+  unsigned bytes = 0, operations = 0;
+  for (tgl::ReduceOp reduce : together)
+    for (mlir::Operation &nested : reduce.getBody().front()) {
+      if (nested.getNumRegions())
+        return 1;
+      operations += isa<mlir::math::MathDialect>(nested.getDialect()) ? 16 : 1;
+      if (auto read = dyn_cast<tgl::ReadOp>(nested); read && tensors.insert(read.getTensor()).second)
+        bytes += width * storageType(read.getTensorType().getElementType())->getPrimitiveSizeInBits() / 8;
+    }
+  unsigned ahead = mostAhead;
+  while (ahead > 1 && (ahead * bytes * shape.threads > bytesAtOnce || ahead * operations > mostOperations))
+    ahead /= 2;
+  return ahead;
+}
+
 void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   if (alone)
     return Emitter::emitReduce(op);
@@ -187,7 +206,8 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
     isRow |= row.nests.contains(each);
   }
   SmallVector<Value *> partial =
-      isRow ? dealRow(nests, lane, start, body) : deal(countOf(axes, box, lane), start, body);
+      isRow ? dealRow(nests, lane, start, body)
+            : deal(countOf(axes, box, lane), start, body, rest.empty() ? numbersAhead(together, lane ? lane->width : 1) : 1);
   alone = false;
   forEach(partial, [&](tgl::ReduceOp each, Accumulator own) {
     if (lane)

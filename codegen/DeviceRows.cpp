@@ -26,9 +26,6 @@ using tgl::ValueExpr;
 
 /// What the function's own objects and the hardware need of a block's shared memory.
 static constexpr unsigned otherSharedBytes = 4096;
-/// Bytes of a block that are on their way from memory together: so many blocks as one multiprocessor holds keep its
-/// share of the memory busy.
-static constexpr unsigned bytesAtOnce = 1 << 16;
 
 //===----------------------------------------------------------------------===//
 // Which reads

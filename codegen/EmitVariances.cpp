@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
+#include "codegen/MathBuilder.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -36,12 +37,15 @@ Emitter::Accumulator Emitter::combineVariances(const Accumulator &lhs, const Acc
     return b.CreateSelect(condition, theirs, ours);
   };
   Value *count = b.CreateFAdd(like(lhs[0], rhs[0]), like(rhs[0], lhs[0]));
-  Value *weight = b.CreateFDiv(like(rhs[0], count), count);
+  // Times the reciprocal, as numbers of terms have one: loads of the terms after it are not behind a division's branch.
+  Value *inverse = MathBuilder(b, count->getType()).reciprocal(count);
+  bool isTerm = rhs[0] == ConstantFP::get(rhs[0]->getType(), 1);
+  Value *weight = isTerm ? inverse : b.CreateFMul(like(rhs[0], count), inverse);
   Value *theirs = like(rhs[1], lhs[1]);
   Value *origin = either(like(lhs[1], theirs), theirs);
   Value *mean = like(lhs[2], origin), *distances = like(lhs[3], origin);
   Value *from = b.CreateFSub(theirs, origin);
-  if (rhs[0] == ConstantFP::get(rhs[0]->getType(), 1)) { // one term
+  if (isTerm) {
     Value *apart = b.CreateFSub(from, mean);
     Value *next = fma(apart, weight, mean);
     return {count, origin, next, fma(apart, b.CreateFSub(from, next), distances)};

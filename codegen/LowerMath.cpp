@@ -212,31 +212,13 @@ static V emitLog1pExp(MathBuilder &m, V x) {
 // tanh, erf
 //===----------------------------------------------------------------------===//
 
-/// 1/x, rounded to nearest, for x from 1 to 2^100. Division of any numbers costs GPUs a branch for each, and what is
-/// computed beside it the freedom to be mixed with that.
-static V emitReciprocal(MathBuilder &m, V x) {
-  if (m.isDouble || !m.b.GetInsertBlock()->getModule()->getTargetTriple().isNVPTX())
-    return m.div(m.c(1), x);
-  // The hardware's has an error of 1 ULP at most (PTX ISA, "rcp.approx.ftz.f32"), one step of Newton's the rest.
-  auto approximate = [&](V one) {
-    return m.b.CreateIntrinsic(m.b.getFloatTy(), Intrinsic::nvvm_rcp_approx_ftz_f, {one});
-  };
-  V first = PoisonValue::get(m.type);
-  if (auto *vector = dyn_cast<FixedVectorType>(m.type))
-    for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
-      first = m.b.CreateInsertElement(first, approximate(m.b.CreateExtractElement(x, lane)), lane);
-  else
-    first = approximate(x);
-  return m.fma(m.fma(m.neg(x), first, m.c(1)), first, first);
-}
-
 static V emitTanh(MathBuilder &m, V x) {
   V magnitude = m.abs(x);
   V z = m.mul(x, x);
   V near = m.fma(m.mul(magnitude, z), m.poly(z, tanhTailF32, tanhTailF64), magnitude);
   V bounded = m.atMost(magnitude, 20); // where 1 is the nearest number for long
   V e = emitNearExp(m, m.add(bounded, bounded));
-  V far = m.fma(m.c(-2), emitReciprocal(m, m.add(e, m.c(1))), m.c(1));
+  V far = m.fma(m.c(-2), m.reciprocal(m.add(e, m.c(1))), m.c(1));
   V isFar = m.b.CreateFCmpOGE(magnitude, m.c(0.55)); // not a NaN, which is near then
   return m.copysign(m.select(isFar, far, near), x);
 }

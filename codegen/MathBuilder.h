@@ -16,6 +16,8 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace tegula {
@@ -37,6 +39,23 @@ public:
   V sub(V x, V y) { return b.CreateFSub(x, y); }
   V mul(V x, V y) { return b.CreateFMul(x, y); }
   V div(V x, V y) { return b.CreateFDiv(x, y); }
+  /// 1/x, rounded to nearest, for x from 1 to 2^100. Division of any numbers costs GPUs a branch for each, and what is
+  /// computed beside it the freedom to be mixed with that.
+  V reciprocal(V x) {
+    if (isDouble || !b.GetInsertBlock()->getModule()->getTargetTriple().isNVPTX())
+      return div(c(1), x);
+    // The hardware's has an error of 1 ULP at most (PTX ISA, "rcp.approx.ftz.f32"), one step of Newton's the rest.
+    auto approximate = [&](V one) {
+      return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {one});
+    };
+    V first = llvm::PoisonValue::get(type);
+    if (auto *vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
+      for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
+        first = b.CreateInsertElement(first, approximate(b.CreateExtractElement(x, lane)), lane);
+    else
+      first = approximate(x);
+    return fma(fma(neg(x), first, c(1)), first, first);
+  }
   V neg(V x) { return b.CreateFNeg(x); }
   V abs(V x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   V sqrt(V x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
