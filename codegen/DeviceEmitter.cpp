@@ -266,6 +266,19 @@ void DeviceEmitter::emitTileFunction(tgl::ParallelOp op, const Twine &name, cons
   b.CreateRetVoid();
 }
 
+void DeviceEmitter::emitTeamFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
+                                     const DeviceShape &wanted, function_ref<void()> body) {
+  shape = wanted;
+  begin(op, name, inputs, shape.threads);
+  if (shape.cluster > 1)
+    function->addFnAttr("nvvm.cluster_dim", std::to_string(shape.cluster));
+  alone = true;
+  for (mlir::Operation *scalar : inputs.prologue)
+    emitOp(scalar);
+  body();
+  b.CreateRetVoid();
+}
+
 IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
                                       ArrayRef<unsigned> outer, DeviceShape &wanted) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());

@@ -82,6 +82,10 @@ public:
   IndexExpr emitFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
                          llvm::ArrayRef<unsigned> outer, DeviceShape &shape);
 
+  /// The same whose threads, and blocks of a cluster, meet: `shape` says which.
+  void emitTeamFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs, const DeviceShape &shape,
+                        llvm::function_ref<void()> body);
+
   /// What emitFunction keeps of a row in shared memory; nothing where it keeps none.
   std::optional<RowLayout> rowLayout(llvm::StringRef name) const;
 
@@ -98,6 +102,7 @@ public:
   static bool takesInTurn(tgl::ParallelOp nest);
 
 protected:
+  friend class DeviceRecurrence;
   friend class DeviceRowTiles;
   void emitOp(mlir::Operation *op) override;
   void emitParallel(tgl::ParallelOp op) override;

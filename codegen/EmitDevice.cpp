@@ -15,6 +15,7 @@
 
 #include "codegen/DeviceContraction.h"
 #include "codegen/DeviceEmitter.h"
+#include "codegen/DeviceRecurrence.h"
 #include "codegen/DeviceRowTiles.h"
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
@@ -281,6 +282,9 @@ private:
       step.points = step.points * IndexExpr::max(*high - *low, 0);
     }
 
+    std::string name = ("tegula_" + kernel.getSymName() + "_" + Twine(numFunctions++)).str();
+    if (emitRecurrence(op, step, name, inputs))
+      return step;
     StatementWork work(op);
     bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasLarge));
     bool canBeTeam = work.hasParallel || work.hasReduce || work.hasSort || work.hasPrefix;
@@ -292,7 +296,6 @@ private:
       bool byThread = (*work.inside < shortNest && !isKept) || (alongPoints && *work.points >= manyThreads);
       (byThread ? canBeTeam : canBeThread) = false;
     }
-    std::string name = ("tegula_" + kernel.getSymName() + "_" + Twine(numFunctions++)).str();
     if (canBeThread)
       emit(op, name + "_thread", inputs, outer, DeviceShape(), step.byThread);
     if (canBeTeam)
@@ -300,6 +303,31 @@ private:
     emitTiles(op, step, name, inputs);
     emitRowTiles(op, step, name, inputs);
     return step;
+  }
+
+  /// Where the schedule says so, and the device can, a function whose clusters of blocks take a row each through a loop.
+  bool emitRecurrence(tgl::ParallelOp op, PlanStep &step, const std::string &name,
+                      const DeviceEmitter::Inputs &inputs) {
+    std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
+    if (!shape || options.checked || shape->cluster > options.clusterBlocks)
+      return false;
+    std::optional<RecurrencePlan> plan = planRecurrence(op);
+    if (!plan) {
+      fail(op, "a cluster's shape of a statement that is no recurrence");
+      return false;
+    }
+    DeviceEmitter emitter(module, options, code.sites);
+    DeviceRecurrence recurrence(emitter, *plan, *shape);
+    PlanFunction &function = step.byTeam;
+    function.name = name + "_steps";
+    function.threads = shape->threads;
+    function.unitsPerBlock = 1;
+    function.cluster = shape->cluster;
+    emitter.emitTeamFunction(op, function.name, inputs, DeviceRecurrence::deviceShape(*shape),
+                             [&] { recurrence.emit(); });
+    if (failure.empty())
+      failure = emitter.error();
+    return true;
   }
 
   /// Where the schedule says so, and the device can, a function whose blocks take rows of the statement together.

@@ -292,6 +292,7 @@ protected:
 private:
   friend class ContractionEmitter;
   friend class DeviceContraction;
+  friend class DeviceRecurrence;
   friend class DeviceRowTiles;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
   llvm::Value *isByAnotherPoint(llvm::Value *when);

@@ -343,6 +343,22 @@ def SpreadNestsPass : Pass<"tgl-spread-nests", "::tegula::tgl::KernelOp"> {
                         "threads that keep the machine busy">];
 }
 
+def GatherRecurrencesPass : Pass<"tgl-gather-recurrences", "::tegula::tgl::KernelOp"> {
+  let summary = "puts a loop on the host into a statement over the rows that it is independent for";
+  let description = [{
+    `for t { a[n, g] = sum(w[g, k] * h[n, k] for k); h[n, u] = f(gx[t, n, u], a[n, u], a[n, H + u]) }` launches two
+    functions for each step. Rows n never meet. So it becomes one statement
+    `parallel (n) { temp next; for t { parallel (u) { next[u] = f(...) }; parallel (u) { h[n, u] = next[u] } } }`, the
+    sums standing where they are used, for which strategy `recurrence` keeps the weights w in registers.
+
+    *Why here*: before axes are collapsed, after statements are what they stay.
+    *Rounding*: none; a temporary's value is rounded as it was when it was stored.
+    *Stops*: at loops for which that strategy has no plan: a state that rows share, sums of another form, weights that
+    a cluster of blocks has no room for, so many rows that launches for each step take less time.
+  }];
+  let options = [Option<"clusterBlocks", "cluster-blocks", "int64_t", /*default=*/"16", "the most blocks of a cluster">];
+}
+
 def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
   let summary = "gives each launch a strategy and maps its axes to the machine";
   let description = [{
@@ -364,6 +380,7 @@ def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
   let options = [Option<"gpu", "gpu", "bool", /*default=*/"false", "schedule for a GPU">,
                  Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
                         "the tile of `contraction`, by name, where a statement can have it">,
+                 Option<"clusterBlocks", "cluster-blocks", "int64_t", /*default=*/"16", "the most blocks of a cluster">,
                  ListOption<"without", "without", "std::string", "strategies left out, by name">];
 }
 

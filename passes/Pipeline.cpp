@@ -118,6 +118,12 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Matrix products hidden in the nests of online algorithms come out.
   if (options.machine == Machine::CPU)
     pipeline.add(createBlockRowsPass());
+  // Loops over time that a cluster of blocks can walk by itself: while their axes are as they were written.
+  if (options.machine == Machine::GPU) {
+    GatherRecurrencesPassOptions gatherOptions;
+    gatherOptions.clusterBlocks = options.clusterBlocks;
+    pipeline.add(createGatherRecurrencesPass(gatherOptions));
+  }
   // Vectors and parts for threads come from long axes.
   CollapseAxesPassOptions collapseOptions;
   collapseOptions.alike = options.machine == Machine::GPU;
@@ -136,6 +142,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   SchedulePassOptions scheduleOptions;
   scheduleOptions.gpu = options.machine == Machine::GPU;
   scheduleOptions.tensorTile = options.tensorTile;
+  scheduleOptions.clusterBlocks = options.clusterBlocks;
   scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
   // A strategy counts as a pass that runs before its choice.
   if (options.runs)
@@ -215,6 +222,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createFuseVariancesPass(); }, counters);
   registerCounted([] { return createSplitReductionsPass(); }, counters);
   registerCounted([] { return createSpreadNestsPass(); }, counters);
+  registerCounted([] { return createGatherRecurrencesPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);
   PassPipelineRegistration<TextOptions>(

@@ -35,6 +35,8 @@ struct PipelineOptions {
   /// On GPUs: the tile of matrix products on tensor cores (tensorTileNames), where a statement can have it; empty: the
   /// one that the model of cost expects to be fastest. A list, with commas, goes by statement.
   std::string tensorTile;
+  /// On GPUs: the most blocks of a cluster; 1: there are none.
+  unsigned clusterBlocks = 16;
   /// Where it is given, decides too which of the passes that can be left out run, and notes them.
   std::shared_ptr<PassRuns> runs;
   /// Passes after which the IR is printed, by flag; `all` for every pass.

@@ -22,7 +22,7 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
-    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile};
+    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile, clusterBlocks};
     ScheduleCounts counts; // of all launches: `tensorTile` goes by the number of the statement
     getOperation().walk([&](LaunchOp launch) {
       for (const Strategy *strategy : strategies())
@@ -34,6 +34,7 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
     });
     count("parallels reordered", counts.axesReordered);
     count("statements tiled for tensor cores", counts.tiled);
+    count("loops with resident weights", counts.resident);
   }
 };
 } // namespace

@@ -10,6 +10,6 @@
 using namespace tegula;
 
 llvm::ArrayRef<const Strategy *> tegula::strategies() {
-  static const Strategy *const list[] = {&rowTilesStrategy(), &contractionStrategy(), &generalStrategy()};
+  static const Strategy *const list[] = {&recurrenceStrategy(), &rowTilesStrategy(), &contractionStrategy(), &generalStrategy()};
   return list;
 }

@@ -22,11 +22,13 @@ namespace tegula {
 struct ScheduleCounts {
   unsigned axesReordered = 0;
   unsigned tiled = 0; // statements that tensor cores compute
+  unsigned resident = 0; // loops that keep their weights
 };
 
 struct ScheduleRequest {
   Machine machine;
   std::string tensorTile; // PipelineOptions::tensorTile
+  int64_t clusterBlocks;  // PipelineOptions::clusterBlocks
 };
 
 class Strategy {
@@ -45,6 +47,8 @@ llvm::ArrayRef<const Strategy *> strategies();
 const Strategy &contractionStrategy();
 /// Tile loops with matrix products inside on tensor cores.
 const Strategy &rowTilesStrategy();
+/// Loops over time with weights in registers.
+const Strategy &recurrenceStrategy();
 /// The strategy of last resort.
 const Strategy &generalStrategy();
 

@@ -1,0 +1,93 @@
+//===- DeviceRecurrence.h - Loops over time with resident weights ------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The strategy `recurrence` (passes/Recurrence.h): a cluster of blocks takes a row and walks the loop. A few
+// neighbouring threads of a warp, *lanes*, share a point of a nest: each has its part of the terms of the point's sums,
+// with their weights in registers, and all of them compute the rest. Values go this way:
+//
+//   states    in shared memory of every block, twice; lanes put a point's new value into all blocks
+//   own       elements that one point alone touches: in registers of its lanes from the first step to the last
+//   inputs    elements of other tensors: where they move with time, loaded a step ahead
+//   results   written while the cluster's barrier is under way
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_DEVICERECURRENCE_H
+#define TEGULA_CODEGEN_DEVICERECURRENCE_H
+
+#include "codegen/DeviceEmitter.h"
+#include "passes/Recurrence.h"
+
+namespace tegula {
+
+class DeviceRecurrence {
+public:
+  DeviceRecurrence(DeviceEmitter &emitter, const RecurrencePlan &plan, const RecurrenceShape &shape);
+
+  /// The shape of the device function that `emit` fills.
+  static DeviceShape deviceShape(const RecurrenceShape &shape);
+  void emit();
+
+private:
+  DeviceEmitter &e;
+  llvm::IRBuilder<> &b;
+  const RecurrencePlan &plan;
+  RecurrenceShape shape;
+
+  /// A nest's points in this thread.
+  struct Point {
+    llvm::Value *lane = nullptr;   // i64: of the threads that share the point
+    llvm::Value *axis = nullptr;   // i64: the point, or the last one again
+    llvm::Value *writes = nullptr; // i1: there is such a point, and this is its first lane
+    llvm::Value *exists = nullptr; // i1: there is such a point
+    int64_t lanes = 0;
+    llvm::SmallVector<llvm::SmallVector<llvm::Value *>> weights; // by sum and term: f32
+    llvm::SmallVector<mlir::Operation *> still, ahead;           // reads: the same in all steps; a step ahead
+  };
+  llvm::SmallVector<Point> points; // by nest
+  struct State {
+    llvm::GlobalVariable *both = nullptr;    // two times `elements` f32, in shared memory
+    llvm::SmallVector<llvm::Value *> remote; // the same of other blocks, by round of the lanes that write them
+    int64_t elements = 0;
+  };
+  llvm::SmallVector<State> states;
+  llvm::SmallVector<llvm::Value *> current; // by state: i64, the element where the one to be read begins
+  llvm::SmallVector<llvm::Value *> owns;    // by own tensor: the value now
+  /// Writes of results that wait for the next barrier: the operation, of which nest, and the value.
+  struct Result {
+    tgl::WriteOp write;
+    unsigned nest;
+  };
+  llvm::SmallVector<Result> results;
+  llvm::Value *rank = nullptr, *thread = nullptr;
+
+  llvm::Value *i64(int64_t value) { return b.getInt64(value); }
+  bool hasCluster() const { return shape.cluster > 1; }
+  void placePoints();
+  void placeStates();
+  void loadWeights();
+  void findInputs();
+  void emitRow();
+  void emitStep(llvm::Value *step, llvm::Value *count, llvm::MutableArrayRef<llvm::Value *> carried);
+  void emitNest(unsigned number);
+  void emitSums(unsigned number);
+  void emitWrite(unsigned number, tgl::WriteOp write);
+  void send(unsigned nest, unsigned state, llvm::Value *value);
+  void writeResults();
+  void arrive();
+  void wait();
+  void loadStates();
+  void storeStates(llvm::Value *count);
+  void setLoopVar(llvm::Value *step, llvm::Value *count);
+  llvm::Value *elementOf(unsigned state, llvm::Value *index);
+  llvm::Value *loadOwn(unsigned number);
+  void storeOwn(unsigned number);
+};
+
+} // namespace tegula
+
+#endif // TEGULA_CODEGEN_DEVICERECURRENCE_H

@@ -1,0 +1,319 @@
+//===- Recurrence.cpp - Loops whose state stays with a cluster of blocks --------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Recurrence.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+static constexpr llvm::StringLiteral attributeName = "recurrence";
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+BlockArgument RecurrenceNest::axis() const { return ParallelOp(op).getBody().front().getArgument(0); }
+
+const RecurrenceState *RecurrencePlan::stateOf(Value tensor) const {
+  const auto *found = llvm::find_if(states, [&](const RecurrenceState &state) { return state.tensor == tensor; });
+  return found == states.end() ? nullptr : found;
+}
+
+int RecurrencePlan::ownOf(Value tensor) const {
+  const auto *found = llvm::find_if(owns, [&](const RecurrenceOwn &own) { return own.tensor == tensor; });
+  return found == owns.end() ? -1 : int(found - owns.begin());
+}
+
+/// An axis from 0 to a number that is known.
+static std::optional<int64_t> onlyExtent(AxesOp op) {
+  if (op.getAxes().size() != 1 || getAxisRange(op, 0).lo.asConstant() != 0)
+    return std::nullopt;
+  return getAxisRange(op, 0).hi.asConstant();
+}
+
+static bool isPlain(ReadOp read) {
+  return !read.getGuard() && !read.getFill() && !read.getChecked() && read.getExactNumerators().empty();
+}
+static bool isPlain(WriteOp write) { return !write.getGuard() && !write.getAdd() && !write.getChecked(); }
+
+static bool usesAny(ArrayRef<ValueExpr> subscripts, ValueRange values) {
+  return llvm::any_of(subscripts, [&](const ValueExpr &expr) {
+    return llvm::any_of(values, [&](Value value) { return expr.uses(value); });
+  });
+}
+
+namespace {
+class Planner {
+public:
+  explicit Planner(ParallelOp op) { plan.op = op; }
+
+  std::optional<RecurrencePlan> run() {
+    std::optional<int64_t> rows = knownPoints(cast<AxesOp>(plan.op.getOperation()));
+    if (!rows || !findNests())
+      return std::nullopt;
+    plan.rows = *rows;
+    for (RecurrenceNest &nest : plan.nests)
+      if (!findState(nest))
+        return std::nullopt;
+    for (RecurrenceNest &nest : plan.nests)
+      if (nest.copied < 0 && !findSums(nest))
+        return std::nullopt;
+    for (auto [index, nest] : llvm::enumerate(plan.nests))
+      if (nest.copied < 0 && !checkAccesses(nest, index))
+        return std::nullopt;
+    bool hasSums = llvm::any_of(plan.nests, [](const RecurrenceNest &nest) { return !nest.sums.empty(); });
+    return hasSums && everyNextIsWritten() ? std::optional(plan) : std::nullopt;
+  }
+
+private:
+  RecurrencePlan plan;
+
+  bool findNests() {
+    for (Operation &op : plan.op.getBody().front()) {
+      if (isa<TempOp>(op))
+        continue;
+      auto loop = dyn_cast<ForOp>(op);
+      if (!loop || plan.loop || !loop.getInits().empty())
+        return false;
+      plan.loop = loop;
+    }
+    if (!plan.loop)
+      return false;
+    for (const ValueExpr &bound : {plan.loop.getLowExpr(), plan.loop.getHighExpr()})
+      if (!bound.operands().empty())
+        return false; // rows of a cluster, and threads, would take steps of their own number
+    for (Operation &op : plan.loop.getBody().front().without_terminator()) {
+      auto nest = dyn_cast<ParallelOp>(op);
+      std::optional<int64_t> points = nest ? onlyExtent(cast<AxesOp>(op)) : std::nullopt;
+      if (!points || *points <= 0)
+        return false;
+      plan.nests.push_back({nest, *points, {}});
+      for (Value tensor : accessesOf(nest).writes)
+        plan.changing.insert(tensor);
+    }
+    return true;
+  }
+
+  /// The state that the nest copies, if it is such a nest; false where it is one that cannot be.
+  bool findState(RecurrenceNest &nest) {
+    auto ops = nest.op.getBody().front().getOps<WriteOp>();
+    if (llvm::range_size(nest.op.getBody().front()) != 2 || ops.empty())
+      return true;
+    WriteOp write = *ops.begin();
+    auto read = write.getValue().getDefiningOp<ReadOp>();
+    auto next = read ? read.getTensor().getDefiningOp<TempOp>() : TempOp();
+    if (!next || next->getParentOp() != plan.op)
+      return true;
+    SmallVector<ValueExpr> to = write.getSubscriptExprs();
+    if (!isPlain(read) || !isPlain(write) || read.getSubscriptExprs().size() != 1 ||
+        read.getSubscriptExprs()[0].asValue() != nest.axis() || plan.stateOf(write.getTensor()) ||
+        !write.getTensorType().getElementType().isF32() || !read.getTensorType().getElementType().isF32())
+      return false;
+    const auto *dim = llvm::find_if(to, [&](const ValueExpr &expr) { return expr.asValue() == nest.axis(); });
+    if (dim == to.end())
+      return false;
+    unsigned position = dim - to.begin();
+    for (auto [other, expr] : llvm::enumerate(to))
+      if (other != position && usesAny({expr}, {nest.axis(), plan.loop.getLoopVar()}))
+        return false;
+    // What no point writes would have to be carried from one copy to the other.
+    if (write.getTensorType().getDims()[position].getExpr().asConstant() != nest.points)
+      return false;
+    nest.copied = plan.states.size();
+    plan.states.push_back({write.getTensor(), read.getTensor(), write, position, nest.points});
+    return true;
+  }
+
+  /// The subscripts of the state but the one along its points, which is `along`.
+  bool isOfRow(const RecurrenceState &state, ArrayRef<ValueExpr> subscripts) {
+    SmallVector<ValueExpr> written = WriteOp(state.write).getSubscriptExprs();
+    for (unsigned dim = 0; dim < written.size(); ++dim)
+      if (dim != state.dim && !(written[dim] == subscripts[dim]))
+        return false;
+    return true;
+  }
+
+  bool findSums(RecurrenceNest &nest) {
+    bool all = true;
+    nest.op.walk([&](ReduceOp reduce) {
+      std::optional<RecurrenceSum> sum = asSum(nest, reduce);
+      all &= sum.has_value();
+      if (sum)
+        nest.sums.push_back(*sum);
+    });
+    return all;
+  }
+
+  std::optional<RecurrenceSum> asSum(const RecurrenceNest &nest, ReduceOp reduce) {
+    std::optional<int64_t> terms = onlyExtent(cast<AxesOp>(reduce.getOperation()));
+    auto product = reduce.getReduced() ? reduce.getReduced().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+    if (reduce->getParentOp() != nest.op || reduce.getKind() != ReduceKind::Sum || reduce.getFilter() || !terms ||
+        *terms <= 0 || !product || !product.getType().isF32() || product->getParentOp() != reduce)
+      return std::nullopt;
+    RecurrenceSum sum{reduce, product.getLhs().getDefiningOp<ReadOp>(), product.getRhs().getDefiningOp<ReadOp>(),
+                      *terms};
+    if (sum.weight && plan.stateOf(sum.weight.getTensor()))
+      std::swap(sum.state, sum.weight);
+    if (!sum.state || !sum.weight || sum.state->getParentOp() != reduce || sum.weight->getParentOp() != reduce ||
+        llvm::range_size(reduce.getBody().front()) != 4 || !isPlain(sum.state) || !isPlain(sum.weight))
+      return std::nullopt;
+    const RecurrenceState *state = plan.stateOf(sum.state.getTensor());
+    Value axis = reduce.getBody().front().getArgument(0);
+    if (!state || !isOfRow(*state, sum.state.getSubscriptExprs()) ||
+        sum.state.getSubscriptExprs()[state->dim].asValue() != axis || *terms > state->points)
+      return std::nullopt;
+    // The same for all rows and all steps.
+    SmallVector<Value> varying(plan.op.getBody().front().getArguments());
+    varying.push_back(plan.loop.getLoopVar());
+    if (plan.changing.contains(sum.weight.getTensor()) || usesAny(sum.weight.getSubscriptExprs(), varying) ||
+        !isa<FloatType>(sum.weight.getTensorType().getElementType()))
+      return std::nullopt;
+    for (const ValueExpr &expr : sum.weight.getSubscriptExprs())
+      for (Value operand : expr.operands())
+        if (!isa<BlockArgument>(operand))
+          return std::nullopt; // data
+    return sum;
+  }
+
+  bool checkAccesses(const RecurrenceNest &nest, unsigned index) {
+    for (Operation &op : ParallelOp(nest.op).getBody().front()) {
+      if (isa<ReduceOp>(op))
+        continue;
+      auto read = dyn_cast<ReadOp>(op);
+      auto write = dyn_cast<WriteOp>(op);
+      if (!read && !write && (op.getNumRegions() || !isMemoryEffectFree(&op)))
+        return false;
+      if ((read && !checkRead(nest, index, read)) || (write && !checkWrite(nest, index, write)))
+        return false;
+    }
+    return true;
+  }
+
+  bool checkRead(const RecurrenceNest &nest, unsigned index, ReadOp read) {
+    if (read.getChecked())
+      return false;
+    if (const RecurrenceState *state = plan.stateOf(read.getTensor()))
+      return isPlain(read) && isOfRow(*state, read.getSubscriptExprs());
+    return !plan.changing.contains(read.getTensor()) ||
+           (isPlain(read) && checkOwn(nest, index, read.getTensor(), read.getSubscriptExprs()));
+  }
+
+  bool checkWrite(const RecurrenceNest &nest, unsigned index, WriteOp write) {
+    if (!isPlain(write) || plan.stateOf(write.getTensor()))
+      return false;
+    SmallVector<ValueExpr> subscripts = write.getSubscriptExprs();
+    for (const RecurrenceState &state : plan.states)
+      if (state.next == write.getTensor())
+        return nest.points == state.points && subscripts.size() == 1 && subscripts[0].asValue() == nest.axis();
+    if (auto temp = write.getTensor().getDefiningOp<TempOp>(); temp && isPrivate(temp))
+      return false;
+    bool isRead = false;
+    plan.loop.walk([&](ReadOp read) { isRead |= read.getTensor() == write.getTensor(); });
+    return !isRead || checkOwn(nest, index, write.getTensor(), subscripts);
+  }
+
+  /// Whether the access is to the element that this point alone touches, in whatever nest.
+  bool checkOwn(const RecurrenceNest &nest, unsigned index, Value tensor, ArrayRef<ValueExpr> subscripts) {
+    if (usesAny(subscripts, {plan.loop.getLoopVar()}) ||
+        !llvm::any_of(subscripts, [&](const ValueExpr &expr) { return expr.asValue() == nest.axis(); }))
+      return false;
+    int known = plan.ownOf(tensor);
+    if (known < 0) {
+      plan.owns.push_back({tensor, index, SmallVector<ValueExpr>(subscripts)});
+      return true;
+    }
+    const RecurrenceNest &first = plan.nests[plan.owns[known].nest];
+    return first.points == nest.points && llvm::all_of_zip(plan.owns[known].subscripts, subscripts,
+                                                           [&](const ValueExpr &left, const ValueExpr &right) {
+                                                             return left.substitute(first.axis(), nest.axis()) == right;
+                                                           });
+  }
+
+  /// Each state has a value before the nest that copies it, from one nest, which stands before.
+  bool everyNextIsWritten() {
+    for (auto [number, state] : llvm::enumerate(plan.states)) {
+      unsigned writes = 0;
+      for (const RecurrenceNest &nest : plan.nests) {
+        if (nest.copied == int(number) && !writes)
+          return false;
+        ParallelOp(nest.op).walk([&](WriteOp write) { writes += write.getTensor() == state.next; });
+      }
+      if (writes != 1)
+        return false;
+    }
+    return !plan.states.empty();
+  }
+};
+} // namespace
+
+std::optional<RecurrencePlan> tegula::planRecurrence(ParallelOp op) { return Planner(op).run(); }
+
+//===----------------------------------------------------------------------===//
+// The shape
+//===----------------------------------------------------------------------===//
+
+int64_t RecurrenceShape::lanesFor(int64_t points) const {
+  constexpr int64_t warp = 32;
+  int64_t each = threads / pointsOfBlock(points);
+  return each ? std::min<int64_t>(warp, llvm::bit_floor(uint64_t(each))) : 0;
+}
+
+int64_t RecurrenceShape::termsOfLane(const RecurrenceNest &nest, const RecurrenceSum &sum) const {
+  constexpr int64_t together = 4;
+  return llvm::divideCeil(sum.terms, together * lanesFor(nest.points)) * together;
+}
+
+Attribute RecurrenceShape::toAttribute(MLIRContext *context) const {
+  return Builder(context).getDenseI64ArrayAttr({cluster, threads});
+}
+
+std::optional<RecurrenceShape> RecurrenceShape::of(ParallelOp op) {
+  auto shape = op->getAttrOfType<DenseI64ArrayAttr>(attributeName);
+  if (!shape || shape.size() != 2)
+    return std::nullopt;
+  return RecurrenceShape{shape[0], shape[1]};
+}
+
+std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &plan, int64_t mostBlocks) {
+  // Clusters that an H200 surely runs at once, by what their blocks need of its groups of 16 or 18 multiprocessors.
+  static constexpr struct { int64_t blocks, atOnce; } clusters[] = {{1, 132}, {2, 64}, {4, 32}, {8, 14}, {16, 6}};
+  // Registers of a thread that weights may have: half of what it can get, about.
+  static constexpr struct { int64_t threads, weights; } blocks[] = {{256, 128}, {512, 64}};
+  // Cycles of a step: elementary functions and shuffles; a cluster's barrier; and of a step that is launched anew.
+  constexpr int64_t ofStep = 600, ofBarrier = 500, ofLaunches = 12000;
+  constexpr int64_t lanesOfMultiprocessor = 128;
+  std::optional<RecurrenceShape> best;
+  int64_t least = ofLaunches;
+  for (auto [cluster, atOnce] : clusters)
+    for (auto [threads, most] : blocks) {
+      if (cluster > mostBlocks)
+        break;
+      RecurrenceShape shape{cluster, threads};
+      int64_t weights = 0;
+      bool fits = true;
+      for (const RecurrenceNest &nest : plan.nests) {
+        if (nest.copied >= 0)
+          continue;
+        fits &= shape.lanesFor(nest.points) > 0;
+        for (const RecurrenceSum &sum : nest.sums)
+          weights += fits ? shape.termsOfLane(nest, sum) : 0;
+      }
+      if (!fits || weights > most)
+        continue;
+      int64_t cycles = ofStep + (cluster > 1 ? ofBarrier : 0) + weights * threads / lanesOfMultiprocessor;
+      cycles *= llvm::divideCeil(plan.rows, atOnce);
+      if (cycles < least) {
+        least = cycles;
+        best = shape;
+      }
+    }
+  return best;
+}
