@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Ptx.h"
+#include "codegen/BypassDivisions.h"
 #include "codegen/PassGate.h"
 
 #include "llvm/Analysis/AliasAnalysis.h"
@@ -156,6 +157,7 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
   perFunction.addPass(InferAlignmentPass());             // vectors are one access
   perFunction.addPass(ADCEPass());
   perFunction.addPass(SimplifyCFGPass());
+  perFunction.addPass(BypassDivisionsPass()); // and where values do
   ModulePassManager all;
   all.addPass(AlwaysInlinerPass());
   all.addPass(createModuleToFunctionPassAdaptor(std::move(perFunction)));
