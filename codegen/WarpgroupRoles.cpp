@@ -239,12 +239,12 @@ DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &produ
   unsigned stages = PlaneProduct::stages;
   SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
   Value *total = numStages(product);
+  auto inRing = [&](Value *n) {
+    return b.CreateAnd(b.CreateTrunc(stageNumber(product, n), b.getInt32Ty()), i32(stages - 1));
+  };
   Sums last = e.emitLoop(
       i64(0), total, i64(1), zeros,
       [&](Value *number, ArrayRef<Value *> current) {
-        auto inRing = [&](Value *n) {
-          return b.CreateAnd(b.CreateTrunc(stageNumber(product, n), b.getInt32Ty()), i32(stages - 1));
-        };
         Value *stage = inRing(number), *before = b.CreateSub(number, i64(1));
         waitAt(b.CreateAdd(stage, i32(Full)));
         warps.publish(); // here, where it waits for no loads or copies
@@ -254,7 +254,12 @@ DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &produ
         return sums;
       },
       "stage");
-  return warps.wait(last);
+  Sums sums = warps.wait(last);
+  if (product.stagesEver) { // another tile's may wait for it
+    Value *number = b.CreateSub(total, i64(1));
+    release(product, number, inRing(number));
+  }
+  return sums;
 }
 
 /// Sums of steps of 64 points, each added to those before in registers.

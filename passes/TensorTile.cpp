@@ -321,8 +321,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   if (packed.isAllowed)
     packed = packedCost(plan, products, double(*batch) * *rows, double(*batch) * *columns);
   SmallVector<RankedTile> ranked;
-  // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before and after its products is
-  // hidden by no other's (measured with sums of 27 points).
+  // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products is hidden by no
+  // other's, which counts where elements are brought one by one (measured with sums of 27 points).
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000, bytesPerClock = 2000;
   for (const Candidate &candidate : candidates) {
     double speed = allHalf ? candidate.half : allRounded ? candidate.rounded : candidate.single;
@@ -340,7 +340,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       double ofElement = candidate.packed ? packed.points / singleRate : clocks;
       double elements = double(candidate.rows) * candidate.columns;
       double each = elements * ofElement / speed / splits + startUp;
-      if (candidate.warpgroups && !allHalf)
+      if (candidate.warpgroups && !allHalf && !allVectors)
         each += elements * startUpOfElement;
       double total = each * divideCeil(tiles * splits, multiprocessors);
       if (candidate.packed)
