@@ -78,6 +78,11 @@ void multiplyGroupBF16(AtomCall &call);
 void commitProducts(AtomCall &call);
 void waitForProducts(AtomCall &call);
 void waitForSums(AtomCall &call);
+// AtomsTransactions.cpp
+void initBarrier(AtomCall &call);
+void expectBytes(AtomCall &call);
+void storeAsync(AtomCall &call);
+void waitForPhase(AtomCall &call);
 float addProducts(llvm::ArrayRef<double> products, float before);
 float halfToFloat(uint16_t bits);
 } // namespace atoms

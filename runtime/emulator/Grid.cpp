@@ -155,6 +155,27 @@ void Thread::waitForCluster(uint32_t place) {
   clusterPhase.reset();
 }
 
+void Thread::waitFor(TransactionBarrier &barrier, uint32_t place) {
+  barrier.waiting.push_back(this);
+  waiting.place = place;
+  waiting.call = nullptr;
+  wait();
+}
+
+void Grid::endPhase(TransactionBarrier &barrier) {
+  if (!barrier.hasArrived || barrier.expected != 0)
+    return;
+  barrier.hasArrived = false;
+  ++barrier.phase;
+  barrier.last.join(barrier.open);
+  barrier.open = Clocks(numThreads);
+  std::vector<Thread *> others = std::exchange(barrier.waiting, {});
+  for (Thread *other : others)
+    other->waiting.waits = false;
+  ++progress;
+  makeReady(std::move(others));
+}
+
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//

@@ -63,6 +63,15 @@ struct ClusterPhase {
   std::vector<Thread *> waiting;
 };
 
+/// A barrier that counts bytes: its phase now, and what those know who have come to it.
+struct TransactionBarrier {
+  uint64_t phase = 0;
+  bool hasArrived = false;
+  int64_t expected = 0; // bytes; below 0: they have come before who expects them
+  Clocks open, last;    // of this phase and of the one before
+  std::vector<Thread *> waiting;
+};
+
 /// What products of four warps, under way until they are waited for, read of shared memory.
 struct AsyncProducts {
   struct Read {
@@ -88,6 +97,8 @@ public:
   /// The barrier of the cluster, in two steps.
   void arriveAtCluster(uint32_t place);
   void waitForCluster(uint32_t place);
+  /// The end of the barrier's phase.
+  void waitFor(TransactionBarrier &barrier, uint32_t place);
   /// An atomic or volatile access.
   void synchronize(const void *address, const EmulatedAccess &access);
   void fence(bool acquires, bool releases, EmulatedScope scope);
@@ -173,6 +184,9 @@ public:
 
   std::unordered_map<const void *, Flag> flags;
   std::unordered_map<uint32_t, std::shared_ptr<ClusterPhase>> clusterPhases; // by number of the cluster
+  std::unordered_map<const void *, TransactionBarrier> transactions; // by address
+  /// Lets those go on who wait for the phase, if all has come.
+  void endPhase(TransactionBarrier &barrier);
   unsigned clusterSize() const { return options.cluster; }
   /// The resident block of that number; null: it has ended.
   Block *findBlock(uint32_t index);

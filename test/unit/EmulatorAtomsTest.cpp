@@ -135,6 +135,67 @@ TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
             EmulatorError::DivergentBarrier);
 }
 
+// Each thread puts a value into the other block, whose threads wait for all bytes.
+TEST_F(Emulator, WaitsForTheBytesOfOtherBlocks) {
+  cluster = 2;
+  const std::string make = "call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) @t, i32 1)\n";
+  const std::string look = R"(
+    %ended = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta(ptr addrspace(3) @t, i32 0)
+    br i1 %ended, label %complete, label %look
+  )";
+  auto text = [](const std::string &make, unsigned bytes, const std::string &look) {
+    return R"(
+    %first = icmp eq i32 %i, 0
+    br i1 %first, label %make, label %made
+  make:
+    )" + make + R"(br label %made
+  made:
+    %rank = xor i32 %block, 1
+    %there = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %own, i32 %rank)
+    %arrived = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) @t, i32 %rank)
+    call void @llvm.nvvm.barrier.cluster.arrive.aligned()
+    call void @llvm.nvvm.barrier.cluster.wait.aligned()
+    %w = add i32 %i, %block
+    %v = sitofp i32 %w to float
+    call void asm sideeffect "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [$0], $1, [$2];",
+      "l,f,l,~{memory}"(ptr addrspace(7) %there, float %v, ptr addrspace(7) %arrived)
+    br i1 %first, label %expect, label %look
+  expect:
+    %token = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) @t, i32 )" +
+           std::to_string(bytes) + R"()
+    br label %look
+  look:
+    )" + look + R"(
+  complete:
+    %got = load float, ptr addrspace(3) %other
+    %g = fptosi float %got to i32
+    %mine = icmp eq i32 %block, 0
+    br i1 %mine, label %write, label %done
+  write:
+    store i32 %g, ptr addrspace(1) %at
+    br label %done
+  done:
+    call void @llvm.nvvm.barrier.cluster.arrive.aligned()
+    call void @llvm.nvvm.barrier.cluster.wait.aligned())";
+  };
+  for (uint64_t seed : {0, 1, 2}) {
+    options.seed = seed;
+    EXPECT_EQ(run(text(make, 256, look), 2), std::nullopt);
+    expectGood();
+    EXPECT_EQ(x[4], 6); // the value of the partner's place, of the other block
+    EXPECT_EQ(x[5], 5);
+  }
+  options.seed = 0;
+  std::optional<EmulatorError::Kind> early = run(text(make, 256, "br label %complete"), 2);
+  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race);
+  // Before all bytes have come, or for ever.
+  early = run(text(make, 4, look), 2);
+  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race || early == EmulatorError::Deadlock);
+  EXPECT_TRUE(run(text(make, 260, look), 2).has_value());
+  early = run(text("", 256, look), 2);
+  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::WrongOperand);
+}
+
 //===----------------------------------------------------------------------===//
 // Lanes
 //===----------------------------------------------------------------------===//

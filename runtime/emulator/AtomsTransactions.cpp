@@ -1,0 +1,73 @@
+//===- AtomsTransactions.cpp - Barriers that count bytes ----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// PTX ISA, "mbarrier" and "st.async": a phase of such a barrier ends when the threads that it counts have come and as
+// many bytes as they expected have been stored. Bytes may come before who expects them. Here barriers count one thread.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/emulator/Atoms.h"
+
+using namespace llvm;
+using namespace tegula;
+using namespace tegula::emulator;
+
+static TransactionBarrier &barrierOf(AtomCall &call, const void *address) {
+  // Who uses it must know that it has been made.
+  constexpr uint64_t bytes = 8;
+  call.thread.grid.memory.check(call.thread, address, bytes, call.site.read);
+  auto found = call.thread.grid.transactions.find(address);
+  if (found == call.thread.grid.transactions.end())
+    call.fail("a barrier that nobody has initialised");
+  return found->second;
+}
+
+void atoms::initBarrier(AtomCall &call) {
+  auto *address = call.operand<char *>(0);
+  if (uint32_t count = call.operand<uint32_t>(1); count != 1)
+    call.fail("a barrier of " + Twine(count) + " threads: the emulator has those of one");
+  call.thread.grid.memory.check(call.thread, address, 8, call.site.write);
+  TransactionBarrier &barrier = call.thread.grid.transactions[address] = TransactionBarrier();
+  barrier.open = barrier.last = Clocks(call.thread.grid.numThreads);
+}
+
+static void release(AtomCall &call, TransactionBarrier &barrier) {
+  barrier.open.join(call.thread.knowledge());
+  ++call.thread.clock;
+  call.thread.grid.endPhase(barrier);
+}
+
+void atoms::expectBytes(AtomCall &call) {
+  TransactionBarrier &barrier = barrierOf(call, call.operand<char *>(0));
+  if (barrier.hasArrived)
+    call.fail("a second thread comes to a phase of a barrier for one");
+  barrier.hasArrived = true;
+  barrier.expected += call.operand<uint32_t>(1);
+  call.result<uint64_t>(0, barrier.phase);
+  release(call, barrier);
+}
+
+/// Where to, what, and whose barrier counts it.
+void atoms::storeAsync(AtomCall &call) {
+  auto *to = call.operand<char *>(0);
+  float value = call.operand<float>(1);
+  TransactionBarrier &barrier = barrierOf(call, call.operand<char *>(2));
+  call.thread.grid.memory.check(call.thread, to, sizeof(value), call.site.write);
+  std::memcpy(to, &value, sizeof(value));
+  barrier.expected -= sizeof(value);
+  release(call, barrier);
+}
+
+/// Until the phase of that parity has ended.
+void atoms::waitForPhase(AtomCall &call) {
+  TransactionBarrier &barrier = barrierOf(call, call.operand<char *>(0));
+  bool parity = call.operand<uint32_t>(1) & 1;
+  while ((barrier.phase & 1) == parity)
+    call.thread.waitFor(barrier, call.site.place);
+  call.thread.known.join(barrier.last);
+  call.result<uint8_t>(0, 1);
+}
