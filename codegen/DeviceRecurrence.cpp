@@ -6,13 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Why a step needs no more than one barrier for a state: values of step t go into the copy that step t - 1 read, and
-// every thread was through with that before it came to the barrier of step t - 1.
+// Why nobody overwrites what another still reads: values of step t go into the copy that step t - 1 read. A block that
+// sends them has the values of step t - 1 from all blocks, and each block sent its own after a barrier to which its
+// threads came when they were through with that copy. And a phase of a copy's barrier ends before bytes of its next one
+// come, two steps later.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceRecurrence.h"
 
 #include "ir/TglUtils.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -45,13 +48,17 @@ void DeviceRecurrence::placePoints() {
     if (nest.copied >= 0)
       continue;
     point.lanes = shape.lanesFor(nest.points);
-    int64_t ofBlock = shape.pointsOfBlock(nest.points);
-    Value *inBlock = b.CreateUDiv(thread, i64(point.lanes));
     point.lane = b.CreateURem(thread, i64(point.lanes));
-    Value *number = b.CreateNSWAdd(b.CreateNSWMul(rank, i64(ofBlock)), inBlock);
-    point.exists = b.CreateAnd(b.CreateICmpULT(inBlock, i64(ofBlock)), b.CreateICmpULT(number, i64(nest.points)));
+    // No block is without a point, whose value tells the others that it has read theirs.
+    auto firstOf = [&](Value *block) {
+      return b.CreateUDiv(b.CreateNSWMul(block, i64(nest.points)), i64(shape.cluster));
+    };
+    Value *number = b.CreateNSWAdd(firstOf(rank), b.CreateUDiv(thread, i64(point.lanes)));
+    Value *end = firstOf(b.CreateNSWAdd(rank, i64(1)));
+    point.exists = b.CreateICmpULT(number, end);
     point.writes = b.CreateAnd(point.exists, b.CreateICmpEQ(point.lane, i64(0)));
-    point.axis = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(nest.points - 1));
+    Value *last = b.CreateBinaryIntrinsic(Intrinsic::umax, end, i64(1));
+    point.axis = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(last, i64(1)));
     e.values[nest.axis()] = point.axis;
   }
 }
@@ -76,11 +83,27 @@ void DeviceRecurrence::placeStates() {
     for (int64_t first = 0; hasCluster() && first < shape.cluster; first += lanes) {
       // By all threads: there is an address for every block of the cluster alone.
       Value *target = b.CreateURem(b.CreateAdd(b.CreateURem(thread, i64(lanes)), i64(first)), i64(shape.cluster));
-      placed.remote.push_back(b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace),
-                                                Intrinsic::nvvm_mapa_shared_cluster,
-                                                {placed.both, b.CreateTrunc(target, b.getInt32Ty())}));
+      auto inBlock = [&](GlobalVariable *own) {
+        return b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster,
+                                 {own, b.CreateTrunc(target, b.getInt32Ty())});
+      };
+      placed.remote.push_back(inBlock(placed.both));
+      if (!countsBytes())
+        continue;
+      if (!placed.barriers)
+        placed.barriers = e.shared(ArrayType::get(b.getInt64Ty(), 2), "arrived");
+      placed.remoteBarriers.push_back(inBlock(placed.barriers));
     }
   }
+  // Other blocks see them after the barrier before the first step.
+  if (countsBytes())
+    e.emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+      for (const State &state : states)
+        for (unsigned copy : {0, 1})
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
+                            {b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), state.barriers, copy), b.getInt32(1)});
+      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+    });
   current.resize(states.size());
   owns.resize(plan.owns.size());
 }
@@ -198,16 +221,41 @@ void DeviceRecurrence::storeOwn(unsigned number) {
 // Barriers
 //===----------------------------------------------------------------------===//
 
-void DeviceRecurrence::arrive() {
-  if (hasCluster())
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
+void DeviceRecurrence::meetBlock() {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
 }
 
-void DeviceRecurrence::wait() {
-  if (hasCluster())
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
-  else
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
+void DeviceRecurrence::meetAll() {
+  hasCluster() ? e.meetCluster() : meetBlock();
+}
+
+/// i64: 0 or 1, the copy that the step writes.
+Value *DeviceRecurrence::copyAfter(unsigned state) {
+  return b.CreateZExt(b.CreateICmpEQ(current[state], i64(0)), b.getInt64Ty());
+}
+
+/// One thread says how many bytes the block waits for.
+void DeviceRecurrence::expectStates() {
+  e.emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+    for (auto [number, state] : enumerate(states))
+      b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
+                        {b.CreateInBoundsGEP(b.getInt64Ty(), state.barriers, copyAfter(number)),
+                         b.getInt32(plan.states[number].points * sizeof(float))});
+  });
+}
+
+/// All values of the copy that the step writes.
+void DeviceRecurrence::waitFor(unsigned state) {
+  Function *function = b.GetInsertBlock()->getParent();
+  BasicBlock *look = BasicBlock::Create(b.getContext(), "look", function);
+  BasicBlock *complete = BasicBlock::Create(b.getContext(), "complete", function);
+  Value *barrier = b.CreateInBoundsGEP(b.getInt64Ty(), states[state].barriers, copyAfter(state));
+  b.CreateBr(look);
+  b.SetInsertPoint(look);
+  Value *hasEnded = b.CreateIntrinsic(
+      b.getInt1Ty(), Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cluster_space_cta, {barrier, parity});
+  b.CreateCondBr(hasEnded, complete, look);
+  b.SetInsertPoint(complete);
 }
 
 /// The point's value of the next step, into the copy that is not read now, of all blocks.
@@ -219,10 +267,22 @@ void DeviceRecurrence::send(unsigned nest, unsigned state, Value *value) {
     return e.emitIf(point.writes, [&] {
       b.CreateStore(value, b.CreateInBoundsGEP(b.getFloatTy(), states[state].both, index));
     });
+  Type *address = PointerType::get(b.getContext(), clusterSpace);
+  InlineAsm *store = InlineAsm::get(FunctionType::get(b.getVoidTy(), {address, b.getFloatTy(), address}, false),
+                                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [$0], $1, [$2];",
+                                    "l,f,l,~{memory}", /*hasSideEffects=*/true);
   for (auto [round, remote] : enumerate(states[state].remote)) {
     Value *block = b.CreateNSWAdd(point.lane, i64(round * point.lanes));
-    e.emitIf(b.CreateAnd(point.exists, b.CreateICmpULT(block, i64(shape.cluster))),
-             [&] { b.CreateAlignedStore(value, b.CreateInBoundsGEP(b.getFloatTy(), remote, index), Align(4)); });
+    Value *to = b.CreateInBoundsGEP(b.getFloatTy(), remote, index);
+    Value *barrier = nullptr;
+    if (countsBytes())
+      barrier = b.CreateInBoundsGEP(b.getInt64Ty(), states[state].remoteBarriers[round], copyAfter(state));
+    e.emitIf(b.CreateAnd(point.exists, b.CreateICmpULT(block, i64(shape.cluster))), [&] {
+      if (barrier)
+        b.CreateCall(store, {to, value, barrier});
+      else
+        b.CreateAlignedStore(value, to, Align(sizeof(float)));
+    });
   }
 }
 
@@ -296,6 +356,7 @@ void DeviceRecurrence::emitWrite(unsigned number, tgl::WriteOp write) {
 
 void DeviceRecurrence::emitNest(unsigned number) {
   const RecurrenceNest &nest = plan.nests[number];
+  bool hasMet = !countsBytes();
   emitSums(number);
   for (mlir::Operation &op : bodyOf(nest)) {
     auto read = dyn_cast<tgl::ReadOp>(op);
@@ -303,6 +364,9 @@ void DeviceRecurrence::emitNest(unsigned number) {
                                             is_contained(points[number].still, read))))
       continue;
     if (auto write = dyn_cast<tgl::WriteOp>(op)) {
+      bool isSent = llvm::any_of(plan.states, [&](const RecurrenceState &state) { return state.next == write.getTensor(); });
+      if (isSent && !std::exchange(hasMet, true))
+        meetBlock(); // all are through with what other blocks overwrite once they have this value
       emitWrite(number, write);
     } else if (const RecurrenceState *state = read ? plan.stateOf(read.getTensor()) : nullptr) {
       Value *index = e.emitIndex(read.getSubscriptExprs()[state->dim]);
@@ -336,6 +400,12 @@ void DeviceRecurrence::emitStep(Value *step, Value *count, MutableArrayRef<Value
     for (mlir::Operation *read : point.ahead)
       e.values[read->getResult(0)] = *before++;
 
+  if (countsBytes()) {
+    Value *isOdd = b.CreateTrunc(step, b.getInt1Ty());
+    Value *uses = b.CreateAdd(b.CreateSelect(isOdd, phases[0], phases[1]), b.CreateLShr(step, i64(1)));
+    parity = b.CreateAnd(b.CreateTrunc(uses, b.getInt32Ty()), b.getInt32(1));
+    expectStates();
+  }
   bool hasMet = false;
   for (auto [number, nest] : enumerate(plan.nests)) {
     if (nest.copied < 0) {
@@ -343,10 +413,17 @@ void DeviceRecurrence::emitStep(Value *step, Value *count, MutableArrayRef<Value
       hasMet = false;
       continue;
     }
-    if (!std::exchange(hasMet, true)) {
-      arrive();
+    if (countsBytes()) {
       writeResults();
-      wait();
+      waitFor(nest.copied);
+    } else if (!std::exchange(hasMet, true)) {
+      if (hasCluster())
+        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
+      writeResults();
+      if (hasCluster())
+        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
+      else
+        meetBlock();
     }
     current[nest.copied] = b.CreateNSWSub(i64(states[nest.copied].elements), current[nest.copied]);
   }
@@ -355,10 +432,11 @@ void DeviceRecurrence::emitStep(Value *step, Value *count, MutableArrayRef<Value
   copy(loaded, carried.begin() + owns.size());
 }
 
-void DeviceRecurrence::emitRow() {
+/// Returns how many steps there were.
+Value *DeviceRecurrence::emitRow() {
   tgl::ForOp loop = plan.loop;
   Value *low = e.emitIndex(loop.getLowExpr()), *high = e.emitIndex(loop.getHighExpr());
-  Value *count = b.CreateNSWSub(high, low);
+  Value *count = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateNSWSub(high, low), i64(0));
   // Without a step nothing changes, and there is no first step for which to load.
   e.emitIf(b.CreateICmpSGT(count, i64(0)), [&] {
     loadStates();
@@ -377,8 +455,7 @@ void DeviceRecurrence::emitRow() {
         inits.push_back(e.valueOf(read->getResult(0)));
       }
     }
-    arrive();
-    wait();
+    meetAll();
     e.nextLoopStays = true;
     SmallVector<Value *> last =
         e.emitLoop(i64(0), count, i64(1), inits, [&](Value *step, ArrayRef<Value *> carried) {
@@ -390,9 +467,9 @@ void DeviceRecurrence::emitRow() {
     copy(ArrayRef(last).take_front(owns.size()), owns.begin());
     for (unsigned own = 0; own < owns.size(); ++own)
       storeOwn(own);
-    arrive(); // the next row's states take the place of these
-    wait();
+    meetAll(); // the next row's states take the place of these
   });
+  return count;
 }
 
 void DeviceRecurrence::emit() {
@@ -409,8 +486,11 @@ void DeviceRecurrence::emit() {
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, axes.getAxes().size()));
   Value *first = b.CreateUDiv(block, i64(shape.cluster)), *step = b.CreateUDiv(blocks, i64(shape.cluster));
   e.nextLoopStays = true;
-  e.emitLoop(first, i64(plan.rows), step, {}, [&](Value *number, ArrayRef<Value *>) {
-    e.setAxes(axes, all, number, std::nullopt, [&] { emitRow(); });
-    return SmallVector<Value *>();
+  e.emitLoop(first, i64(plan.rows), step, {i64(0), i64(0)}, [&](Value *number, ArrayRef<Value *> carried) {
+    copy(carried, phases.begin());
+    Value *count = nullptr;
+    e.setAxes(axes, all, number, std::nullopt, [&] { count = emitRow(); });
+    return SmallVector<Value *>{b.CreateAdd(carried[0], b.CreateLShr(count, i64(1))),
+                                b.CreateAdd(carried[1], b.CreateLShr(b.CreateAdd(count, i64(1)), i64(1)))};
   }, "row");
 }

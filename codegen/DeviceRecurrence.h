@@ -10,10 +10,12 @@
 // neighbouring threads of a warp, *lanes*, share a point of a nest: each has its part of the terms of the point's sums,
 // with their weights in registers, and all of them compute the rest. Values go this way:
 //
-//   states    in shared memory of every block, twice; lanes put a point's new value into all blocks
+//   states    in shared memory of every block, twice; lanes put a point's new value into all blocks, where a barrier in
+//             shared memory counts the bytes: who needs the state waits for as many as it has
 //   own       elements that one point alone touches: in registers of its lanes from the first step to the last
 //   inputs    elements of other tensors: where they move with time, loaded a step ahead
-//   results   written while the cluster's barrier is under way
+//             (`countsBytes`; or, the plain way, all blocks of the cluster meet)
+//   results   written while values are under way
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_DEVICERECURRENCE_H
@@ -51,7 +53,9 @@ private:
   llvm::SmallVector<Point> points; // by nest
   struct State {
     llvm::GlobalVariable *both = nullptr;    // two times `elements` f32, in shared memory
-    llvm::SmallVector<llvm::Value *> remote; // the same of other blocks, by round of the lanes that write them
+    llvm::GlobalVariable *barriers = nullptr; // of each copy, in a cluster
+    /// Both of other blocks, by round of the lanes that write them.
+    llvm::SmallVector<llvm::Value *> remote, remoteBarriers;
     int64_t elements = 0;
   };
   llvm::SmallVector<State> states;
@@ -64,22 +68,28 @@ private:
   };
   llvm::SmallVector<Result> results;
   llvm::Value *rank = nullptr, *thread = nullptr;
+  llvm::Value *parity = nullptr; // i32: of the phase in which the copy that a step writes gets its values
+  std::array<llvm::Value *, 2> phases; // i64, by copy: phases that earlier rows have ended
 
   llvm::Value *i64(int64_t value) { return b.getInt64(value); }
   bool hasCluster() const { return shape.cluster > 1; }
+  bool countsBytes() const { return shape.countsBytes; }
   void placePoints();
   void placeStates();
   void loadWeights();
   void findInputs();
-  void emitRow();
+  llvm::Value *emitRow();
   void emitStep(llvm::Value *step, llvm::Value *count, llvm::MutableArrayRef<llvm::Value *> carried);
   void emitNest(unsigned number);
   void emitSums(unsigned number);
   void emitWrite(unsigned number, tgl::WriteOp write);
   void send(unsigned nest, unsigned state, llvm::Value *value);
   void writeResults();
-  void arrive();
-  void wait();
+  void meetBlock();
+  void meetAll();
+  void expectStates();
+  void waitFor(unsigned state);
+  llvm::Value *copyAfter(unsigned state);
   void loadStates();
   void storeStates(llvm::Value *count);
   void setLoopVar(llvm::Value *step, llvm::Value *count);

@@ -84,14 +84,15 @@ std::string tegula::deviceTarget(int major, int minor) {
   return major >= 9 ? plain + "a" : plain;
 }
 
-/// The oldest PTX version that has the target (PTX ISA, "Release history"): what older drivers still load.
+/// The oldest PTX version that has what we use of the target (PTX ISA, "Release history"; st.async came with 8.1): what
+/// older drivers still load.
 static StringRef ptxFeature(unsigned capability) {
   if (capability >= 120)
     return "+ptx87";
   if (capability >= 100)
     return "+ptx86";
   if (capability >= 90)
-    return "+ptx80";
+    return "+ptx81";
   return "+ptx78";
 }
 

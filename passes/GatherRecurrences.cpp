@@ -52,6 +52,8 @@ static std::optional<StepProducer> producerOf(TempOp temp) {
     if (&op != producer.write && !isa<ReduceOp, ReadOp>(op) && (op.getNumRegions() || !isMemoryEffectFree(&op)))
       return std::nullopt;
   for (auto [dim, subscript] : llvm::enumerate(producer.write.getSubscriptExprs())) {
+    if (subscript.asConstant())
+      continue;
     Value axis = subscript.asValue();
     if (!axis || axesOpOf(axis) != producer.statement || !producer.dims.try_emplace(axis, dim).second)
       return std::nullopt;
@@ -59,6 +61,14 @@ static std::optional<StepProducer> producerOf(TempOp temp) {
   if (producer.dims.size() != producer.statement.getAxes().size())
     return std::nullopt;
   return producer;
+}
+
+/// Whether the read is of what the producer writes, where that is a part of the temporary.
+static bool readsWritten(const StepProducer &producer, ReadOp read) {
+  SmallVector<ValueExpr> written = WriteOp(producer.write).getSubscriptExprs();
+  return llvm::all_of_zip(written, read.getSubscriptExprs(), [](const ValueExpr &to, const ValueExpr &from) {
+    return !to.asConstant() || to == from;
+  });
 }
 
 /// Whether a statement writes what the producer reads, after it and before the reader.
@@ -84,7 +94,7 @@ static bool inlineOnce(TempOp temp) {
       auto reader = dyn_cast<ParallelOp>(read->getParentOp());
       std::optional<int64_t> points = reader ? knownPoints(cast<AxesOp>(reader.getOperation())) : std::nullopt;
       if (!points || !isPlain(read) || reader->getBlock() != temp->getBlock() ||
-          !producer->statement->isBeforeInBlock(reader) || inputsChange(*producer, reader))
+          !producer->statement->isBeforeInBlock(reader) || inputsChange(*producer, reader) || !readsWritten(*producer, read))
         return false;
       wanted += *points;
       reads.push_back(read);
@@ -219,19 +229,25 @@ struct GatherRecurrencesPass : Counted<tegula::impl::GatherRecurrencesPassBase<G
         return LaunchOp();
       statements.push_back(statement);
     }
-    std::optional<SmallVector<unsigned>> rows = findRows(statements);
-    if (statements.empty() || !rows)
+    if (statements.empty())
+      return LaunchOp();
+    // One row has no axis.
+    bool isOneRow = llvm::all_of(statements, [](ParallelOp statement) { return statement.getAxes().size() == 1; });
+    std::optional<SmallVector<unsigned>> rows;
+    rows = isOneRow ? SmallVector<unsigned>() : findRows(statements);
+    if (!rows)
       return LaunchOp();
 
     OpBuilder builder(loop);
     auto launch = LaunchOp::create(builder, loop.getLoc(), "recurrence");
     builder.setInsertionPointToStart(&launch.getBody().front());
     IRMapping none;
-    ParallelOp around = copyAxes(builder, loop.getLoc(), {statements[0].getAxes()[(*rows)[0]]}, none);
+    auto around = isOneRow ? ParallelOp::create(builder, loop.getLoc(), {AxisSpec{"row", 0, 1}})
+                           : copyAxes(builder, loop.getLoc(), {statements[0].getAxes()[(*rows)[0]]}, none);
     builder.setInsertionPointToStart(&around.getBody().front());
     auto inside = cast<ForOp>(builder.clone(*loop));
     SmallVector<ParallelOp> copies(inside.getBody().front().getOps<ParallelOp>());
-    for (auto [statement, row] : llvm::zip_equal(copies, *rows)) {
+    for (auto [statement, row] : llvm::zip(copies, *rows)) {
       replaceAllUsesWithExpr(builder, statement.getAxes()[row], ValueExpr(Value(around.getAxes()[0])));
       eraseAxis(cast<AxesOp>(statement.getOperation()), row);
       eraseUnusedOps(statement.getBody().front());

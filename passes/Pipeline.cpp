@@ -145,10 +145,13 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   scheduleOptions.clusterBlocks = options.clusterBlocks;
   scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
   // A strategy counts as a pass that runs before its choice.
-  if (options.runs)
+  if (options.runs) {
     for (const Strategy *strategy : strategies())
       if (strategy != &generalStrategy() && !options.runs->shouldRun(strategy->name(), ""))
         scheduleOptions.without.push_back(strategy->name().str());
+    if (!options.runs->shouldRun("counted-stores", "")) // of strategy `recurrence`
+      scheduleOptions.without.push_back("counted-stores");
+  }
   pipeline.add(createSchedulePass(scheduleOptions));
   pipeline.endPhase(Phase::Schedule);
 }

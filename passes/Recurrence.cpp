@@ -237,16 +237,26 @@ private:
                                                            });
   }
 
-  /// Each state has a value before the nest that copies it, from one nest, which stands before.
+  /// Each state gets its value in one nest, which nobody reads the old one after, and then at once takes it.
   bool everyNextIsWritten() {
     for (auto [number, state] : llvm::enumerate(plan.states)) {
-      unsigned writes = 0;
+      bool isWritten = false, isCopied = false;
       for (const RecurrenceNest &nest : plan.nests) {
-        if (nest.copied == int(number) && !writes)
+        if (nest.copied >= 0) {
+          isCopied |= nest.copied == int(number) && isWritten;
+          continue;
+        }
+        if (isWritten && !isCopied)
           return false;
-        ParallelOp(nest.op).walk([&](WriteOp write) { writes += write.getTensor() == state.next; });
+        for (Operation &op : ParallelOp(nest.op).getBody().front()) {
+          auto write = dyn_cast<WriteOp>(op);
+          if (write && write.getTensor() == state.next && std::exchange(isWritten, true))
+            return false;
+          if (isWritten && !isCopied && accessesOf(&op).reads.contains(state.tensor))
+            return false;
+        }
       }
-      if (writes != 1)
+      if (!isCopied)
         return false;
     }
     return !plan.states.empty();
@@ -272,14 +282,14 @@ int64_t RecurrenceShape::termsOfLane(const RecurrenceNest &nest, const Recurrenc
 }
 
 Attribute RecurrenceShape::toAttribute(MLIRContext *context) const {
-  return Builder(context).getDenseI64ArrayAttr({cluster, threads});
+  return Builder(context).getDenseI64ArrayAttr({cluster, threads, countsBytes});
 }
 
 std::optional<RecurrenceShape> RecurrenceShape::of(ParallelOp op) {
   auto shape = op->getAttrOfType<DenseI64ArrayAttr>(attributeName);
-  if (!shape || shape.size() != 2)
+  if (!shape || shape.size() != 3)
     return std::nullopt;
-  return RecurrenceShape{shape[0], shape[1]};
+  return RecurrenceShape{shape[0], shape[1], shape[2] != 0};
 }
 
 std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &plan, int64_t mostBlocks) {
@@ -298,7 +308,9 @@ std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePla
         break;
       RecurrenceShape shape{cluster, threads};
       int64_t weights = 0;
-      bool fits = true;
+      bool fits = llvm::all_of(plan.states, [cluster = cluster](const RecurrenceState &state) {
+        return state.points >= cluster; // each block has some
+      });
       for (const RecurrenceNest &nest : plan.nests) {
         if (nest.copied >= 0)
           continue;

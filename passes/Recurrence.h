@@ -78,6 +78,8 @@ std::optional<RecurrencePlan> planRecurrence(tgl::ParallelOp op);
 /// Blocks of a cluster and threads of a block.
 struct RecurrenceShape {
   int64_t cluster, threads;
+  /// Blocks of a cluster wait for the bytes of the values that they need, not for each other.
+  bool countsBytes = false;
 
   /// Points of a nest that a block takes.
   int64_t pointsOfBlock(int64_t points) const { return llvm::divideCeil(points, cluster); }

@@ -22,7 +22,8 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
-    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile, clusterBlocks};
+    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile, clusterBlocks,
+                            !llvm::is_contained(without, "counted-stores")};
     ScheduleCounts counts; // of all launches: `tensorTile` goes by the number of the statement
     getOperation().walk([&](LaunchOp launch) {
       for (const Strategy *strategy : strategies())

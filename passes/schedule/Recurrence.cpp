@@ -36,6 +36,7 @@ public:
     generalStrategy().schedule(launch, request, counts);
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
       if (std::optional<RecurrenceShape> shape = chooseShape(op, request)) {
+        shape->countsBytes = request.countedStores && shape->cluster > 1;
         op->setAttr("recurrence", shape->toAttribute(op.getContext()));
         ++counts.resident;
       }
