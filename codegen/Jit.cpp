@@ -10,11 +10,14 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
+#include "llvm/ExecutionEngine/Orc/MapperJITLinkMemoryManager.h"
+#include "llvm/ExecutionEngine/Orc/MemoryMapper.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
 #include "llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Target/TargetMachine.h"
 #include <cmath>
@@ -96,8 +99,22 @@ Expected<std::unique_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<MemoryBuf
   return load(std::move(objects));
 }
 
+/// Room for the sections of all objects, each in pages of its own, with tables of what they call elsewhere. Their
+/// references to each other reach 2 GB, and in a process that maps much there is no telling what is how far apart:
+/// so all are in one range.
+static size_t bytesForAll(ArrayRef<std::unique_ptr<MemoryBuffer>> objects) {
+  size_t pageBytes = sys::Process::getPageSizeEstimate(), bytes = 0;
+  for (const std::unique_ptr<MemoryBuffer> &object : objects)
+    bytes += alignTo(2 * object->getBufferSize(), pageBytes) + 16 * pageBytes;
+  return bytes;
+}
+
 Expected<std::unique_ptr<LoadedCode>>
 LoadedCode::load(std::vector<std::unique_ptr<MemoryBuffer>> objects) {
+  auto memory =
+      orc::MapperJITLinkMemoryManager::CreateWithMapper<orc::InProcessMemoryMapper>(bytesForAll(objects));
+  if (!memory)
+    return memory.takeError();
   auto control = orc::SelfExecutorProcessControl::Create();
   if (!control)
     return control.takeError();
@@ -107,8 +124,7 @@ LoadedCode::load(std::vector<std::unique_ptr<MemoryBuffer>> objects) {
   // The session says which symbol is missing, the lookup that fails only that one is.
   state.session->setErrorReporter(
       [&state](Error error) { state.trouble += toString(std::move(error)) + "; "; });
-  state.layer = std::make_unique<orc::ObjectLinkingLayer>(
-      *state.session, state.session->getExecutorProcessControl().getMemMgr());
+  state.layer = std::make_unique<orc::ObjectLinkingLayer>(*state.session, std::move(*memory));
   state.library = &state.session->createBareJITDylib("kernel");
   orc::SymbolMap symbols;
   auto define = [&](const char *name, void *address) {

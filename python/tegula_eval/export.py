@@ -49,8 +49,11 @@ def module_text(name: str, task: str, program: str, parameters: list[Parameter],
             continue
         kind, source = binding.sources.get(parameter.name, ("default", ""))
         if kind == "input":
-            is_number = parameter.role != "scalar" or not isinstance(case.inputs[inputs.index(source)], torch.Tensor)
-            arguments.append(source if is_number else f"{source}.item()")
+            given = case.inputs[inputs.index(source)]
+            is_tensor = isinstance(given, torch.Tensor)
+            arguments.append(f"{source}.item()" if is_tensor and parameter.role == "scalar" else source)
+            if is_tensor and not given.is_floating_point():  # KernelBench gives masks and labels as floats
+                before.append(f"{source} = {source}.to({given.dtype})")
             if parameter.role == "inout":
                 before.append(f"{source} = {source}.clone()")
         elif kind == "state":
@@ -73,7 +76,7 @@ def module_text(name: str, task: str, program: str, parameters: list[Parameter],
         before.insert(0, "held = [owner[key] for owner, key in self.places]")
     lines = [
         f'"""{name}, forward as a Tegula program. Written by tegula-eval export; needs the package tegula."""',
-        "import inspect", "", "import tegula", "", f"KERNEL = tegula.compile({_quoted(program)})", "",
+        "import inspect", "", "import tegula", "import torch", "", f"KERNEL = tegula.compile({_quoted(program)})", "",
         "# The task: constructor and parameters are its own.", task.strip("\n"), "", "",
         "class ModelNew(Model):",
         "    def __init__(self, *args, **named):",

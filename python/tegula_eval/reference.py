@@ -297,11 +297,15 @@ def _exact(case: Case, seed: int, up=to_float64) -> list[torch.Tensor]:
 @contextlib.contextmanager
 def in_float64(model: torch.nn.Module):
     """The module's parameters and buffers, and what forward itself makes, in float64. Their values afterwards are
-    those of the last run, rounded."""
+    those of the last run, rounded; tensors that modules keep beside them are then what they were before."""
     old = torch.get_default_dtype()
     kept = {name: one.dtype for name, one in itertools.chain(model.named_parameters(), model.named_buffers())}
+    beside = [(module, name, one) for module in model.modules() for name, one in vars(module).items()
+              if isinstance(one, torch.Tensor)]
     try:
         model.double()
+        for module, name, one in beside:
+            setattr(module, name, to_float64(one).clone())
         torch.set_default_dtype(torch.float64)
         yield
     finally:
@@ -310,6 +314,8 @@ def in_float64(model: torch.nn.Module):
         # batch norm, which then writes beyond it.
         for name, one in itertools.chain(model.named_parameters(), model.named_buffers()):
             one.data = one.data.to(kept[name])
+        for module, name, one in beside:
+            setattr(module, name, one)
 
 
 def _audit(case: Case, seed: int) -> None:

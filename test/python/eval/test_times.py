@@ -121,6 +121,39 @@ def test_module_that_writes_into_its_input():
         assert own_size(module("return x.neg_()"), text)["outcome"] == outcome
 
 
+KEEPS = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.hidden = torch.nn.Linear(6, 6), torch.zeros(5, 6)
+
+    def forward(self, x, h):
+        self.hidden.copy_(h)
+        self.hidden = torch.tanh(self.linear(x + self.hidden))
+        return self.hidden
+
+def get_inputs():
+    return [torch.rand(5, 6), torch.rand(5, 6)]
+
+def get_init_inputs():
+    return []
+"""
+OF_KEEPS = """
+kernel k(x: f32[M, K], h: f32[M, K], linear_weight: f32[N, K], linear_bias: f32[N]) -> (y: f32[M, N]) {
+  y[i, j] = tanh(sum((x[i, k] + h[i, k])*linear_weight[j, k] for k) + linear_bias[j])
+}
+"""
+
+
+def test_module_that_keeps_a_tensor():
+    """Beside parameters and buffers: it is in float64 for the reference alone, not when eager mode is timed."""
+    record = own_size(KEEPS, OF_KEEPS)
+    assert record["outcome"] == "right" and record["cases"][0]["reference"] == "float64", record
+    assert "failed" not in record["timing"]
+
+
 def test_random_and_dropout():
     assert own_size(module("return -x + torch.rand_like(x)"), NEGATE)["outcome"] == "unjudged"
     record = own_size(module("return -torch.nn.Dropout(0.5)(x)"), NEGATE)
