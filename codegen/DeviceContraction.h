@@ -15,6 +15,7 @@
 //         step; evaluate elements of the next one that cannot be copied into registers
 //       products of fragments by mma.sync, sums in registers
 //       evaluated elements to shared memory
+//     (steps before the first only bring operands, by the same code)
 //   the sums to shared memory; the rest of the statement at every element of the tile
 //
 // Operands are evaluated at any point, so that a convolution is a matrix product without a matrix being
@@ -222,6 +223,16 @@ private:
   Place placeOf(const Product &product, const Operand &operand, Value *step, Value *index);
   void forVectors(const Operand &operand, Code code, llvm::function_ref<void(Value *index)> body);
   void copyStep(Product &product, Value *step, Value *stage, Code code);
+  /// Of a vector to shared memory; `exists` as in Place.
+  struct Copy {
+    Value *to, *from, *exists;
+  };
+  Value *placeInStage(const Operand &operand, const Place &place, Value *stage);
+  Copy copyAt(const Product &product, const Operand &operand, const Place &place, Value *stage);
+  void emitCopy(const Operand &operand, const Copy &copy);
+  std::optional<tgl::ValueExpr> stepOfLines(const Product &product, const Operand &operand);
+  void copyLines(const Product &product, const Operand &operand, Value *step, Value *stage,
+                 const tgl::ValueExpr &lineStep);
   void copyTile(Product &product, Operand &operand, Value *step, Value *stage, Code code);
   llvm::SmallVector<Value *> evaluateStep(Product &product, Value *step);
   llvm::SmallVector<Value *> evaluateTile(Product &product, Operand &operand, Value *step);

@@ -80,18 +80,26 @@ void Emitter::emitIf(Value *condition, function_ref<void()> then) {
   b.SetInsertPoint(after);
 }
 
-Value *Emitter::emitIfElse(Value *condition, function_ref<Value *()> then, Value *otherwise) {
+SmallVector<Value *> Emitter::emitIfElse(Value *condition, function_ref<SmallVector<Value *>()> then,
+                                         ArrayRef<Value *> otherwise) {
   BasicBlock *before = b.GetInsertBlock();
   BasicBlock *end = nullptr;
-  Value *value = nullptr;
+  SmallVector<Value *> values;
   emitIf(condition, [&] {
-    value = then();
+    values = then();
     end = b.GetInsertBlock();
   });
-  PHINode *phi = b.CreatePHI(value->getType(), 2);
-  phi->addIncoming(otherwise, before);
-  phi->addIncoming(value, end);
-  return phi;
+  for (auto [number, value] : enumerate(values)) {
+    PHINode *phi = b.CreatePHI(value->getType(), 2);
+    phi->addIncoming(otherwise.empty() ? Constant::getNullValue(value->getType()) : otherwise[number], before);
+    phi->addIncoming(value, end);
+    value = phi;
+  }
+  return values;
+}
+
+Value *Emitter::emitIfElse(Value *condition, function_ref<Value *()> then, Value *otherwise) {
+  return emitIfElse(condition, [&] { return SmallVector<Value *>{then()}; }, otherwise).front();
 }
 
 void Emitter::emitBlock(mlir::Block &block) {

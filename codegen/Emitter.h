@@ -225,6 +225,10 @@ protected:
   bool nextLoopStays = false;
   void emitIf(llvm::Value *condition, llvm::function_ref<void()> then);
   /// Value of `then` where the scalar condition holds, else `otherwise`.
+  /// Values of `then`, else `otherwise`; nothing is for zeros.
+  llvm::SmallVector<llvm::Value *> emitIfElse(llvm::Value *condition,
+                                              llvm::function_ref<llvm::SmallVector<llvm::Value *>()> then,
+                                              llvm::ArrayRef<llvm::Value *> otherwise = {});
   llvm::Value *emitIfElse(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then,
                           llvm::Value *otherwise);
 

@@ -35,6 +35,7 @@ struct SharedTile {
   unsigned elementBytes; ///< 2 or 4
   unsigned extent;       ///< rows (or columns), a multiple of 16
   static constexpr unsigned depthBytes = 128;
+  static constexpr unsigned exchangedLines = 8; ///< so many lines further bytes are exchanged alike
 
   unsigned depth() const { return depthBytes / elementBytes; } ///< points of the sum
   unsigned lineLength() const { return alongSum ? depth() : extent; }

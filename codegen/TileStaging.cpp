@@ -89,47 +89,128 @@ void DeviceContraction::copyStep(Product &product, Value *step, Value *stage, Co
   copyTile(product, product.column, step, stage, code);
 }
 
+/// The copy at `place`. Its address is one even of what does not exist.
+DeviceContraction::Copy DeviceContraction::copyAt(const Product &product, const Operand &operand, const Place &place,
+                                                  Value *stage) {
+  tgl::ReadOp read = operand.how->read;
+  const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
+  setPoint(product.reduce, product.sum, operand.side->collapsesSum, place.k);
+  setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
+  for (mlir::Operation *op : operand.side->slice)
+    if (op != read)
+      e.emitOp(op);
+  SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
+  Copy copy{placeInStage(operand, place, stage), nullptr, place.exists};
+  if (read.getFill()) {
+    Value *inside = e.emitBoundsCheck(subscripts, buffer.type);
+    copy.exists = copy.exists ? b.CreateAnd(copy.exists, inside) : inside;
+  }
+  Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));
+  if (copy.exists)
+    offset = b.CreateSelect(copy.exists, offset, i64(0));
+  copy.from = b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
+  return copy;
+}
+
+Value *DeviceContraction::placeInStage(const Operand &operand, const Place &place, Value *stage) {
+  Value *offset = TensorCore(b, operand.type).offset(operand.shared, place.line, place.position);
+  return b.CreateInBoundsGEP(b.getInt8Ty(), stage, b.CreateAdd(offset, i32(operand.offset)));
+}
+
+/// What does not exist is 0 in shared memory, and nothing is read of it.
+void DeviceContraction::emitCopy(const Operand &operand, const Copy &copy) {
+  SmallVector<Value *> operands{copy.to, copy.from};
+  if (copy.exists)
+    operands.push_back(b.CreateSelect(copy.exists, i32(operand.vector * operand.shared.elementBytes), i32(0)));
+  Intrinsic::ID id;
+  if (operand.how->staging == Staging::Vectors)
+    id = copy.exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                     : Intrinsic::nvvm_cp_async_cg_shared_global_16;
+  else
+    id = copy.exists ? Intrinsic::nvvm_cp_async_ca_shared_global_4_s
+                     : Intrinsic::nvvm_cp_async_ca_shared_global_4;
+  b.CreateIntrinsic(b.getVoidTy(), id, operands);
+}
+
 void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step, Value *stage, Code code) {
   if (operand.how->staging == Staging::Values)
     return;
-  tgl::ReadOp read = operand.how->read;
-  unsigned bytes = operand.vector * operand.shared.elementBytes;
-  TensorCore core(b, operand.type);
-  const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
-  Type *element = e.storageType(buffer.type.getElementType());
+  if (code == Code::Quick)
+    if (std::optional<tgl::ValueExpr> lineStep = stepOfLines(product, operand))
+      return copyLines(product, operand, step, stage, *lineStep);
   forVectors(operand, code, [&](Value *index) {
-    Place place = placeOf(product, operand, step, index);
-    setPoint(product.reduce, product.sum, operand.side->collapsesSum, place.k);
-    setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
-    for (mlir::Operation *op : operand.side->slice)
-      if (op != read)
-        e.emitOp(op);
-    SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
-    Value *exists = place.exists;
-    if (read.getFill()) {
-      Value *inside = e.emitBoundsCheck(subscripts, buffer.type);
-      exists = exists ? b.CreateAnd(exists, inside) : inside;
-    }
-    Value *offset = e.emitIndex(tgl::elementOffset(buffer.type, subscripts));
-    // Nothing is read of what does not exist, but its address should be one.
-    if (exists)
-      offset = b.CreateSelect(exists, offset, i64(0));
-    Value *from = b.CreateInBoundsGEP(element, buffer.pointer, offset);
-    Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage,
-                                    b.CreateAdd(core.offset(operand.shared, place.line, place.position),
-                                                i32(operand.offset)));
-    SmallVector<Value *> operands{to, from};
-    if (exists)
-      operands.push_back(b.CreateSelect(exists, i32(bytes), i32(0)));
-    Intrinsic::ID id;
-    if (operand.how->staging == Staging::Vectors)
-      id = exists ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
-                  : Intrinsic::nvvm_cp_async_cg_shared_global_16;
-    else
-      id = exists ? Intrinsic::nvvm_cp_async_ca_shared_global_4_s
-                  : Intrinsic::nvvm_cp_async_ca_shared_global_4;
-    b.CreateIntrinsic(b.getVoidTy(), id, operands);
+    emitCopy(operand, copyAt(product, operand, placeOf(product, operand, step, index), stage));
   });
+}
+
+/// What the offset of the operand's read grows by from a line of its tile to the next; nothing where that differs, or
+/// what exists is not told by the line and the position in it.
+std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &product, const Operand &operand) {
+  const ContractionSide &side = *operand.side;
+  bool alongSum = operand.shared.alongSum;
+  tgl::ReadOp read = operand.how->read;
+  if (read.getFill() || (!alongSum && product.sum.isReordered))
+    return std::nullopt;
+  tgl::AxesOp op = alongSum ? axes : cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
+  SmallVector<unsigned> group(alongSum ? operand.group->axes : ArrayRef(product.sum.order.axes));
+  if (alongSum ? side.collapsesAxes : side.collapsesSum) // the last takes all numbers
+    group = {group.back()};
+  else
+    erase_if(group, [&](unsigned axis) { return tgl::knownPoints(op, {axis}) == 1; });
+  if (group.size() != 1)
+    return std::nullopt;
+  mlir::Value line = op.getAxes()[group.front()];
+  tgl::ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
+  tgl::ValueExpr step = offset.substitute(line, tgl::ValueExpr(line) + tgl::ValueExpr(int64_t(1))) - offset;
+  bool varies = step.uses(line) || any_of(offset.operands(), [&](mlir::Value value) {
+                  return is_contained(side.slice, value.getDefiningOp());
+                });
+  return varies ? std::nullopt : std::optional(step);
+}
+
+/// Vectors of a thread lie a number of lines apart, so that each is found from the one before.
+void DeviceContraction::copyLines(const Product &product, const Operand &operand, Value *step, Value *stage,
+                                  const tgl::ValueExpr &lineStep) {
+  const SharedTile &shared = operand.shared;
+  SaveAndRestore number(thread, operand.count > mostPlaces ? opaqueThread() : thread);
+  Place place = placeOf(product, operand, step, i32(0));
+  // Lines from the first on that exist; null: all.
+  Value *lines = nullptr;
+  auto leave = [&](bool fits, Value *total, Value *number, bool isLine) {
+    if (fits)
+      return;
+    Value *left = b.CreateSub(total, number);
+    if (!isLine) // a position
+      left = b.CreateSelect(b.CreateICmpSGT(left, i64(0)), lines ? lines : i64(shared.lines()), i64(0));
+    lines = left;
+  };
+  leave(shared.alongSum ? operand.group->fits : product.sum.fits,
+        shared.alongSum ? operand.group->total : product.sum.total, shared.alongSum ? place.number : place.k, true);
+  leave(shared.alongSum ? product.sum.fits : operand.group->fits,
+        shared.alongSum ? product.sum.total : operand.group->total, shared.alongSum ? place.k : place.number, false);
+  if (lines) {
+    lines = b.CreateBinaryIntrinsic(Intrinsic::smax, lines, i64(0));
+    lines = b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin, lines, i64(shared.lines())), b.getInt32Ty());
+  }
+  place.exists = nullptr;
+  Copy copy = copyAt(product, operand, place, stage);
+  unsigned apart = threads() * operand.vector / shared.lineLength();
+  Value *bytesApart = b.CreateMul(e.emitIndex(lineStep), i64(apart * shared.elementBytes));
+  SmallVector<Value *> places; // of lines that are exchanged differently
+  for (unsigned index = 0; index < operand.count; ++index) {
+    unsigned line = index * apart, before = line % SharedTile::exchangedLines;
+    if (before == line) {
+      Place own = place;
+      own.line = b.CreateAdd(place.line, i32(line));
+      places.push_back(placeInStage(operand, own, stage));
+    }
+    copy.to = b.CreateInBoundsGEP(b.getInt8Ty(), places[before / apart], i32((line - before) * shared.pitch()));
+    if (lines)
+      copy.exists = b.CreateICmpSLT(i32(line), lines);
+    if (index) // of what does not exist it may be any
+      copy.from = b.CreateGEP(b.getInt8Ty(), copy.from, bytesApart);
+    emitCopy(operand, copy);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -187,9 +268,7 @@ SmallVector<Value *> DeviceContraction::evaluateStep(Product &product, Value *st
 void DeviceContraction::store(const Product &product, const Operand &operand, Value *index, Value *value,
                               Value *stage) {
   Place place = placeOf(product, operand, i64(0), index);
-  Value *offset = TensorCore(b, operand.type).offset(operand.shared, place.line, place.position);
-  Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, b.CreateAdd(offset, i32(operand.offset)));
-  b.CreateAlignedStore(value, to, Align(operand.shared.elementBytes));
+  b.CreateAlignedStore(value, placeInStage(operand, place, stage), Align(operand.shared.elementBytes));
 }
 
 void DeviceContraction::storeStep(Product &product, ArrayRef<Value *> values, Value *stage) {

@@ -108,31 +108,12 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
   };
   auto stepNumber = [&](Value *number) { return b.CreateAdd(sum.firstStep, number); };
 
-  if (copies) {
-    e.nextLoopStays = true;
-    e.emitLoop(
-        i64(0), i64(ahead), i64(1), {},
-        [&](Value *number, ArrayRef<Value *>) {
-          e.emitIf(b.CreateICmpSLT(number, sum.steps), [&] {
-            copyStep(product, stepNumber(number), stageAt(b.CreateTrunc(number, b.getInt32Ty())), code);
-          });
-          commit();
-          return SmallVector<Value *>();
-        },
-        "ahead");
-  }
-  if (evaluated)
-    e.emitIf(b.CreateICmpSLT(i64(0), sum.steps), [&] {
-      if (code == Code::Careful)
-        evaluateToStage(product, sum.firstStep, stageAt(i32(0)));
-      else
-        storeStep(product, evaluateStep(product, sum.firstStep), stageAt(i32(0)));
-    });
-
+  // Steps before the first only bring operands, so that the code that does exists once.
+  int64_t start = copies ? -int64_t(ahead) : evaluated ? -1 : 0;
   SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, ConstantFP::get(b.getFloatTy(), 0));
-  carried.push_back(i32(0)); // the stage
+  carried.push_back(i32((start + stages) % stages)); // the stage
   Sums result = e.emitLoop(
-      i64(0), sum.steps, i64(1), carried,
+      i64(start), sum.steps, i64(1), carried,
       [&](Value *number, ArrayRef<Value *> current) {
         Value *stage = current.back();
         if (copies)
@@ -145,26 +126,18 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
           commit();
         }
         Value *next = b.CreateAdd(number, i64(1));
-        Value *isMore = b.CreateICmpSLT(next, sum.steps);
+        Value *isMore = b.CreateAnd(b.CreateICmpSGE(next, i64(0)), b.CreateICmpSLT(next, sum.steps));
         SmallVector<Value *> values;
         if (evaluated && code == Code::Careful) {
           e.emitIf(isMore, [&] {
             evaluateToStage(product, stepNumber(next), stageAt(following(stage, 1)));
           });
         } else if (evaluated) {
-          BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
-          e.emitIf(isMore, [&] {
-            values = evaluateStep(product, stepNumber(next));
-            end = b.GetInsertBlock();
-          });
-          for (Value *&value : values) {
-            PHINode *either = b.CreatePHI(value->getType(), 2);
-            either->addIncoming(Constant::getNullValue(value->getType()), before);
-            either->addIncoming(value, end);
-            value = either;
-          }
+          values = e.emitIfElse(isMore, [&] { return evaluateStep(product, stepNumber(next)); });
         }
-        Sums sums = multiplyStep(product, stageAt(stage), current.drop_back(), code);
+        Sums sums = e.emitIfElse(
+            b.CreateICmpSGE(number, i64(0)),
+            [&] { return multiplyStep(product, stageAt(stage), current.drop_back(), code); }, current.drop_back());
         if (!values.empty())
           storeStep(product, values, stageAt(following(stage, 1)));
         sums.push_back(following(stage, 1));
