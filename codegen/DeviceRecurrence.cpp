@@ -24,7 +24,7 @@ using tgl::ValueExpr;
 
 static constexpr unsigned clusterSpace = 7;
 /// Terms of a sum that a thread reads of a state at once.
-static constexpr int64_t vectorElements = 4;
+static constexpr int64_t vectorElements = RecurrenceShape::together;
 
 DeviceRecurrence::DeviceRecurrence(DeviceEmitter &emitter, const RecurrencePlan &plan, const RecurrenceShape &shape)
     : e(emitter), b(emitter.b), plan(plan), shape(shape) {}
@@ -108,14 +108,21 @@ void DeviceRecurrence::placeStates() {
   owns.resize(plan.owns.size());
 }
 
+/// Vectors of weights that registers have no room for: those of a thread are a block of threads apart.
+Value *DeviceRecurrence::sharedWeights(int64_t number) {
+  Value *vector = b.CreateNSWAdd(thread, i64(number * shape.threads));
+  return b.CreateInBoundsGEP(FixedVectorType::get(b.getFloatTy(), vectorElements), e.dynamicShared(), vector);
+}
+
 void DeviceRecurrence::loadWeights() {
-  for (auto [nest, point] : zip_equal(plan.nests, points))
-    for (const RecurrenceSum &sum : nest.sums) {
+  int64_t inRegisters = 0;
+  for (auto [number, nest, point] : enumerate(plan.nests, points))
+    for (auto [index, sum] : enumerate(nest.sums)) {
       SmallVector<Value *> &weights = point.weights.emplace_back();
       mlir::Value axis = tgl::ReduceOp(sum.reduce).getBody().front().getArgument(0);
       int64_t terms = shape.termsOfLane(nest, sum);
       bool isWhole = terms * point.lanes == sum.terms;
-      for (int64_t term = 0; term < terms; ++term) {
+      auto load = [&](int64_t term) {
         int64_t vector = term / vectorElements * point.lanes * vectorElements;
         Value *position = b.CreateNSWAdd(b.CreateNSWMul(point.lane, i64(vectorElements)),
                                          i64(vector + term % vectorElements));
@@ -123,9 +130,25 @@ void DeviceRecurrence::loadWeights() {
             isWhole ? position : b.CreateBinaryIntrinsic(Intrinsic::umin, position, i64(sum.terms - 1));
         e.emitOp(tgl::ReadOp(sum.weight));
         Value *weight = e.valueOf(tgl::ReadOp(sum.weight).getResult());
-        weights.push_back(isWhole ? weight
-                                  : b.CreateSelect(b.CreateICmpULT(position, i64(sum.terms)), weight,
-                                                   ConstantFP::get(b.getFloatTy(), 0)));
+        return isWhole ? weight
+                       : b.CreateSelect(b.CreateICmpULT(position, i64(sum.terms)), weight,
+                                        ConstantFP::get(b.getFloatTy(), 0));
+      };
+      for (int64_t first = 0; first < terms; first += vectorElements) {
+        bool isShared = inRegisters + vectorElements > shape.weightsInRegisters();
+        Value *vector = PoisonValue::get(FixedVectorType::get(b.getFloatTy(), vectorElements));
+        for (int64_t term = first; term < first + vectorElements; ++term) {
+          Value *weight = load(term);
+          weights.push_back(isShared ? nullptr : weight);
+          vector = b.CreateInsertElement(vector, weight, term - first);
+        }
+        if (!isShared) {
+          inRegisters += vectorElements;
+          continue;
+        }
+        int64_t place = shared.size();
+        shared[{unsigned(number), unsigned(index), first}] = place;
+        b.CreateAlignedStore(vector, sharedWeights(place), Align(16)); // this thread alone reads it
       }
     }
 }
@@ -324,9 +347,15 @@ void DeviceRecurrence::emitSums(unsigned number) {
         Value *first = b.CreateNSWMul(b.CreateNSWAdd(point.lane, i64(part * point.lanes)), i64(vectorElements));
         elements = b.CreateAlignedLoad(vector, elementOf(state, first), Align(16));
       }
+      Value *weights = nullptr; // those that are not in registers
+      if (!point.weights[index][part * vectorElements]) {
+        int64_t place = shared.lookup({number, unsigned(index), part * vectorElements});
+        weights = b.CreateAlignedLoad(vector, sharedWeights(place), Align(16));
+      }
       for (int64_t element = 0; element < vectorElements; ++element) {
         Value *factor = b.CreateExtractElement(elements, element);
-        Value *weight = point.weights[index][part * vectorElements + element];
+        Value *weight = weights ? b.CreateExtractElement(weights, element)
+                                : point.weights[index][part * vectorElements + element];
         Value *&total = totals[index][element];
         total = total ? b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {factor, weight, total})
                       : b.CreateFMul(factor, weight);

@@ -47,7 +47,8 @@ private:
     llvm::Value *writes = nullptr; // i1: there is such a point, and this is its first lane
     llvm::Value *exists = nullptr; // i1: there is such a point
     int64_t lanes = 0;
-    llvm::SmallVector<llvm::SmallVector<llvm::Value *>> weights; // by sum and term: f32
+    /// By sum and term: f32; null: with its neighbours in shared memory (`shared`).
+    llvm::SmallVector<llvm::SmallVector<llvm::Value *>> weights;
     llvm::SmallVector<mlir::Operation *> still, ahead;           // reads: the same in all steps; a step ahead
   };
   llvm::SmallVector<Point> points; // by nest
@@ -67,6 +68,7 @@ private:
     unsigned nest;
   };
   llvm::SmallVector<Result> results;
+  llvm::DenseMap<std::tuple<unsigned, unsigned, int64_t>, int64_t> shared; // by nest, sum and vector of terms: number
   llvm::Value *rank = nullptr, *thread = nullptr;
   llvm::Value *parity = nullptr; // i32: of the phase in which the copy that a step writes gets its values
   std::array<llvm::Value *, 2> phases; // i64, by copy: phases that earlier rows have ended
@@ -77,6 +79,7 @@ private:
   void placePoints();
   void placeStates();
   void loadWeights();
+  llvm::Value *sharedWeights(int64_t number);
   void findInputs();
   llvm::Value *emitRow();
   void emitStep(llvm::Value *step, llvm::Value *count, llvm::MutableArrayRef<llvm::Value *> carried);

@@ -323,6 +323,11 @@ private:
     function.threads = shape->threads;
     function.unitsPerBlock = 1;
     function.cluster = shape->cluster;
+    function.sharedBytes = shape->sharedBytes(shape->weightsOfThread(*plan).value_or(0));
+    if (function.sharedBytes > options.sharedBytes) {
+      function = PlanFunction();
+      return false;
+    }
     emitter.emitTeamFunction(op, function.name, inputs, DeviceRecurrence::deviceShape(*shape),
                              [&] { recurrence.emit(); });
     if (failure.empty())

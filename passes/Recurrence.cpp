@@ -277,8 +277,20 @@ int64_t RecurrenceShape::lanesFor(int64_t points) const {
 }
 
 int64_t RecurrenceShape::termsOfLane(const RecurrenceNest &nest, const RecurrenceSum &sum) const {
-  constexpr int64_t together = 4;
   return llvm::divideCeil(sum.terms, together * lanesFor(nest.points)) * together;
+}
+
+std::optional<int64_t> RecurrenceShape::weightsOfThread(const RecurrencePlan &plan) const {
+  int64_t weights = 0;
+  for (const RecurrenceNest &nest : plan.nests) {
+    if (nest.copied >= 0)
+      continue;
+    if (!lanesFor(nest.points))
+      return std::nullopt;
+    for (const RecurrenceSum &sum : nest.sums)
+      weights += termsOfLane(nest, sum);
+  }
+  return weights;
 }
 
 Attribute RecurrenceShape::toAttribute(MLIRContext *context) const {
@@ -295,32 +307,27 @@ std::optional<RecurrenceShape> RecurrenceShape::of(ParallelOp op) {
 std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &plan, int64_t mostBlocks) {
   // Clusters that an H200 surely runs at once, by what their blocks need of its groups of 16 or 18 multiprocessors.
   static constexpr struct { int64_t blocks, atOnce; } clusters[] = {{1, 132}, {2, 64}, {4, 32}, {8, 14}, {16, 6}};
-  // Registers of a thread that weights may have: half of what it can get, about.
-  static constexpr struct { int64_t threads, weights; } blocks[] = {{256, 128}, {512, 64}};
+  // Shared memory for weights, where there are clusters; the rest is for states.
+  constexpr int64_t mostShared = 208 << 10;
   // Cycles of a step: elementary functions and shuffles; a cluster's barrier; and of a step that is launched anew.
   constexpr int64_t ofStep = 600, ofBarrier = 500, ofLaunches = 12000;
-  constexpr int64_t lanesOfMultiprocessor = 128;
+  constexpr int64_t lanesOfMultiprocessor = 128, bytesOfMultiprocessor = 128; // products, and shared memory, in one
   std::optional<RecurrenceShape> best;
   int64_t least = ofLaunches;
   for (auto [cluster, atOnce] : clusters)
-    for (auto [threads, most] : blocks) {
+    for (int64_t threads : {256, 512}) {
       if (cluster > mostBlocks)
         break;
       RecurrenceShape shape{cluster, threads};
-      int64_t weights = 0;
       bool fits = llvm::all_of(plan.states, [cluster = cluster](const RecurrenceState &state) {
         return state.points >= cluster; // each block has some
       });
-      for (const RecurrenceNest &nest : plan.nests) {
-        if (nest.copied >= 0)
-          continue;
-        fits &= shape.lanesFor(nest.points) > 0;
-        for (const RecurrenceSum &sum : nest.sums)
-          weights += fits ? shape.termsOfLane(nest, sum) : 0;
-      }
-      if (!fits || weights > most)
+      std::optional<int64_t> weights = shape.weightsOfThread(plan);
+      int64_t shared = weights ? shape.sharedBytes(*weights) : 0;
+      if (!fits || !weights || shared > (mostBlocks > 1 ? mostShared : 0))
         continue;
-      int64_t cycles = ofStep + (cluster > 1 ? ofBarrier : 0) + weights * threads / lanesOfMultiprocessor;
+      int64_t cycles = ofStep + (cluster > 1 ? ofBarrier : 0) + *weights * threads / lanesOfMultiprocessor +
+                       shared / bytesOfMultiprocessor;
       cycles *= llvm::divideCeil(plan.rows, atOnce);
       if (cycles < least) {
         least = cycles;

@@ -11,8 +11,8 @@
 //   parallel (n) { temp next; for t { parallel (u) { next[u] = f(gx[t, n, u], sum over k of w[u, k] * h[n, k]) };
 //                                     parallel (u) { h[n, u] = next[u] } } }
 //
-// A cluster of blocks takes a row. What its sums multiply the state with does not change: threads keep it in registers
-// from the first step to the last. Each block has the state in shared memory, twice: a step reads one and puts what
+// A cluster of blocks takes a row. What its sums multiply the state with does not change: threads keep it in registers,
+// and what these have no room for in shared memory, from the first step to the last. Each block has the state in shared memory, twice: a step reads one and puts what
 // it computes into the other, of all blocks; a barrier of the cluster ends it. So a step costs no launch, and no read
 // of weights. Blocks of a cluster run at once, whatever else does: none waits for one that has not begun.
 //
@@ -86,7 +86,15 @@ struct RecurrenceShape {
   /// Threads, neighbours in a warp, that share a point; 0: a block has too few.
   int64_t lanesFor(int64_t points) const;
   /// Terms of a sum that each of them takes, four neighbours at a time.
+  static constexpr int64_t together = 4;
   int64_t termsOfLane(const RecurrenceNest &nest, const RecurrenceSum &sum) const;
+  /// Registers of a thread that weights have: half of what it can get. What does not fit is in shared memory.
+  int64_t weightsInRegisters() const { return threads <= 256 ? 128 : 64; }
+  /// Weights of a thread; nothing where a nest has more points than a block has threads for.
+  std::optional<int64_t> weightsOfThread(const RecurrencePlan &plan) const;
+  int64_t sharedBytes(int64_t weights) const {
+    return std::max<int64_t>(0, weights - weightsInRegisters()) * threads * sizeof(float);
+  }
 
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   static std::optional<RecurrenceShape> of(tgl::ParallelOp op);

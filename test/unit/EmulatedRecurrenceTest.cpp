@@ -110,11 +110,12 @@ TEST_P(Recurrence, GivesTheBitsOfSteps) {
 }
 
 // Blocks of one cluster and of several; points that do not fill them; sums that do not fill vectors; no step, one, an
-// odd number; more points than threads have room for.
+// odd number; more weights than registers have room for, and than shared memory.
 INSTANTIATE_TEST_SUITE_P(Sizes, Recurrence,
                          ::testing::Values(Sizes{3, 2, 6, 3, 1}, Sizes{1, 3, 33, 5, 1}, Sizes{4, 1, 97, 2, 1},
                                            Sizes{3, 2, 128, 40, 16}, Sizes{2, 7, 130, 2, 8}, Sizes{5, 1, 16, 64, 1},
-                                           Sizes{3, 1, 150, 2, 16}, Sizes{2, 1, 600, 4, 0}));
+                                           Sizes{3, 1, 150, 2, 16}, Sizes{2, 1, 450, 3, 16},
+                                           Sizes{1, 1, 1100, 4, 0}));
 
 TEST(RecurrenceOfNoSteps, LeavesTheState) {
   unsigned cluster;
