@@ -67,7 +67,7 @@ void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
 Value *DeviceEmitter::extent(tgl::AxesOp op, unsigned axis) {
   int64_t points = isTiled(op, axis) ? windows.points : 1;
   if (std::optional<int64_t> constant = (highOf(op, axis) - lowOf(op, axis)).asConstant())
-    return i64(divideCeil(std::max<int64_t>(0, *constant), points));
+    return i64(divideCeil(std::max<int64_t>(0, *constant) + (points > 1 ? windows.slack : 0), points));
   Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
   return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
 }
@@ -332,6 +332,10 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   }
   if (alone)
     planWindows(op, outer, lane);
+  if (!runs.empty()) { // vectors of their own
+    lane.reset();
+    wanted.lanes = 1;
+  }
   Value *count = countOf(axes, outer, lane);
   wanted.rounds = roundsFor(count);
   // A thread's points are a block of threads apart, so that threads side by side touch memory side by side.
@@ -386,7 +390,7 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
-  if (emitKept(op) || emitQuotient(op))
+  if (emitKept(op) || emitInRun(op) || emitQuotient(op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (write && writes)

@@ -61,6 +61,12 @@ public:
   static constexpr unsigned warp = 32;
   /// Rounds of a team that are written out; longer ones are loops.
   static constexpr int64_t mostRounds = 8;
+  /// Neighbouring elements that windows of a tile read.
+  struct Run {
+    int64_t first, length;                 ///< from where the tile's first point is and axes of the sum are 0
+    llvm::SmallVector<int64_t> position;   ///< of these axes, at the first
+    llvm::SmallVector<llvm::Value *> elements;
+  };
   /// Bytes of a block that are on their way from memory together: so many blocks as one multiprocessor holds keep its
   /// share of the memory busy.
   static constexpr unsigned bytesAtOnce = 1 << 16;
@@ -153,12 +159,24 @@ private:
   /// Points of a thread along one axis of the statement, whose windows overlap (DeviceWindows.cpp).
   struct WindowTile {
     unsigned axis = 0, points = 1;
+    unsigned slack = 0; ///< points that a line's first tile may begin before it
   } windows;
   bool inWindows = false; ///< all of a tile is being written out
 
   bool isTiled(tgl::AxesOp op, unsigned axis) {
     return windows.points > 1 && axis == windows.axis && op.getOperation() == statement.getOperation();
   }
+  /// Tiles along lines of memory, and what their windows read of those (DeviceRuns.cpp): by read.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Run>> runs;
+  int64_t runPoint = -1; ///< the point of such a tile that is being written out
+  llvm::SmallVector<llvm::Value *> runResults;
+  void planRuns(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, int64_t loads, int64_t points);
+  llvm::Value *emitRunStart(tgl::ParallelOp op, llvm::Value *first);
+  llvm::Value *emitRunPlace(tgl::ReadOp read, const Run &run);
+  llvm::Value *emitRunsInside(tgl::ParallelOp op);
+  void loadRuns(tgl::ParallelOp op);
+  bool emitInRun(mlir::Operation *op);
+  void emitRuns(tgl::ParallelOp op, llvm::Value *first);
   void planSharers(tgl::ParallelOp op, DeviceShape &wanted);
   Accumulator emitSharedColumn(tgl::ReduceOp op);
   void planWindows(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane);

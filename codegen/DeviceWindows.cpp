@@ -65,6 +65,7 @@ static std::optional<int64_t> countLoads(tgl::ReduceOp reduce, mlir::Value axis,
 void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   windows = WindowTile();
+  runs.clear();
   std::optional<int64_t> all = tgl::knownPoints(axes);
   if (!all || options.checked || shape.sharers > 1 || outer.size() != axes.getAxes().size())
     return;
@@ -84,7 +85,7 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
   });
   if (reductions.empty() || isOther)
     return;
-  int64_t best = 0; // loads saved of each hundred
+  int64_t best = 0, fewest = terms; // loads saved of each hundred; for the points of a tile
   for (unsigned axis : outer) {
     mlir::Value variable = axes.getAxes()[axis];
     int64_t extent = *tgl::knownPoints(axes, {axis});
@@ -114,8 +115,18 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
       if (loads > mostLoads || saved < 20 || saved <= best)
         continue;
       best = saved;
+      fewest = loads;
       windows = {axis, unsigned(points)};
     }
+  }
+  unsigned innermost = axes.getAxes().size() - 1;
+  if (lane && lane->axis == innermost) { // elements of vectors that begin anywhere are loaded one by one
+    fewest = 0;
+    for (tgl::ReduceOp reduce : reductions)
+      fewest += 2 * countLoads(reduce, axes.getAxes()[innermost], lane->width).value_or(0);
+    planRuns(op, outer, fewest, lane->width);
+  } else if (!lane && *all / 4 >= enoughThreads && 4 * terms <= mostTerms) {
+    planRuns(op, outer, fewest, windows.points);
   }
 }
 
@@ -147,9 +158,12 @@ void DeviceEmitter::emitWindows(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   mlir::Value axis = op.getAxes()[windows.axis];
   int64_t extent = *tgl::knownPoints(axes, {windows.axis}), points = windows.points;
-  Value *first = values[axis], *high = emitIndex(highOf(axes, windows.axis));
+  Value *low = emitIndex(lowOf(axes, windows.axis)), *high = emitIndex(highOf(axes, windows.axis));
+  Value *first = runs.empty() ? values[axis] : emitRunStart(op, values[axis]);
   Value *last = b.CreateNSWAdd(first, i64(points - 1));
-  Value *inside = extent % points ? b.CreateICmpSLT(last, high) : nullptr;
+  Value *inside = extent % points || windows.slack ? b.CreateICmpSLT(last, high) : nullptr;
+  if (windows.slack)
+    inside = emitAnd(inside, b.CreateICmpSGE(first, low));
   DenseSet<mlir::Operation *> unchecked;
   bool isKnown = true;
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
@@ -162,10 +176,16 @@ void DeviceEmitter::emitWindows(tgl::ParallelOp op) {
     }
   if (!isKnown)
     inside = b.getFalse();
+  if (!runs.empty()) {
+    values[axis] = first;
+    inside = emitAnd(inside, emitRunsInside(op));
+  }
   auto together = [&] {
     insideReads.insert_range(unchecked);
     inWindows = true;
-    for (int64_t point = 0; point < points; ++point) {
+    if (!runs.empty())
+      emitRuns(op, first);
+    for (int64_t point = 0; runs.empty() && point < points; ++point) {
       values[axis] = b.CreateNSWAdd(first, i64(point));
       emitBlock(op.getBody().front());
     }
@@ -178,6 +198,8 @@ void DeviceEmitter::emitWindows(tgl::ParallelOp op) {
   emitIf(b.CreateNot(inside), [&] {
     Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateNSWAdd(first, i64(points)), high);
     nextLoopStays = true;
+    if (windows.slack)
+      first = b.CreateBinaryIntrinsic(Intrinsic::smax, first, low);
     emitLoop(first, end, i64(1), {}, [&](Value *position, ArrayRef<Value *>) {
       values[axis] = position;
       emitBlock(op.getBody().front());

@@ -59,3 +59,22 @@ def means(x):
 def sides(x):
     more = torch.constant_pad_nd(x, [0, 1], -1e30)
     return torch.avg_pool2d(x, [9, 9]), torch.max_pool2d(more[:, :, : x.shape[2] // 7 * 7 + 1], [1, 8], [1, 7])
+
+# check: N=2, C=3, L=30001
+# check: N=1, C=130, L=1021
+# check: N=3, C=5, L=9000
+# check: N=2, C=2, L=45
+def lines(x):
+    return torch.avg_pool1d(x, [8], [1], [4]), torch.max_pool1d(x, [8], [1], [4], [3])
+
+# check: N=2, C=3, L=30001
+# check: N=4, C=33, L=1024
+def filtered(x, w, b):
+    y = torch.relu(torch.conv1d(x, w.unsqueeze(1), b, groups=x.shape[1]))
+    more = torch.constant_pad_nd(x, [1, 1], -1.0)
+    return y, torch.max_pool1d(more, [3], [1]) + x
+
+# check: N=2, H=77, W=1031
+# check: N=3, H=9, W=5001
+def boxes(x):
+    return torch.avg_pool2d(x, [2, 7], [1, 1]) * 14
