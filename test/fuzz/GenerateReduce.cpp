@@ -1,0 +1,196 @@
+//===- GenerateReduce.cpp - Random reductions and scans ----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "GenerateImpl.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace tegula::fuzz;
+
+/// Whether some read in `text` subscripts the index bare. Generated reads do so only for its range.
+static bool isBare(const std::string &text, const std::string &name) {
+  std::string brackets;
+  for (size_t at = 0; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == '[' || c == '(')
+      brackets += c;
+    else if (c == ']' || c == ')')
+      brackets.pop_back();
+    bool begins = c == '[' || (c == ' ' && at && text[at - 1] == ',');
+    if (!begins || brackets.empty() || brackets.back() != '[')
+      continue;
+    size_t end = at + 1 + name.size();
+    if (text.compare(at + 1, name.size(), name) == 0 && (text[end] == ',' || text[end] == ']'))
+      return true;
+  }
+  return false;
+}
+
+std::string Generator::item(const Index &index, const std::string &value) {
+  if (isBare(value, index.name) && random.chance(60))
+    return index.name;
+  return index.name + " in " + index.range.text;
+}
+
+Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
+  Scope scope = outer;
+  unsigned rank = random.chance(80) ? 1 : 2;
+  double count = 1;
+  for (unsigned k = 0; k < rank; ++k) {
+    scope.push_back(freshIndex(scope));
+    count *= std::max<int64_t>(scope.back().range.value, 1);
+  }
+  std::string name, option;
+  Value result;
+  auto names = [&](std::vector<const char *> from) { name = random.pick(from); };
+  switch (kind) {
+  case Class::Bool:
+    result = boolean(scope, depth - 1);
+    names({"any", "all"});
+    break;
+  case Class::Int:
+    if (random.chance(25)) {
+      result = boolean(scope, depth - 1);
+      name = "count";
+      result.bound = count;
+      result.kind = Class::Int;
+    } else if (random.chance(25) && rank == 1) {
+      result = exact(scope, depth - 1);
+      names({"argmax", "argmin"});
+      result.bound = count;
+      result.kind = Class::Int;
+    } else {
+      result = integer(scope, depth - 1);
+      names({"sum", "max", "min", "prod"});
+      if (name == "sum")
+        result.bound *= count;
+      if (name == "prod")
+        result.bound = std::pow(result.bound, count);
+    }
+    break;
+  case Class::Float: {
+    result = floating(scope, depth - 1);
+    names({"sum", "sum", "sum", "max", "min", "mean", "var", "prod", "logsumexp"});
+    double bound = result.bound, error = result.error;
+    if (name == "var" || name == "logsumexp") {
+      Value small = limited(result, 64);
+      result.text = small.text;
+      bound = small.bound;
+    }
+    if (name == "prod") {
+      result = limited(result, 2);
+      bound = result.bound;
+      result.bound = std::pow(std::max(bound, 1.0), count);
+      result.grain *= static_cast<int>(std::min(count, 64.0));
+      result.error = error * count * result.bound;
+      if (error)
+        result.error += count * result.bound * ulp;
+      result = settle(result);
+    } else if (name == "sum") {
+      result.bound = bound * count;
+      result.error = error ? count * (error + result.bound * ulp) : 0;
+      result = settle(result);
+      if (error == 0 && result.error)
+        result.error *= count;
+    } else if (name == "mean") {
+      result.error = error + (count + 2) * bound * ulp;
+    } else if (name == "var") {
+      result.bound = bound * bound;
+      result.error = 4 * bound * error + 4 * count * bound * bound * ulp;
+      if (random.chance(30) && count > 1 && rank == 1) {
+        option = ", unbiased=true";
+        result.bound *= 2, result.error *= 2;
+      }
+    } else if (name == "logsumexp") {
+      result.bound = bound + 6;
+      result.error = error + (count + 8) * (bound + 6) * ulp;
+    }
+    result.kind = Class::Float;
+    break;
+  }
+  }
+  std::string items;
+  bool mayBeEmpty = name == "sum" || name == "any" || name == "all" || name == "count";
+  for (size_t k = outer.size(); k < scope.size(); ++k) {
+    Index &index = scope[k];
+    std::string text = item(index, result.text);
+    // A part of the range, where no group needs the whole of it.
+    bool isInGroup = result.text.find(", " + index.name + ")") != std::string::npos;
+    if (mayBeEmpty && rank == 1 && !isInGroup && random.chance(15)) {
+      const Index *other = nullptr;
+      for (const Index &candidate : outer)
+        if (candidate.range.text == index.range.text)
+          other = &candidate;
+      text = index.name + " in " + (other ? "0:" + other->name + " + 1" : "1:" + index.range.text);
+    } else if (mayBeEmpty && random.chance(15)) {
+      Value filter = boolean(scope, 0);
+      text = index.name + " in " + index.range.text + " if " + filter.text;
+    }
+    items += (items.empty() ? "" : ", ") + text;
+  }
+  result.text = name + "(" + result.text + " for " + items + option + ")";
+  return result;
+}
+
+Value Generator::scan(Scope &scope, const Index &over, unsigned depth) {
+  double count = std::max<int64_t>(over.range.value, 1);
+  static const std::vector<const char *> names = {"cumsum",  "cumsum",    "cummax",  "cummin",
+                                                  "softmax", "sort",      "argsort", "log_softmax",
+                                                  "cumprod", "recurrence"};
+  std::string name = random.pick(names), options;
+  Value value;
+  if (name == "argsort" || (name == "sort" && special))
+    value = exact(scope, depth);
+  else
+    value = floating(scope, depth);
+  if (name != "recurrence")
+    value = varying(value, over);
+  std::string argument = value.text;
+  if (name == "cumsum") {
+    double error = value.error;
+    value.bound *= count;
+    value.error = error ? count * (error + value.bound * ulp) : 0;
+    value = settle(value);
+    value.error *= count;
+  } else if (name == "cumprod") {
+    value = limited(value, 2);
+    argument = value.text;
+    double bound = std::pow(std::max(value.bound, 1.0), count), error = value.error;
+    value.bound = bound;
+    value.grain *= static_cast<int>(std::min(count, 64.0));
+    value.error = error ? count * bound * (error + ulp) : 0;
+    value = settle(value);
+    value.error *= count;
+  } else if (name == "softmax" || name == "log_softmax") {
+    value = limited(value, 32);
+    argument = value.text;
+    bool isLog = name == "log_softmax";
+    value.error = 2 * value.error + (count + 80) * (isLog ? 2 * value.bound + 6 : 1) * ulp;
+    value.bound = isLog ? 2 * value.bound + 6 : 1;
+  } else if (name == "recurrence") {
+    Value factor = limited(floating(scope, depth > 0 ? depth - 1 : 0), 1);
+    double bound = count * (value.bound + 1);
+    value.error = count * (value.error + bound * factor.error + 2 * bound * ulp);
+    value.bound = bound;
+    argument = factor.text + ", " + argument;
+    if (random.chance(40))
+      options += ", init=1.0";
+  } else if (name == "argsort") {
+    value.kind = Class::Int;
+    value.bound = count;
+    value.grain = 0;
+  }
+  if ((name == "sort" || name == "argsort") && random.chance(50))
+    options += ", descending=true";
+  bool isCumulative = name.rfind("cum", 0) == 0;
+  if ((isCumulative || name == "recurrence") && random.chance(30))
+    options += ", reverse=true";
+  if ((name == "cumsum" || name == "cumprod") && random.chance(30))
+    options += ", exclusive=true";
+  value.text = name + "(" + argument + ", over=" + over.name + options + ")";
+  return value;
+}
