@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A thousand real submissions from many clients to `tegula-eval serve`, which is killed in the middle and started again.
 
-Usage: eval_load.py --root=KERNELBENCH --out=FOLDER [--count=1000] [--clients=32] [--jobs=2] [--kill-at=0.4]
+Usage: eval_load.py --root=KERNELBENCH --out=FOLDER [--count=1000] [--tasks=25] [--clients=32] [--jobs=2] [--kill-at=0.4]
 
-Each submission is a program of bench/kernelbench for its task of level 1 or 2, with a salt, so that all are judged; every
-fourth program is the next task's, which is not right. When a share of KILL_AT is answered the service gets SIGKILL, its
+Each submission is a program of bench/kernelbench for one of so many tasks of levels 1 and 2, with a salt, so that all are
+judged; every fourth program is the next task's, which is not right. When a share of KILL_AT is answered the service gets SIGKILL, its
 clients go on asking until it is there again. Fails where a submission is lost, is answered twice with different
 answers, or has another outcome than the same program in the other submissions of it. Tells the service's memory along the
 way and the processes that a kill leaves.
@@ -71,8 +71,9 @@ def ask(port: int, method: str, path: str, body=None):
         time.sleep(0.5)
 
 
-def submissions(root: Path, count: int) -> list[tuple[str, dict]]:
+def submissions(root: Path, count: int, most_tasks: int) -> list[tuple[str, dict]]:
     tasks = find_tasks(root, [1, 2])
+    tasks = tasks[::max(1, len(tasks) // most_tasks)][:most_tasks]
     texts = [(PROGRAMS / f"level{task.level}" / f"{task.name}.tgl").read_text() for task in tasks]
     found = []
     for number in range(count):
@@ -89,11 +90,12 @@ def main() -> int:
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--tasks", type=int, default=25)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kill-at", type=float, default=0.4)
     options = parser.parse_args()
-    asked = submissions(options.root, options.count)
+    asked = submissions(options.root, options.count, options.tasks)
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
@@ -139,7 +141,7 @@ def main() -> int:
     service.process.terminate()
     outcomes = collections.defaultdict(set)
     for number, reward in answers.items():
-        outcomes[number % 200].add((reward["outcome"], reward["reason"]))
+        outcomes[number % options.tasks].add((reward["outcome"], reward["reason"]))
     unlike = {asked[place][0]: sorted(found) for place, found in outcomes.items() if len(found) > 1}
     print(f"{len(answers)} of {len(asked)} answered in {seconds:.0f} s, {len(set(keys.values()))} ids; the service has {counts}")
     print(f"answers that changed: {len(early) + changed}; programs with more than one outcome: {unlike or 'none'}")
