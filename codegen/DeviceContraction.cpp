@@ -70,7 +70,7 @@ unsigned DeviceContraction::ringBytes() const {
 /// The largest values of lines, of the first step and of all; or their scales, which in a persistent block lie where
 /// sums do later.
 unsigned DeviceContraction::linesBytes() const {
-  if (!hasRoles() || (isPacked() && isPersistent()))
+  if (!hasRoles() || !isSplit() || (isPacked() && isPersistent()))
     return 0;
   return (isPacked() ? 1 : 2) * 4 * (tile.rows + tile.columns);
 }

@@ -29,7 +29,7 @@
 // Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
 // and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp). Where operands are used by many tiles
-// a launch before makes these planes (PackedPlanes.cpp).
+// a launch before makes these planes (PackedPlanes.cpp). Blocks with roles stay for several tiles (PersistentTiles.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
 // for each tile, adds them up in order.
@@ -294,7 +294,9 @@ private:
   void storeGroupSums(llvm::ArrayRef<Value *> sums, unsigned base);
 
   // WarpgroupRoles.cpp
-  bool hasRoles() const { return byWarpgroups() && products.front().type == Multiplicand::TF32; }
+  bool hasRoles() const { return byWarpgroups() && (isSplit() || tile.packed); }
+  /// Whether a value is the sum of numbers that are multiplied, each times a scale; else it is one itself.
+  bool isSplit() const { return products.front().type == Multiplicand::TF32; }
   void splitOff(llvm::function_ref<void()> body);
   void startRoles();
   Value *numStages(const PlaneProduct &product);

@@ -12,6 +12,9 @@
 // tile and stage by stage, and for each line one over its scale, or NaN where the line is not fit for such planes.
 // Producers then copy them asynchronously. Rows beyond the last are the last again.
 //
+// Numbers of 16 bits that do not come in vectors (rows of an odd length, windows) are brought into that order alike:
+// they are their only plane, without a scale.
+//
 // The scale is that of WarpgroupRoles.cpp, found from as many of a line's first points as a block loads at a time.
 //
 // A side of windows is packed element by element instead (PackedWindows.cpp).
@@ -60,11 +63,12 @@ std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexE
       int64_t extent = ofRows ? tile.rows : tile.columns;
       PackedSide side;
       const std::optional<WindowOperand> &window = ofRows ? pack.row : pack.column;
+      auto scales = [&](int64_t each, const IndexExpr &count) { return isSplit() ? place(each, count) : IndexExpr(0); };
       if (window) {
         unsigned parts = ofRows ? how.row.parts : how.column.parts;
         side.blocks = window->images * blocksOfImage(*window);
         side.planes = place(2 * parts, window->keptElements());
-        side.scales = place(sizeof(float), window->images);
+        side.scales = scales(sizeof(float), window->images);
         sides.push_back(std::move(side));
         continue;
       }
@@ -72,7 +76,7 @@ std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexE
       side.stages = stages;
       side.blocks = batches * side.tiles * (extent / linesOfBlock);
       side.planes = place(extent * PlaneTile::lineBytes, batches * side.tiles * stages);
-      side.scales = place(extent * sizeof(float), batches * side.tiles);
+      side.scales = scales(extent * sizeof(float), batches * side.tiles);
       sides.push_back(std::move(side));
     }
   }
@@ -157,6 +161,30 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
     return sharedAt(b.CreateMul(place, i32(sizeof(float))));
   };
 
+  Warpgroup warps(b, product.type == Multiplicand::BF16);
+  auto store = [&](Value *unitNumber, ArrayRef<Value *> planes) {
+    e.emitIf(b.CreateICmpSLT(unitNumber, allUnits), [&] {
+      Value *stage = planesOf(operand, side, b.CreateUDiv(unitNumber, i64(unitsOfStage)));
+      Value *inLine = b.CreateTrunc(b.CreateURem(unitNumber, i64(unitsOfStage)), b.getInt32Ty());
+      for (unsigned plane = 0; plane < operand.shared.planes; ++plane) { // what is copied is known to the last byte
+        Value *offset = warps.place(operand.shared, line, inLine, plane);
+        Value *unit = plane < operand.planes ? planes[plane] : Constant::getNullValue(planes.front()->getType());
+        b.CreateAlignedStore(unit, b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), Align(16));
+      }
+    });
+  };
+  if (!isSplit()) {
+    e.emitLoop(
+        i64(0), allUnits, i64(units), {},
+        [&](Value *first, ArrayRef<Value *>) {
+          Value *unitNumber = b.CreateAdd(first, wide(ownUnit));
+          store(unitNumber, load(unitNumber));
+          return SmallVector<Value *>();
+        },
+        "span");
+    return;
+  }
+
   e.emitIf(b.CreateICmpULT(thread, i32(2 * linesOfBlock)), [&] {
     b.CreateAlignedStore(i32(0), sharedAt(b.CreateMul(thread, i32(sizeof(float)))), Align(4));
   });
@@ -165,21 +193,12 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
   barrier();
   Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximumOf(0), Align(4));
   Value *scale = scaleOf(start, /*isInverse=*/false);
-  Warpgroup warps(b, /*isBrain=*/false);
   SmallVector<Value *> largest = e.emitLoop(
       i64(0), allUnits, i64(units), {ConstantFP::get(b.getFloatTy(), 0)},
       [&](Value *first, ArrayRef<Value *> current) {
         Value *unitNumber = b.CreateAdd(first, wide(ownUnit));
         Value *unit = load(unitNumber);
-        std::array<Value *, 2> planes = splitUnit(unit, scale, operand.planes);
-        e.emitIf(b.CreateICmpSLT(unitNumber, allUnits), [&] {
-          Value *stage = planesOf(operand, side, b.CreateUDiv(unitNumber, i64(unitsOfStage)));
-          Value *inLine = b.CreateTrunc(b.CreateURem(unitNumber, i64(unitsOfStage)), b.getInt32Ty());
-          for (unsigned plane = 0; plane < operand.planes; ++plane) {
-            Value *offset = warps.place(operand.shared, line, inLine, plane);
-            b.CreateAlignedStore(planes[plane], b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), Align(16));
-          }
-        });
+        store(unitNumber, splitUnit(unit, scale, operand.planes));
         return SmallVector<Value *>{b.CreateMaxNum(current.front(), largestOf(unit))};
       },
       "span");

@@ -95,28 +95,35 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
   Value *blockOfImage = b.CreateURem(number, i64(shape.blocks(warps)));
   Value *imageOffset = offsetAlong(b, type, window.imageDims, image);
   int64_t channelStride = stridesOf(type)[window.channelDim];
+  Type *element = isSplit() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
   auto load = [&](Value *pixel, Value *channel) {
     Value *offset = b.CreateAdd(imageOffset, offsetAlong(b, type, window.pixelDims, pixel));
     offset = b.CreateAdd(offset, b.CreateMul(channel, i64(channelStride)));
-    return b.CreateAlignedLoad(b.getFloatTy(), placeAt(operand, offset), Align(4));
+    return b.CreateAlignedLoad(element, placeAt(operand, offset), Align(element->getPrimitiveSizeInBits() / 8));
   };
 
-  // The sample: an element for each thread, from all over the image.
-  Value *maximum = sharedAt(i32(0));
-  e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] { b.CreateAlignedStore(i32(0), maximum, Align(4)); });
-  barrier();
-  Value *sample = b.CreateUDiv(b.CreateMul(wide(thread), i64(window.pixels * window.channels)), i64(packThreads()));
-  Value *sampled = load(b.CreateURem(sample, i64(window.pixels)), b.CreateUDiv(sample, i64(window.pixels)));
-  raiseTo(maximum, b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled));
-  barrier();
-  Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4));
-  Value *scale = scaleOf(start, /*isInverse=*/false), *isBlind = b.CreateICmpEQ(start, i32(0));
-  Value *isFirst = b.CreateAnd(b.CreateICmpEQ(thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
-  e.emitIf(isFirst, [&] {
-    Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
-    b.CreateAlignedStore(scaleOf(start, /*isInverse=*/true), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
-                         Align(4));
-  });
+  Value *start = nullptr, *scale = nullptr, *isBlind = nullptr;
+  auto findScale = [&] {
+    // The sample: an element for each thread, from all over the image.
+    Value *maximum = sharedAt(i32(0));
+    e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] { b.CreateAlignedStore(i32(0), maximum, Align(4)); });
+    barrier();
+    Value *sample = b.CreateUDiv(b.CreateMul(wide(thread), i64(window.pixels * window.channels)), i64(packThreads()));
+    Value *sampled = load(b.CreateURem(sample, i64(window.pixels)), b.CreateUDiv(sample, i64(window.pixels)));
+    raiseTo(maximum, b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled));
+    barrier();
+    start = b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4));
+    scale = scaleOf(start, /*isInverse=*/false);
+    isBlind = b.CreateICmpEQ(start, i32(0));
+    Value *isFirst = b.CreateAnd(b.CreateICmpEQ(thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
+    e.emitIf(isFirst, [&] {
+      Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
+      b.CreateAlignedStore(scaleOf(start, /*isInverse=*/true), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
+                           Align(4));
+    });
+  };
+  if (isSplit())
+    findScale();
 
   Value *unitOfLane = b.CreateUDiv(lane, i32(shape.lanesOfPixels)), *pixelOfLane =
                                                                        b.CreateURem(lane, i32(shape.lanesOfPixels));
@@ -124,7 +131,7 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
   int64_t kept = window.keptChannels(), units = kept / WindowOperand::run;
   auto packUnit = [&](Value *pixel, Value *unit) {
     Value *channel = b.CreateMul(unit, i64(WindowOperand::run));
-    Value *values = PoisonValue::get(FixedVectorType::get(b.getFloatTy(), WindowOperand::run));
+    Value *values = PoisonValue::get(FixedVectorType::get(element, WindowOperand::run));
     for (unsigned n = 0; n < WindowOperand::run; ++n) {
       Value *own = b.CreateAdd(channel, i64(n)), *exists = nullptr;
       if (window.channels != kept) {
@@ -133,11 +140,16 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
       }
       Value *value = load(pixel, own);
       if (exists)
-        value = b.CreateSelect(exists, value, ConstantFP::get(b.getFloatTy(), 0));
-      Value *isLost = b.CreateAnd(isBlind, isTooSmall(b.CreateUnaryIntrinsic(Intrinsic::fabs, value), start));
-      values = b.CreateInsertElement(values, b.CreateSelect(isLost, ConstantFP::getNaN(b.getFloatTy()), value), n);
+        value = b.CreateSelect(exists, value, Constant::getNullValue(element));
+      if (isSplit()) {
+        Value *isLost = b.CreateAnd(isBlind, isTooSmall(b.CreateUnaryIntrinsic(Intrinsic::fabs, value), start));
+        value = b.CreateSelect(isLost, ConstantFP::getNaN(b.getFloatTy()), value);
+      }
+      values = b.CreateInsertElement(values, value, n);
     }
-    std::array<Value *, 2> planes = splitUnit(values, scale, operand.planes);
+    std::array<Value *, 2> planes = {values, nullptr};
+    if (isSplit())
+      planes = splitUnit(values, scale, operand.planes);
     Value *first = b.CreateAdd(b.CreateMul(image, i64(window.pixels)), pixel);
     first = b.CreateAdd(b.CreateMul(first, i64(operand.planes * kept)), channel);
     for (unsigned plane = 0; plane < operand.planes; ++plane) {

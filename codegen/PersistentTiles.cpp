@@ -44,7 +44,7 @@ bool DeviceContraction::isPersistent() const {
   if (!hasRoles() || tile.splits != 1 || products.size() != 1)
     return false;
   // Scales of packed lines lie where sums do later.
-  unsigned lines = isPacked() ? 0 : 2 * 4 * (tile.rows + tile.columns);
+  unsigned lines = isPacked() || !isSplit() ? 0 : 2 * 4 * (tile.rows + tile.columns);
   return ringBytes() + lines + sumsBytes() + maskBytes <= e.options.sharedBytes;
 }
 
@@ -112,10 +112,11 @@ void DeviceContraction::emitOwnTiles() {
   startRoles();
   Rest rest = planRest();
   Value *numTiles = numOwnTiles();
-  e.emitIf(b.CreateICmpULT(thread, i32(maskBytes / 4)), [&] {
-    Value *word = b.CreateAdd(b.CreateShl(thread, i32(2)), i32(maskBase()));
-    b.CreateAlignedStore(i32(0), sharedAt(word), Align(4));
-  });
+  if (isSplit())
+    e.emitIf(b.CreateICmpULT(thread, i32(maskBytes / 4)), [&] {
+      Value *word = b.CreateAdd(b.CreateShl(thread, i32(2)), i32(maskBase()));
+      b.CreateAlignedStore(i32(0), sharedAt(word), Align(4));
+    });
 
   // Whether the sums are to be used.
   auto sumUpFast = [&](Value *which) -> Value * {
@@ -152,6 +153,29 @@ void DeviceContraction::emitOwnTiles() {
     barrier();
     mendSums(rest);
   };
+
+  if (!isSplit()) {
+    e.nextLoopStays = true;
+    e.emitLoop(
+        i64(0), numTiles, i64(1), {},
+        [&](Value *which, ArrayRef<Value *>) {
+          setOwnTile(which);
+          PlaneProduct product = makePlaneProduct(0);
+          note(product);
+          setStages(product, which);
+          Value *isUnsafe = nullptr;
+          forItself([&] {
+            Sums sums = consume(product, isUnsafe);
+            barrier(); // the rest of the tile before is done
+            forItself([&] { storeGroupSums(sums, sumsBase(0)); });
+          });
+          barrier();
+          forItself([&] { emitRest(rest); });
+          return SmallVector<Value *>();
+        },
+        "tile");
+    return;
+  }
 
   // All tiles, then all again for those with a mark. Carried: whether any has one.
   e.nextLoopStays = true;

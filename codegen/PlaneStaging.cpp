@@ -28,7 +28,7 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
   product.number = number;
   product.reduce = planned.reduce;
   product.type = how.type;
-  product.keepsPartial = !how.isRounded;
+  product.keepsPartial = product.isScaled() && !how.isRounded;
   unsigned planes = product.isScaled() ? std::max(how.row.parts, how.column.parts) : 1;
   auto operand = [&](const ContractionSide &side, const ContractionOperand &operand, const Group &group,
                      unsigned offset, unsigned firstLine) {
@@ -36,9 +36,10 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
     result.side = &side;
     result.how = &operand;
     result.group = &group;
-    result.isCopied = !product.isScaled() && operand.staging == Staging::Vectors;
+    result.isCopied = !product.isScaled() && !isPacked() && operand.staging == Staging::Vectors;
     result.shared = {!result.isCopied || operand.alongSum, planes, group.extent};
-    result.vector = product.isScaled() && operand.staging == Staging::Vectors && operand.alongSum ? 4 : 1;
+    bool inVectors = !result.isCopied && operand.staging == Staging::Vectors && operand.alongSum;
+    result.vector = !inVectors ? 1 : product.isScaled() ? 4 : PlaneTile::unit;
     result.planes = product.isScaled() ? operand.parts : 1;
     result.offset = offset;
     result.count = result.shared.units() / stagers();

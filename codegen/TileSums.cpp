@@ -168,7 +168,7 @@ Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums, Value *orElse) 
 /// Whether sumUpSafely asks if all sums are finite.
 bool DeviceContraction::isChecked(unsigned number) const {
   const ProductOperands &how = products[number];
-  return byWarpgroups() ? hasRoles() : how.row.parts + how.column.parts > 2;
+  return byWarpgroups() ? isSplit() : how.row.parts + how.column.parts > 2;
 }
 
 /// `afterCareful`: where they are not, or may not be, once they have been stored.

@@ -294,11 +294,13 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
       "step");
 }
 
-/// `isUnsafe`: a bit, the same for all consumers: the sums are not to be used. Shared memory is free for sums.
+/// `isUnsafe`: a bit, the same for all consumers: the sums are not to be used; null: they are. Shared memory is free for sums.
 DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, Value *&isUnsafe) {
-  if (isPacked())
+  if (isPacked() && isSplit())
     loadScales(product);
   Sums sums = product.keepsPartial ? sumUpSteps(product) : sumUpStages(product);
+  if (!isSplit())
+    return sums;
   if (isPacked()) {
     unscale(product, sums);
     isUnsafe = isAnyNotFinite(sums);

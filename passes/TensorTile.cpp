@@ -213,8 +213,8 @@ struct Candidate {
 /// clock of a multiprocessor.
 static constexpr double halfRate = 960, singleRate = 300;
 static constexpr Candidate candidates[] = {
-    {128, 256, 2, 4, 0, 0, 2.6, true, true},  {128, 128, 2, 4, 0, 4.0, 2.4, true, true},
-    {64, 256, 2, 4, 0, 3.6, 2.1, true, true}, {64, 128, 2, 4, 0, 2.8, 1.7, true, true},
+    {128, 256, 2, 4, 0.85, 0, 2.6, true, true},  {128, 128, 2, 4, 0.75, 4.0, 2.4, true, true},
+    {64, 256, 2, 4, 0.66, 3.6, 2.1, true, true}, {64, 128, 2, 4, 0.53, 2.8, 1.7, true, true},
     {128, 256, 2, 4, 1.6, 0, 0, true},        {128, 128, 2, 4, 1.3, 2.6, 0.6, true},
     {64, 256, 2, 4, 1.2, 2.4, 0.55, true},    {128, 64, 4, 2, 0.9, 1.8, 0.5, true},
     {64, 128, 2, 4, 0.9, 1.8, 0.5, true},     {128, 256, 2, 4, 1.0, 0, 0},
@@ -223,6 +223,9 @@ static constexpr Candidate candidates[] = {
     {128, 32, 4, 1, 0.35, 0.55, 0.33},        {32, 128, 1, 4, 0.35, 0.55, 0.33},
     {128, 16, 4, 1, 0.2, 0.35, 0.21},         {16, 128, 1, 4, 0.2, 0.35, 0.21},
 };
+
+/// Numbers of 16 bits that come one by one, not in vectors, take that much longer than their products do.
+static constexpr double singleHalves = 0.15;
 
 /// Of the planes of lines, which may hold an element more than once.
 static constexpr double mostPackedBytes = 1 << 30;
@@ -269,7 +272,7 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
     double points = packed.order.points(summed);
     cost.points += points * operands.multiplications();
     auto addSide = [&](const ContractionOperand &operand, const std::optional<WindowOperand> &window, double lines) {
-      double planes = 2.0 * operand.parts, single = sizeof(float);
+      double planes = 2.0 * operand.parts, single = operands.type == Multiplicand::TF32 ? 4 : 2;
       if (!window) {
         cost.bytes += lines * points * (single + planes);
         ofLines += lines * points * planes;
@@ -317,7 +320,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
 
   bool canWarpgroups = canMultiplyByWarpgroups(plan, products, /*packed=*/false);
   PackedCost packed;
-  packed.isAllowed = !allHalf && canMultiplyByWarpgroups(plan, products, /*packed=*/true);
+  packed.isAllowed = !(allHalf && allVectors) && canMultiplyByWarpgroups(plan, products, /*packed=*/true);
   if (packed.isAllowed)
     packed = packedCost(plan, products, double(*batch) * *rows, double(*batch) * *columns);
   SmallVector<RankedTile> ranked;
@@ -327,6 +330,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   for (const Candidate &candidate : candidates) {
     double speed = allHalf ? candidate.half : allRounded ? candidate.rounded : candidate.single;
     bool isLarge = candidate.rows * candidate.columns > 128 * 128;
+    if (allHalf && !allVectors && !candidate.packed)
+      speed *= singleHalves;
     bool isAllowed = candidate.packed ? packed.isAllowed : !candidate.warpgroups || canWarpgroups;
     if (speed == 0 || !isAllowed || (isLarge && !candidate.packed && !allVectors))
       continue;
@@ -337,7 +342,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     int64_t steps = divideCeil(summed, int64_t(allHalf ? 64 : 32));
     int64_t most = std::clamp<int64_t>(steps / 8, 1, 64);
     for (int64_t splits = 1; splits <= most; ++splits) {
-      double ofElement = candidate.packed ? packed.points / singleRate : clocks;
+      double ofElement = candidate.packed ? packed.points / (allHalf ? halfRate : singleRate) : clocks;
       double elements = double(candidate.rows) * candidate.columns;
       double each = elements * ofElement / speed / splits + startUp;
       if (candidate.warpgroups && !allHalf && !allVectors)

@@ -58,8 +58,8 @@ bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<Product
 /// of 16 x 8 fragments. `splits` blocks share the sum of a tile; a second launch adds up their parts.
 ///
 /// With `warpgroups`, and where the machine has them (sm_90a), each four warps multiply together: 64 rows by all
-/// columns of the tile where it has 128 rows, by half of them where it has 64. With `packed`, where operands are f32,
-/// a launch before splits them into what is multiplied.
+/// columns of the tile where it has 128 rows, by half of them where it has 64. With `packed`
+/// a launch before brings operands into the order in which they are copied, those of f32 split into what is multiplied.
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
   bool warpgroups = false, packed = false;

@@ -80,10 +80,24 @@ static std::optional<WindowOperand> planAlong(tgl::ReadOp read, tgl::AxesOp summ
   return hasChannels && isShared ? std::optional(std::move(window)) : std::nullopt;
 }
 
-std::optional<WindowOperand> tegula::planWindows(const ContractionOperand &operand, tgl::ReduceOp reduce) {
+/// Whether elements are what is multiplied or, of f32, numbers of 16 bits are made of them.
+static bool canBeKept(mlir::Type element, Multiplicand type) {
+  switch (type) {
+  case Multiplicand::F16:
+    return element.isF16();
+  case Multiplicand::BF16:
+    return element.isBF16();
+  case Multiplicand::TF32:
+    return element.isF32();
+  }
+  llvm_unreachable("a type of multiplicands");
+}
+
+std::optional<WindowOperand> tegula::planWindows(const ContractionOperand &operand, Multiplicand type,
+                                                 tgl::ReduceOp reduce) {
   auto summed = axesOfOp(reduce);
   tgl::ReadOp read = operand.read;
-  if (!operand.isPlain || !read.getTensorType().getElementType().isF32() || !tgl::knownPoints(summed))
+  if (!operand.isPlain || !canBeKept(read.getTensorType().getElementType(), type) || !tgl::knownPoints(summed))
     return std::nullopt;
   // The longest axis has the fewest points beyond its own.
   std::optional<WindowOperand> best;
@@ -99,9 +113,9 @@ PackedProduct tegula::planPackedProduct(const ProductOperands &operands, tgl::Re
   auto summed = axesOfOp(reduce);
   PackedProduct packed;
   packed.order.axes = to_vector(seq<unsigned>(0, summed.getAxes().size()));
-  packed.column = planWindows(operands.column, reduce);
+  packed.column = planWindows(operands.column, operands.type, reduce);
   if (!packed.column)
-    packed.row = planWindows(operands.row, reduce);
+    packed.row = planWindows(operands.row, operands.type, reduce);
   const std::optional<WindowOperand> &window = packed.column ? packed.column : packed.row;
   if (!window)
     return packed;

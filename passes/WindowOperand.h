@@ -45,8 +45,9 @@ struct SumOrder {
   int64_t points(tgl::AxesOp summed) const;
 };
 
-/// The side as windows on its tensor; nothing where its lines share no elements, or its channels do not come in runs.
-std::optional<WindowOperand> planWindows(const ContractionOperand &operand, tgl::ReduceOp reduce);
+/// The side as windows on its tensor; nothing where its lines share no elements, its channels do not come in runs, or
+/// what is multiplied is of another type.
+std::optional<WindowOperand> planWindows(const ContractionOperand &operand, Multiplicand type, tgl::ReduceOp reduce);
 
 /// For planes that are made before: a side of windows, of which there is one at most, and the order of the sum.
 struct PackedProduct {
