@@ -120,7 +120,8 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
     }
   }
   unsigned innermost = axes.getAxes().size() - 1;
-  if (lane && lane->axis == innermost) { // elements of vectors that begin anywhere are loaded one by one
+  // Elements of vectors that begin anywhere are loaded one by one; what points of several lines share is fewer still.
+  if (lane && lane->axis == innermost && windows.points == 1) {
     fewest = 0;
     for (tgl::ReduceOp reduce : reductions)
       fewest += 2 * countLoads(reduce, axes.getAxes()[innermost], lane->width).value_or(0);
