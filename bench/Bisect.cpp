@@ -103,7 +103,7 @@ Error timeSteps(const Study &study, const std::vector<std::string> &needed, uint
         if (pair->ratio > 0)
           step(count, way->runs->runs().back(), 1 / pair->ratio, pair->first.median);
       }
-      before = std::move(*way);
+      before.emplace(std::move(*way));
     }
     if (isLast)
       break;

@@ -79,6 +79,10 @@ public:
 
   /// One way to compile the case that was selected last.
   struct Way {
+    Way() = default;
+    Way(Way &&) = default;
+    Way &operator=(Way &&) = delete; // would end the runner before the launches that use it
+
     std::shared_ptr<PassRuns> runs;
     ScheduleChoice choice;
     CodeFacts facts;

@@ -12,6 +12,9 @@
 using namespace tegula;
 using namespace tegula::bench;
 
+// Memberwise it would end the runner before the launches that use it.
+static_assert(!std::is_move_assignable_v<bench::Study::Way>);
+
 TEST(PassRuns, CountsWhatCanBeLeftOut) {
   PassRuns runs({"licm"}, /*most=*/2, {"tgl-fuse"});
   EXPECT_TRUE(runs.shouldRun("tgl-fuse", "")); // needed: not counted
