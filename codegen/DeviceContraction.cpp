@@ -25,7 +25,7 @@ static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op);
 DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &plan,
                                      const TensorTile &tile, ArrayRef<ProductOperands> products)
     : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
-      axes(axesOfOp(tgl::ParallelOp(plan.op))), rowBlocks(tile.rows / tile.warpRows / 16),
+      axes(axesOfOp(tgl::ParallelOp(plan.op))), restRows(tile.rows), rowBlocks(tile.rows / tile.warpRows / 16),
       columnBlocks(tile.columns / tile.warpColumns / 16), hasWarpgroups(emitter.options.hasWarpgroups) {
   if (isPacked())
     for (auto [product, operands] : zip_equal(plan.products, products))
@@ -76,6 +76,8 @@ unsigned DeviceContraction::linesBytes() const {
 }
 
 unsigned DeviceContraction::sumsBase(unsigned product) const {
+  if (combines)
+    return product * combineSumsBytes();
   if (isPersistent())
     return linesBase() + linesBytes();
   // The last product's sums lie where the operands were.
@@ -243,6 +245,11 @@ static SumOrder ownOrder(tgl::ReduceOp reduce) {
   return {to_vector(seq<unsigned>(0, axesOfOp(reduce).getAxes().size()))};
 }
 
+/// The block's step `number` (i64) among all of the sum.
+Value *DeviceContraction::stepInSum(Value *number) {
+  return tile.splits > 1 ? b.CreateAdd(split, b.CreateMul(number, i64(tile.splits))) : number;
+}
+
 /// The steps of a sum, each of `depth` points, that are this block's.
 DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order) {
   tgl::AxesOp summed = axesOfOp(reduce);
@@ -253,15 +260,13 @@ DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t 
   sum.total = order.padded ? i64(order.points(summed)) : pointsOf(summed, order.axes);
   std::optional<int64_t> known = tgl::knownPoints(summed);
   sum.fits = !isPadded && known && *known % depth == 0;
-  sum.firstStep = i64(0);
   sum.steps = ceilDiv(sum.total, i64(depth));
   if (tile.splits > 1) {
     // The first parts have one step more where there is a rest. (With bounds (steps * split) / splits one part of
     // 33 was lost on an H200 where the dividend passed 65,535, though PTX and emulator have it right.)
+    // Parts take turns: neighbours in memory are then read at about the same time.
     Value *all = sum.steps, *each = b.CreateUDiv(all, i64(tile.splits));
     Value *longer = b.CreateURem(all, i64(tile.splits));
-    sum.firstStep = b.CreateAdd(b.CreateMul(split, each),
-                                b.CreateBinaryIntrinsic(Intrinsic::umin, split, longer));
     sum.steps = b.CreateAdd(each, b.CreateZExt(b.CreateICmpULT(split, longer), b.getInt64Ty()));
   }
   return sum;
@@ -343,20 +348,21 @@ void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
   }
 }
 
-/// Each thread's elements of the tile, neighbouring threads along columns.
+/// Each thread's elements of the tile's rows that are this block's, neighbouring threads along columns.
 void DeviceContraction::forOwnElements(function_ref<void(unsigned number, Value *row, Value *column)> body) {
-  for (unsigned number = 0; number < tile.rows * tile.columns / threads(); ++number) {
+  for (unsigned number = 0; number < restRows * tile.columns / threads(); ++number) {
     Value *element = b.CreateAdd(thread, i32(number * threads()));
     body(number, b.CreateUDiv(element, i32(tile.columns)), b.CreateURem(element, i32(tile.columns)));
   }
 }
 
-/// The sum of this thread's element `number`, of one product and one block of those that share the tile.
-Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsigned product,
+/// The sum of this thread's element `number` of those from `first` (i64) on, of one product and one block of those
+/// that share the tile.
+Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first,
                                      unsigned number) {
   Value *start = b.CreateMul(blockNumber, i64(blockWorkspaceBytes()));
   Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, b.CreateAdd(start, e.emitSize(packedBytes())));
-  base = b.CreateInBoundsGEP(b.getFloatTy(), base, wide(thread));
+  base = b.CreateInBoundsGEP(b.getFloatTy(), base, b.CreateAdd(wide(thread), first));
   return b.CreateInBoundsGEP(b.getFloatTy(), base,
                              i64(product * tile.rows * tile.columns + number * threads()));
 }
@@ -393,25 +399,32 @@ void DeviceContraction::emitTile(Value *workspace) {
   for (unsigned which = 0; which < products.size(); ++which)
     forOwnElements([&](unsigned element, Value *row, Value *column) {
       Value *sum = b.CreateAlignedLoad(b.getFloatTy(), sumPlace(row, column, sumsBase(which)), Align(4));
-      b.CreateAlignedStore(sum, partialSum(workspace, wide(block), which, element), Align(4));
+      b.CreateAlignedStore(sum, partialSum(workspace, wide(block), which, i64(0), element), Align(4));
     });
 }
 
 void DeviceContraction::emitCombine(Value *workspace) {
   begin();
-  setTile(wide(block));
+  Value *tileNumber = wide(b.CreateUDiv(block, i32(combineBlocks())));
+  setTile(tileNumber);
   if (hasRoles())
     splitOff([] {}); // who has no product to stage has nothing to do
+  combines = true;
+  restRows = tile.rows / combineBlocks();
+  Value *firstRow = b.CreateMul(wide(b.CreateURem(block, i32(combineBlocks()))), i64(restRows));
+  Value *firstElement = b.CreateMul(firstRow, i64(tile.columns));
+  rows.first = b.CreateAdd(rows.first, firstRow);
   for (unsigned which = 0; which < products.size(); ++which) {
-    SmallVector<Value *> zeros(tile.rows * tile.columns / threads(), ConstantFP::get(b.getFloatTy(), 0));
+    SmallVector<Value *> zeros(restRows * tile.columns / threads(), ConstantFP::get(b.getFloatTy(), 0));
     Sums sums = e.emitLoop(
         i64(0), i64(tile.splits), i64(1), zeros,
         [&](Value *part, ArrayRef<Value *> current) {
-          Value *from = b.CreateAdd(b.CreateMul(wide(block), i64(tile.splits)), part);
+          Value *from = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), part);
           Sums next;
-          for (auto [n, sum] : enumerate(current))
-            next.push_back(b.CreateFAdd(
-                sum, b.CreateAlignedLoad(b.getFloatTy(), partialSum(workspace, from, which, n), Align(4))));
+          for (auto [n, sum] : enumerate(current)) {
+            Value *place = partialSum(workspace, from, which, firstElement, n);
+            next.push_back(b.CreateFAdd(sum, b.CreateAlignedLoad(b.getFloatTy(), place, Align(4))));
+          }
           return next;
         },
         "part");

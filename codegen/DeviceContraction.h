@@ -55,6 +55,9 @@ public:
   IndexExpr numTiles() const;
   /// Those that emitTile is for.
   IndexExpr numBlocks() const;
+  /// Those that emitCombine is for.
+  IndexExpr numCombineBlocks() const { return numTiles() * int64_t(combineBlocks()); }
+  unsigned combineSharedBytes() const { return products.size() * combineSumsBytes(); }
   /// Those of a block.
   unsigned blockThreads() const { return threads() + (hasRoles() ? stagers() : 0); }
   unsigned sharedBytes() const;
@@ -95,7 +98,7 @@ private:
     bool isReordered = false;                     ///< points are not counted as the statement has them
     Value *total;                                 ///< points
     bool fits;                                    ///< steps have none beyond
-    Value *firstStep = nullptr, *steps = nullptr; ///< of this block
+    Value *steps = nullptr;                       ///< of this block
   };
   /// One side of a product in shared memory.
   struct Operand {
@@ -164,6 +167,9 @@ private:
   // DeviceContraction.cpp
   IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   unsigned blockWorkspaceBytes() const;
+  /// That add up one tile's parts: few tiles leave most multiprocessors idle.
+  unsigned combineBlocks() const { return tile.rows / 16; }
+  unsigned combineSumsBytes() const { return tile.rows / combineBlocks() * sumsPitch() * 4; }
   unsigned ringBytes() const;
   unsigned linesBytes() const;
   Value *i32(int64_t value) { return b.getInt32(value); }
@@ -178,6 +184,7 @@ private:
   void begin();
   Product makeProduct(unsigned number);
   Sum makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order);
+  Value *stepInSum(Value *number);
   void setPoint(tgl::ReduceOp reduce, const Sum &sum, bool collapses, Value *k);
   void note(const Product &product);
   void note(const PlaneProduct &product);
@@ -190,7 +197,8 @@ private:
   Value *sumPlace(Value *row, Value *column, unsigned base);
   unsigned sumsBase(unsigned product) const;
   void forOwnElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
-  Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, unsigned number);
+  Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first,
+                    unsigned number);
 
   // TileRest.cpp
   /// The rest of the statement, in order: what nearly no sum needs, what does not wait for sums, and what does.
@@ -372,6 +380,8 @@ private:
   Value *batch = nullptr;                                     // i64: number of the tile's batch point
   Value *packed = nullptr;                                    // address of the planes of packed operands
   Group rows, columns;
+  unsigned restRows;                // for which the block does the rest of the statement
+  bool combines = false;            // parts of sums
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
   bool hasWarpgroups;
   std::vector<ProductLayout> noted;

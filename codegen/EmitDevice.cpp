@@ -392,7 +392,7 @@ private:
     emitOne(name + "_tile", facts.numBlocks(), threads, shared, "a tile",
             &DeviceContraction::emitTile);
     if (tile->splits > 1)
-      emitOne(name + "_combine", facts.numTiles(), threads, shared, "a tile's parts added up",
+      emitOne(name + "_combine", facts.numCombineBlocks(), threads, facts.combineSharedBytes(), "a tile's parts added up",
               &DeviceContraction::emitCombine);
     if (!facts.numTiles().isSize()) // it changes in a loop on the host
       tiles = {};

@@ -255,7 +255,8 @@ void DeviceContraction::copyLines(const PlaneOperand &operand, const PackedSide 
 void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, Value *stage) {
   IndexExpr bytes = 0;
   std::vector<PackedSide> sides = packedSides(bytes);
-  Value *inSum = b.CreateAdd(b.CreateMul(product.sum.firstStep, i64(product.substeps)), number);
+  Value *step = stepInSum(b.CreateUDiv(number, i64(product.substeps)));
+  Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), b.CreateURem(number, i64(product.substeps)));
   for (bool ofRows : {true, false}) {
     const PlaneOperand &operand = ofRows ? product.row : product.column;
     const PackedSide &side = sides[2 * product.number + !ofRows];

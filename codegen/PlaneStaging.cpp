@@ -279,7 +279,8 @@ SmallVector<Value *> DeviceContraction::loadNext(const PlaneProduct &product, Va
   Value *substeps = i64(product.substeps);
   Value *last = b.CreateSub(b.CreateMul(product.sum.steps, substeps), i64(1));
   number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, last);
-  return loadUnits(product, b.CreateAdd(b.CreateMul(product.sum.firstStep, substeps), number));
+  Value *step = b.CreateMul(stepInSum(b.CreateUDiv(number, substeps)), substeps);
+  return loadUnits(product, b.CreateAdd(step, b.CreateURem(number, substeps)));
 }
 
 /// A unit times its line's scale as the sum of one or two vectors of f16, four words each.

@@ -120,15 +120,15 @@ void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestR
 
   // No more rows than all tiles have a multiple of, so that none needs to be asked for.
   std::optional<int64_t> known = tgl::knownPoints(axes, plan.rows);
-  each = std::min<unsigned>(each, tile.rows / step);
-  auto comesOut = [&](unsigned count) { return rows.fits || (known && *known % tile.rows % (step * count) == 0); };
+  each = std::min<unsigned>(each, restRows / step);
+  auto comesOut = [&](unsigned count) { return rows.fits || (known && *known % restRows % (step * count) == 0); };
   unsigned count = each;
   while (count > 1 && !comesOut(count))
     count /= 2;
   bool asks = !comesOut(count);
   if (!asks)
     each = count;
-  Value *end = i64(tile.rows);
+  Value *end = i64(restRows);
   if (!rows.fits)
     end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, b.CreateSub(rows.total, rows.first));
 

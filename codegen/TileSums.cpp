@@ -106,7 +106,7 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
   auto commit = [&] {
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
   };
-  auto stepNumber = [&](Value *number) { return b.CreateAdd(sum.firstStep, number); };
+  auto stepNumber = [&](Value *number) { return stepInSum(number); };
 
   // Steps before the first only bring operands, so that the code that does exists once.
   int64_t start = copies ? -int64_t(ahead) : evaluated ? -1 : 0;

@@ -61,10 +61,10 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
   Warpgroup warps(b, product.type == Multiplicand::BF16);
   unsigned stages = PlaneProduct::stages, ahead = stages - 2;
   bool copies = product.copies(), evaluates = product.evaluates();
-  Value *total = product.sum.steps, *firstStep = product.sum.firstStep;
+  Value *total = product.sum.steps;
   auto copy = [&](Value *number, Value *stage) {
     e.emitIf(b.CreateICmpSLT(number, total),
-             [&] { copyUnits(product, b.CreateAdd(firstStep, number), planeStage(product, stage)); });
+             [&] { copyUnits(product, stepInSum(number), planeStage(product, stage)); });
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
   };
   if (copies)
@@ -72,7 +72,7 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
       copy(i64(number), i32(number));
   SmallVector<Value *> units;
   if (evaluates) {
-    units = loadUnits(product, firstStep); // there is at least one step
+    units = loadUnits(product, stepInSum(i64(0))); // there is at least one step
     storeUnits(product, units, {}, planeStage(product, i32(0)));
     warps.publish();
     units = loadNext(product, i64(1));
