@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
 
+#include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -106,10 +107,28 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
   auto commit = [&] {
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
   };
-  auto stepNumber = [&](Value *number) { return stepInSum(number); };
-
-  // Steps before the first only bring operands, so that the code that does exists once.
-  int64_t start = copies ? -int64_t(ahead) : evaluated ? -1 : 0;
+  // Steps before the first only bring operands, so that the code that does exists once. Of a few steps the optimiser
+  // makes code without loops, where what is to be brought is known; it must not begin earlier there.
+  constexpr int64_t fewSteps = 8;
+  std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(product.reduce.getOperation()));
+  bool isShort = code == Code::Quick && points && *points <= fewSteps * product.row.shared.depth();
+  int64_t start = isShort ? 0 : copies ? -int64_t(ahead) : evaluated ? -1 : 0;
+  if (isShort && copies) {
+    e.nextLoopStays = true;
+    e.emitLoop(
+        i64(0), i64(ahead), i64(1), {},
+        [&](Value *number, ArrayRef<Value *>) {
+          e.emitIf(b.CreateICmpSLT(number, sum.steps), [&] {
+            copyStep(product, stepInSum(number), stageAt(b.CreateTrunc(number, b.getInt32Ty())), code);
+          });
+          commit();
+          return SmallVector<Value *>();
+        },
+        "ahead");
+  }
+  if (isShort && evaluated)
+    e.emitIf(b.CreateICmpSLT(i64(0), sum.steps),
+             [&] { storeStep(product, evaluateStep(product, stepInSum(i64(0))), stageAt(i32(0))); });
   SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, ConstantFP::get(b.getFloatTy(), 0));
   carried.push_back(i32((start + stages) % stages)); // the stage
   Sums result = e.emitLoop(
@@ -122,22 +141,24 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
         if (copies) {
           Value *later = b.CreateAdd(number, i64(ahead));
           e.emitIf(b.CreateICmpSLT(later, sum.steps),
-                   [&] { copyStep(product, stepNumber(later), stageAt(following(stage, ahead)), code); });
+                   [&] { copyStep(product, stepInSum(later), stageAt(following(stage, ahead)), code); });
           commit();
         }
         Value *next = b.CreateAdd(number, i64(1));
-        Value *isMore = b.CreateAnd(b.CreateICmpSGE(next, i64(0)), b.CreateICmpSLT(next, sum.steps));
+        Value *isMore = b.CreateICmpSLT(next, sum.steps);
+        if (start < 0)
+          isMore = b.CreateAnd(b.CreateICmpSGE(next, i64(0)), isMore);
         SmallVector<Value *> values;
         if (evaluated && code == Code::Careful) {
           e.emitIf(isMore, [&] {
-            evaluateToStage(product, stepNumber(next), stageAt(following(stage, 1)));
+            evaluateToStage(product, stepInSum(next), stageAt(following(stage, 1)));
           });
         } else if (evaluated) {
-          values = e.emitIfElse(isMore, [&] { return evaluateStep(product, stepNumber(next)); });
+          values = e.emitIfElse(isMore, [&] { return evaluateStep(product, stepInSum(next)); });
         }
-        Sums sums = e.emitIfElse(
-            b.CreateICmpSGE(number, i64(0)),
-            [&] { return multiplyStep(product, stageAt(stage), current.drop_back(), code); }, current.drop_back());
+        auto multiply = [&] { return multiplyStep(product, stageAt(stage), current.drop_back(), code); };
+        Sums sums = start == 0 ? multiply()
+                               : e.emitIfElse(b.CreateICmpSGE(number, i64(0)), multiply, current.drop_back());
         if (!values.empty())
           storeStep(product, values, stageAt(following(stage, 1)));
         sums.push_back(following(stage, 1));
