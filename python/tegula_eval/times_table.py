@@ -124,6 +124,8 @@ def _notes(records: list[dict], recorded: Baseline) -> list[str]:
         elif "failed" in timing:
             lines.append(f"{record['task']}: {timing['failed']}")
         for case in record.get("cases", []):
+            if case.get("variant") == "tf32" and case.get("outcome") == "wrong":
+                lines.append(f"{record['task']}: wrong at TF32, so timed without: {case['message'][:120]}")
             if case.get("reference") == "float32":
                 lines.append(f"{record['task']}: against float32, itself off by {case['reference_error']:.1e}: "
                              f"{case['reference_why']}")

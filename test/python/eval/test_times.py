@@ -226,6 +226,21 @@ def get_init_inputs():
 """
 
 
+def test_what_is_wrong_at_tf32_alone_is_timed_without(monkeypatch):
+    compile_for = ownsize.compile_for
+
+    def other_at_tf32(program, binding, target, options, precision=None):
+        text = CONVOLUTION.replace("sum(", "1.5*sum(") if precision else CONVOLUTION
+        return compile_for(runner.Program(text, "a.tgl"), binding, target, options, precision)
+    monkeypatch.setattr(ownsize, "compile_for", other_at_tf32)
+    job = {"task": ROUNDS, "program": CONVOLUTION, "program_name": "a.tgl", "secret": "s", "key": "k"}
+    record = ownsize.OwnSize(job, {**OPTIONS, "precision": "equal"}, None, lambda name: None).judge_and_time()
+    assert record["outcome"] == "right" and [one["outcome"] for one in record["cases"]] == ["right", "wrong"]
+    assert record["timing"]["program_s"] > 0 and "program_tf32_s" not in record["timing"]
+    page = times_table.as_markdown([{**record, "task": "level1/1_a", "level": 1}], {}, baseline.read(None))
+    assert "wrong at TF32, so timed without" in page
+
+
 def test_a_module_that_rounds_is_timed_at_its_own_precision_too():
     def record(task, program, precision):
         job = {"task": task, "program": program, "program_name": "a.tgl", "secret": "s", "key": "k"}
