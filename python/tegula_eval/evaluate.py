@@ -168,8 +168,11 @@ def _kernel(program: runner.Program, binding: Binding, kernels: dict, request: d
     if key not in kernels:
         kernels[key] = program.compile(binding.settings, binding.optionals, binding.ellipsis_rank,
                                        request.get("target", "cpu"), request.get("threads", 1), stages=provenance.STAGES)
-        record["kernels"].append(provenance.of_kernel(kernels[key], binding.settings, binding.optionals,
-                                                      binding.ellipsis_rank))
+        own = {one.dtype for one in binding.tensors.values()}
+        told = provenance.of_kernel(kernels[key], binding.settings, binding.optionals, binding.ellipsis_rank, own)
+        record["kernels"].append(told)
+        if told.get("lowered") and "lower-precision" not in record["flags"]:
+            record["flags"].append("lower-precision")
     return kernels[key]
 
 

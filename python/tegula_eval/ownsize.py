@@ -205,8 +205,13 @@ class OwnSize:
         if kernel is None or ready["kernel_key"] != kernel_key(binding):
             self._begin("compile")
             kernel = compile_for(program, binding, torch.device(self.device).type, self.options, precision)
-        self.record["kernels"].append(provenance.of_kernel(kernel, binding.settings, binding.optionals,
-                                                           binding.ellipsis_rank))
+        own = {one.dtype for one in binding.tensors.values()}
+        told = provenance.of_kernel(kernel, binding.settings, binding.optionals, binding.ellipsis_rank, own)
+        self.record["kernels"].append(told)
+        # By the program itself, not by what the run asks for.
+        asked = precision or self.options.get("precision")
+        if asked in (None, "equal", "f32") and told.get("lowered"):
+            case.flags.append("lower-precision")
         self._begin("run")
         written = {one.name.decode() for one in kernel.arguments if runner.ROLES[one.role] == "inout"}
         tensors = {name: one.clone() if name in written else one for name, one in binding.tensors.items()}

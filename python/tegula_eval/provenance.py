@@ -23,12 +23,26 @@ def hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def of_kernel(kernel: runner.Kernel, settings: dict[str, str], optionals: list[str], ellipsis_rank: int) -> dict:
-    """The instance, a hash of its IR once scheduled, and for a device its PTX (compressed, see `unpack`)."""
+# What the checker wrote into the IR: the precision of a product that may be rounded, types of values and tensors.
+_LOWER = re.compile(r'precision = "(tf32|bf16)"|\b(bf16|f16|f8E4M3FN|f8E5M2)\b')
+_DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2}
+
+
+def lowered(ir: str, own: set[torch.dtype]) -> list[str]:
+    """Precisions below float32 that a kernel computes or keeps values in (`tf32`, `bf16`, `f16`, `f8...`), but for
+    the types `own` of what the module is given."""
+    found = {precision or kept for precision, kept in _LOWER.findall(ir)}
+    return sorted(name for name in found if _DTYPES.get(name) not in own)
+
+
+def of_kernel(kernel: runner.Kernel, settings: dict[str, str], optionals: list[str], ellipsis_rank: int,
+              own: set[torch.dtype]) -> dict:
+    """The instance, a hash of its IR once scheduled, precisions below those of the module's tensors (`own`), and for
+    a device its PTX (compressed, see `unpack`)."""
     told: dict = {"settings": settings, "optionals": optionals, "ellipsis_rank": ellipsis_rank}
     ir, ptx = kernel.stage("scheduled"), kernel.stage("ptx")
     if ir is not None:
-        told["ir_sha256"] = hash_of(ir)
+        told.update(ir_sha256=hash_of(ir), lowered=lowered(ir, own))
     if ptx is not None:
         told.update(ptx_sha256=hash_of(ptx), ptx=pack(ptx))
     return told

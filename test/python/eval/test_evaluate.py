@@ -1,8 +1,9 @@
 """Programs judged on tasks, in this process, with the compiler of the build."""
 import pytest
+import torch
 from conftest import RIGHT, SCALE, module
 
-from tegula_eval import runner
+from tegula_eval import provenance, runner
 from tegula_eval.evaluate import derived_seed, evaluate
 
 try:
@@ -101,6 +102,15 @@ def test_tasks_that_say_nothing():
     assert (broken["outcome"], broken["reason"]) == ("task", "broken")
     raises = judged(module("raise ValueError('no')"), NEGATE)
     assert raises["outcome"] == "task"
+
+
+def test_precision_below_the_modules_is_flagged():
+    low = RIGHT.replace("{\n", "{\n  precision tf32\n", 1)
+    for program, told in ((RIGHT, []), (low, ["tf32"]), (RIGHT.replace("x[i, k]*", "bf16(x[i, k])*"), ["bf16"])):
+        record = judged(SCALE, program)
+        assert record["kernels"][0]["lowered"] == told, record
+        assert ("lower-precision" in record["flags"]) == bool(told)
+    assert provenance.lowered("tgl.tensor<[N], f16>", {torch.float16, torch.float32}) == []
 
 
 def test_seeds_depend_on_the_secret():
