@@ -15,7 +15,7 @@
 //         step; evaluate elements of the next one that cannot be copied into registers
 //       products of fragments by mma.sync, sums in registers
 //       evaluated elements to shared memory
-//     (steps before the first only bring operands, by the same code)
+//     (steps before the first only bring operands, of long sums by the same code)
 //   the sums to shared memory; the rest of the statement at every element of the tile
 //
 // Operands are evaluated at any point, so that a convolution is a matrix product without a matrix being

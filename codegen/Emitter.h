@@ -224,11 +224,11 @@ protected:
   /// Says that the next loop stays one even if LLVM knows how often it runs.
   bool nextLoopStays = false;
   void emitIf(llvm::Value *condition, llvm::function_ref<void()> then);
-  /// Value of `then` where the scalar condition holds, else `otherwise`.
-  /// Values of `then`, else `otherwise`; nothing is for zeros.
+  /// Values of `then` where the scalar condition holds, else `otherwise`; nothing is for zeros.
   llvm::SmallVector<llvm::Value *> emitIfElse(llvm::Value *condition,
                                               llvm::function_ref<llvm::SmallVector<llvm::Value *>()> then,
                                               llvm::ArrayRef<llvm::Value *> otherwise = {});
+  /// The same of one.
   llvm::Value *emitIfElse(llvm::Value *condition, llvm::function_ref<llvm::Value *()> then,
                           llvm::Value *otherwise);
 

@@ -310,7 +310,7 @@ class OwnSize:
         free()
 
     def _sensitive(self, case: Case) -> list[Sensitivity]:
-        """As reference.sensitivities, with nothing copied."""
+        """As reference.sensitivities, of inputs and parameters alone: results of operators take too much memory."""
         nothing = [Sensitivity()] * len(case.exact)
         if case.exact is case.expected:
             return nothing
