@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import answers, audit, cluster, conversation, display, endpoint, exported, pool, report, summary, times
+from . import answers, audit, cluster, conversation, display, endpoint, exported, launches, pool, report, summary, times
 from .store import Store, StoreError
 from .tasks import DTYPES, Task, TaskError, find_tasks
 
@@ -88,6 +88,7 @@ def _parse(arguments) -> argparse.Namespace:
     written.add_argument("--out", type=Path, required=True, help="folder of the files, such as KernelBench/runs/NAME")
     _add_judging(written)
     times.add_command(commands, _count, _levels)
+    launches.add_command(commands, _count, _levels)
     audited = commands.add_parser("audit", help="tasks on which an answer without the work passes",
                                   epilog="Exit codes: 0 all tasks ran, 1 some did not, 2 wrong arguments, 3 stopped.")
     audited.set_defaults(function=_audit, target="cpu", candidates=None, own=False, seeds=1, time=False, torch_compile=False)

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Measures tables of docs/performance.md on a machine with a CUDA device and prints them as Markdown.
+
+    TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--only=products,f32,tf32,attention,small,compile]
+                                                         [--rows=TEXT] [--seconds=0.2]
+
+Each row is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process, medians,
+results checked (docs/bench.md). --rows takes those rows alone whose name has the text in it.
+
+products   bf16 and f16 beside cuBLAS
+f32        at f32's accuracy beside cuBLAS's f32 (TF32 off)
+tf32       `precision tf32` beside cuBLAS's TF32
+attention  beside scaled_dot_product_attention by cuDNN and by flash attention, which Python times here, with the same
+           emptied cache before each call; the ratio is to the faster one
+small      calls captured in CUDA graphs, on both sides
+compile    source to cubin as a process, nothing cached, median of 9
+
+A row that is wrong, or ends in an error, says so and makes the exit code 4.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+KERNELS = ROOT / "dsl" / "kernels"
+MATMUL = "linear/matmul.tgl"
+
+
+def matmul(m, n, k, *flags):
+    return MATMUL, f"M={m},N={n},K={k}", list(flags)
+
+
+def products():
+    """(name, file, sizes, flags) of each row."""
+    for T in "bf16", "f16":
+        for size in 2048, 4096, 8192:
+            yield f"{T} {size}", *matmul(size, size, size, f"--type=T={T}")
+    for m, n, k in (8205, 5921, 2949), (256, 256, 131072), (16, 4096, 4096), (128, 4096, 4096):
+        yield f"bf16 {m}x{n}x{k}", *matmul(m, n, k, "--type=T=bf16")
+    yield ("bf16 128x(512x1024x2048)", ROOT / "test/e2e/std/linear.tgl", "...=(128),M=512,N=1024,K=2048",
+           ["--type=T=bf16", "--kernel=t_matmul"])
+
+
+def f32():
+    for size in 256, 512, 1024, 2048, 4096, 8192:
+        yield f"f32 {size}", *matmul(size, size, size)
+    yield "f32 256x256x524288", *matmul(256, 256, 524288)
+
+
+def tf32():
+    for size in 2048, 4096:
+        yield f"tf32 {size}", *matmul(size, size, size, "--precision=tf32")
+
+
+def attention():
+    for T in "bf16", "f16":
+        for D, H in (64, 16), (128, 16), (256, 8):
+            for B, S in (8, 1024), (2, 4096), (1, 16384):
+                yield (f"{T} {D} {B}x{S}", "attention/online_attention.tgl",
+                       f"B={B},H={H},G={H},S={S},S2={S},D={D}", [f"--type=T={T}"])
+                yield f"{T} {D} {B}x{S} causal", "attention/causal_attention.tgl", f"B={B},H={H},S={S},D={D}", [f"--type=T={T}"]
+
+
+def small():
+    for file, sizes in [("softmax/softmax.tgl", "M=256,N=1024"), ("softmax/softmax.tgl", "M=1024,N=512"),
+                        ("norm/layer_norm.tgl", "M=512,N=768"), ("norm/rms_norm.tgl", "M=512,N=1024"),
+                        ("pointwise/gelu_tanh.tgl", "...=(256, 512)"), ("scan/cumsum.tgl", "M=128,N=1024"),
+                        ("loss/cross_entropy.tgl", "B=128,C=1000"), ("reduce/sum_columns.tgl", "M=512,N=512"),
+                        ("linear/linear_gelu.tgl", "M=64,K=512,N=512"), (MATMUL, "M=256,N=256,K=256")]:
+        yield f"{pathlib.Path(file).stem} {sizes}", file, sizes, ["--graph=30"]
+
+
+def bench(options, file, sizes, flags, environment):
+    """The case of `tegula bench`, a dict with "time" and "libtorchTime", or what went wrong, a string."""
+    command = [options.tegula, "bench", "--target=cuda", "--json", "--deadline=100", f"--seconds={options.seconds}",
+               KERNELS / file, "-d", sizes, *flags]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+    for line in done.stdout.splitlines():
+        event = json.loads(line) if line.startswith("{") else {}
+        if event.get("event") == "case":
+            return event if event.get("passed") and event.get("timed") else json.dumps(event)[:300]
+    return f"exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-200:]}"
+
+
+def errors(case):
+    """The norms of the first output's error, ours and libtorch's."""
+    output = case["outputs"][0]
+    return f"{output['kernel']['norm']:.1e}, {output['libtorch']['norm']:.1e}"
+
+
+class Peers:
+    """scaled_dot_product_attention by one backend at a time, microseconds a call."""
+
+    def __init__(self):
+        import torch
+        self.torch = torch
+        self.flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+
+    def time(self, backend, T, B, H, S, D, causal):
+        torch = self.torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[T]
+        q, k, v = (torch.randn(B, H, S, D, device="cuda", dtype=dtype) for _ in range(3))
+        taken = []
+        try:
+            with sdpa_kernel(getattr(SDPBackend, backend)):
+                for turn in range(13):
+                    self.flush.fill_(turn)
+                    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                    begin.record()
+                    torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+                    end.record()
+                    end.synchronize()
+                    taken.append(begin.elapsed_time(end) * 1e3)
+        except RuntimeError:
+            return None  # this backend does not serve these sizes
+        return statistics.median(taken[3:])
+
+
+def compile_rows(options):
+    print("| program | source to cubin, ms |\n|---|---|")
+    for file in (MATMUL, "linear/linear_gelu.tgl", "conv/conv2d_relu.tgl", "attention/online_attention.tgl",
+                 "attention/causal_attention.tgl", "softmax/softmax.tgl", "norm/layer_norm.tgl"):
+        taken = []
+        for _ in range(9):
+            with tempfile.TemporaryDirectory() as folder:
+                begin = time.perf_counter()
+                subprocess.run([options.tegula, "compile", "--target=sm_90a", "--emit=cubin", KERNELS / file, "-o",
+                                f"{folder}/out.cubin"], check=True, capture_output=True, env=os.environ | {"TEGULA_CACHE_DIR": ""})
+                taken.append((time.perf_counter() - begin) * 1e3)
+        print(f"| {pathlib.Path(file).stem} | {statistics.median(taken):.0f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tegula", default=ROOT / "build/release/bin/tegula")
+    parser.add_argument("--only", default="products,f32,tf32,attention,small,compile")
+    parser.add_argument("--rows", default="")
+    parser.add_argument("--seconds", default="0.2")
+    options = parser.parse_args()
+    failed, peers = False, None
+    for section in options.only.split(","):
+        print(f"\n### {section}\n")
+        if section == "compile":
+            compile_rows(options)
+            continue
+        rows = {"products": products, "f32": f32, "tf32": tf32, "attention": attention, "small": small}[section]()
+        print("| case | ours, us | libtorch, us | TFLOP/s | ratio | error, libtorch's |" if section != "attention" else
+              "| case | ours, us | cuDNN, us | flash, us | TFLOP/s | ratio |")
+        print("|---|---|---|---|---|---|")
+        for name, file, sizes, flags in rows:
+            if options.rows not in name:
+                continue
+            case = bench(options, file, sizes, flags,
+                         {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"} if section == "tf32" else {})
+            if isinstance(case, str):
+                failed = True
+                print(f"| {name} | {case} |", flush=True)
+                continue
+            ours = case["time"]["median"] * 1e6
+            rate = f"{case['gigaflopsPerSecond'] / 1e3:.0f}" if case.get("gigaflopsPerSecond") else ""
+            if section == "attention":
+                peers = peers or Peers()
+                T, D, rest, *causal = name.split()
+                given = dict(pair.split("=") for pair in sizes.split(","))
+                times = [peers.time(backend, T, int(given["B"]), int(given["H"]), int(given["S"]), int(D), bool(causal))
+                         for backend in ("CUDNN_ATTENTION", "FLASH_ATTENTION")]
+                best = min((taken for taken in times if taken), default=None)
+                shown = " | ".join(f"{taken:.0f}" if taken else "" for taken in times)
+                print(f"| {name} | {ours:.0f} | {shown} | {rate} | {f'{best / ours:.2f}' if best else ''} |", flush=True)
+            else:
+                theirs = case["libtorchTime"]["median"] * 1e6
+                print(f"| {name} | {ours:.3g} | {theirs:.3g} | {rate} | {case['speedup']:.2f} | {errors(case)} |", flush=True)
+    return 4 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

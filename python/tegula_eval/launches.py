@@ -1,0 +1,95 @@
+"""tegula-eval launches: where a program's time on the device goes, launch by launch, beside eager mode's kernels.
+
+CUPTI's times, which torch.profiler collects, of kernels that run one after the other with whatever the one before left
+in the L2 cache; their sum is therefore less than what `tegula-eval time` says of the whole call.
+"""
+from __future__ import annotations
+
+import argparse
+import collections
+import re
+import statistics
+from pathlib import Path
+from typing import Callable
+
+from .tasks import TaskError, find_tasks
+
+DONE = 0
+
+
+def add_command(commands, count, levels) -> None:
+    launches = commands.add_parser(
+        "launches", help="where a program's time on the device goes, launch by launch",
+        epilog="Exit codes: 0 done, 1 a program is refused, 2 wrong arguments or no CUDA device.")
+    launches.set_defaults(function=run)
+    launches.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
+    launches.add_argument("--programs", type=Path, required=True, help="level<N>/TASK.tgl, or TASK.tgl")
+    launches.add_argument("--level", type=levels, help="such as 1,2,3; default: all")
+    launches.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
+    launches.add_argument("--calls", type=count, default=5, help="of which medians are taken")
+    launches.add_argument("--precision", choices=("f32", "tf32", "bf16"), default="f32",
+                          help="of products, for programs that do not say")
+    launches.add_argument("--eager", action="store_true", help="kernels of eager mode too")
+
+
+def kernel_times(call: Callable[[], object], calls: int) -> list[tuple[str, float]]:
+    """Name and microseconds of each kernel, in the order in which a call starts them; medians over `calls`."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+    call()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        for _ in range(calls):
+            call()
+        torch.cuda.synchronize()
+    events = sorted((one for one in profiled.events() if one.device_type == torch.autograd.DeviceType.CUDA),
+                    key=lambda one: one.time_range.start)
+    each, rest = divmod(len(events), calls)
+    if rest:  # calls differ, as where a library measures its choices: by name
+        times = collections.defaultdict(float)
+        for one in events:
+            times[one.name] += one.time_range.elapsed_us() / calls
+        return list(times.items())
+    return [(events[place].name, statistics.median(one.time_range.elapsed_us() for one in events[place::each]))
+            for place in range(each)]
+
+
+def show(title: str, times: list[tuple[str, float]]) -> None:
+    print(f"{title}: {sum(time for _, time in times):.0f} us")
+    for name, time in times:
+        print(f"  {time:9.1f}  {re.sub(r'[(<].*', '', name)[:100]}")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Raises TaskError."""
+    import torch
+
+    from . import ownsize, runner
+    from .binding import bind
+    from .cli import find_program
+    tasks = find_tasks(options.root, options.level, options.tasks)
+    if not torch.cuda.is_available():
+        raise TaskError("torch sees no CUDA device")
+    status = DONE
+    for task in tasks:
+        path = find_program(options.programs, task)
+        if path is None:
+            continue
+        case = ownsize.make_case(task.source(), 0, "cuda")
+        try:
+            program = runner.Program(path.read_text(encoding="utf-8"), path.name)
+            binding = bind(program.parameters, case)
+            kernel = program.compile(binding.settings, binding.optionals, binding.ellipsis_rank, "cuda", 1,
+                                     precision=options.precision)
+        except runner.Refused as error:
+            print(f"{task.key}: refused: {error}")
+            status = 1
+            continue
+        launch = kernel.prepare(binding.tensors, binding.scalars)
+        show(task.key, kernel_times(launch, options.calls))
+        if options.eager:
+            with torch.no_grad():
+                show("  eager mode", kernel_times(lambda: case.built.model(*case.inputs), options.calls))
+        del launch, kernel, case, binding
+        ownsize.free()
+    return status
