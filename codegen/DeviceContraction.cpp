@@ -30,6 +30,18 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
   if (isPacked())
     for (auto [product, operands] : zip_equal(plan.products, products))
       packs.push_back(planPackedProduct(operands, product.reduce));
+  if (!isPacked() || !tile.shifted || packs.size() != 1 || !packs.front().column)
+    return;
+  PackedProduct &pack = packs.front();
+  shifted = planShifted(*pack.column, this->products.front().column.read, plan.products.front().reduce, axes,
+                        plan.columns);
+  std::optional<SumOrder> order;
+  if (shifted)
+    order = groupChannels(pack.order, *shifted, PlaneTile::lineElements / stepPlanes(), tile.columns);
+  if (order)
+    pack.order = *order;
+  else
+    shifted.reset();
 }
 
 //===----------------------------------------------------------------------===//
@@ -39,6 +51,10 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
 IndexExpr DeviceContraction::pointsOnHost(tgl::AxesOp op, ArrayRef<unsigned> group) const {
   IndexExpr result = 1;
   for (unsigned axis : group) {
+    if (int64_t counted = countedExtent(op, axis)) {
+      result = result * counted;
+      continue;
+    }
     tgl::AxisRange range = tgl::getAxisRange(op, axis);
     result = result * IndexExpr::max((range.hi - range.lo).expr(), 0);
   }
@@ -64,6 +80,11 @@ static unsigned stagesFor(unsigned bytes, unsigned threads) {
 
 unsigned DeviceContraction::ringBytes() const {
   unsigned stageBytes = (tile.rows + tile.columns) * SharedTile::depthBytes;
+  if (isShifted()) // or, with care, two stages of both
+    return alignTo(std::max<unsigned>(tile.rows * PlaneTile::lineBytes * PlaneProduct::stages +
+                                          patches * patchBytes() + placesBytes(),
+                                      2 * stageBytes),
+                   16);
   return stageBytes * (byWarpgroups() ? PlaneProduct::stages : stagesFor(stageBytes, threads()));
 }
 
@@ -129,6 +150,8 @@ Value *DeviceContraction::sharedAt(Value *bytes) {
 }
 
 Value *DeviceContraction::extentOf(tgl::AxesOp op, unsigned axis) {
+  if (int64_t counted = countedExtent(op, axis))
+    return i64(counted);
   tgl::AxisRange range = tgl::getAxisRange(op, axis);
   if (std::optional<int64_t> known = tgl::knownPoints(op, {axis}))
     return i64(*known);
@@ -167,7 +190,8 @@ static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *
 void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
                                   Value *number) {
   // What the others leave is the first axis' that has more than one point.
-  const unsigned *first = find_if(group, [&](unsigned axis) { return tgl::knownPoints(op, axis) != 1; });
+  const unsigned *first =
+      find_if(group, [&](unsigned axis) { return countedExtent(op, axis) > 1 || tgl::knownPoints(op, axis) != 1; });
   unsigned front = first != group.end() ? *first : group.empty() ? 0 : group.front();
   for (unsigned axis : reverse(group)) {
     Value *digit = number;
@@ -179,6 +203,8 @@ void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool
         extent = b.CreateBinaryIntrinsic(Intrinsic::umax, extent, i64(1));
       std::tie(number, digit) = divide(b, number, extent);
     }
+    if (countedExtent(op, axis)) // those that are there for the padding are the last again
+      digit = b.CreateBinaryIntrinsic(Intrinsic::smin, digit, i64(*tgl::knownPoints(op, {axis}) - 1));
     e.values[op.getAxes()[axis]] = b.CreateAdd(digit, e.emitIndex(e.lowOf(op, axis)));
   }
 }
@@ -201,7 +227,7 @@ void DeviceContraction::begin() {
     result.extent = extent;
     result.total = pointsOf(axes, its);
     std::optional<int64_t> known = tgl::knownPoints(axes, its);
-    result.fits = known && *known % extent == 0;
+    result.fits = known && *known % extent == 0 && none_of(its, [&](unsigned axis) { return countedExtent(axes, axis); });
     return result;
   };
   rows = group(plan.rows, tile.rows);
@@ -232,6 +258,12 @@ void DeviceContraction::setPoint(tgl::ReduceOp reduce, const Sum &sum, bool coll
   if (!sum.isReordered)
     return setNumber(summed, sum.order.axes, collapses, k);
   unsigned last = sum.order.axes.back();
+  if (sum.order.groupRuns) {
+    GroupedPoint point = groupedPoint(sum.order, k);
+    e.values[summed.getAxes()[last]] = b.CreateAdd(point.channel, e.emitIndex(e.lowOf(summed, last)));
+    setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, point.tap);
+    return;
+  }
   e.values[summed.getAxes()[last]] =
       b.CreateAdd(b.CreateURem(k, i64(sum.order.padded)), e.emitIndex(e.lowOf(summed, last)));
   setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, b.CreateUDiv(k, i64(sum.order.padded)));
@@ -256,7 +288,7 @@ DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t 
   Sum sum;
   sum.order = order;
   bool isPadded = order.padded && tgl::knownPoints(summed, {order.axes.back()}) != order.padded;
-  sum.isReordered = isPadded || !llvm::is_sorted(order.axes);
+  sum.isReordered = isPadded || order.groupRuns || !llvm::is_sorted(order.axes);
   sum.total = order.padded ? i64(order.points(summed)) : pointsOf(summed, order.axes);
   std::optional<int64_t> known = tgl::knownPoints(summed);
   sum.fits = !isPadded && known && *known % depth == 0;
@@ -290,6 +322,8 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
   product.column =
       operand(planned.column, products[number].column, columns, product.row.shared.bytes());
   product.stages = product.copies() ? stagesFor(product.stageBytes(), threads()) : 2;
+  if (isShifted())
+    product.stages = std::min(product.stages, ringBytes() / product.stageBytes());
 
   product.sum = makeSum(product.reduce, product.row.shared.depth(), ownOrder(product.reduce));
   return product;

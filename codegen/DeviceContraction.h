@@ -29,7 +29,8 @@
 // Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
 // and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp). Where operands are used by many tiles
-// a launch before makes these planes (PackedPlanes.cpp). Blocks with roles stay for several tiles (PersistentTiles.cpp).
+// a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all their taps
+// (ShiftedWindows.cpp). Blocks with roles stay for several tiles (PersistentTiles.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
 // for each tile, adds them up in order.
@@ -138,6 +139,7 @@ private:
     unsigned firstLine; ///< among the lines of both sides
     bool isCopied;      ///< asynchronously; else through registers
     const WindowOperand *window = nullptr; ///< how it lies in its planes; null: line by line
+    bool isShifted = false;                ///< its windows are one copy of the image, beside the ring
   };
   struct PlaneProduct {
     unsigned number;
@@ -153,11 +155,18 @@ private:
     bool isScaled() const { return type == Multiplicand::TF32; }
     bool copies() const { return row.isCopied || column.isCopied; }
     bool evaluates() const { return !row.isCopied || !column.isCopied; }
-    unsigned stageBytes() const { return row.shared.bytes() + column.shared.bytes(); }
+    unsigned stageBytes() const { return row.shared.bytes() + (column.isShifted ? 0 : column.shared.bytes()); }
   };
 
   /// Barriers of a block with roles by number. All is 0 of those who do the rest.
-  enum RolesBarrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4, Empty = Full + PlaneProduct::stages };
+  enum RolesBarrier : unsigned {
+    Producers = 1,
+    Finished = 2,
+    Again = 3,
+    Full = 4,
+    Empty = Full + PlaneProduct::stages,
+    PatchEmpty = Empty + PlaneProduct::stages
+  };
 
   /// Those that multiply: all but producers.
   unsigned threads() const { return tile.threads(); }
@@ -185,6 +194,11 @@ private:
   Product makeProduct(unsigned number);
   Sum makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order);
   Value *stepInSum(Value *number);
+  /// Point `k` of a sum by groups: its channel, the number of its tap, and whether it has one (i64, i1).
+  struct GroupedPoint {
+    Value *channel, *tap, *isTap;
+  };
+  GroupedPoint groupedPoint(const SumOrder &order, Value *k);
   void setPoint(tgl::ReduceOp reduce, const Sum &sum, bool collapses, Value *k);
   void note(const Product &product);
   void note(const PlaneProduct &product);
@@ -355,16 +369,38 @@ private:
   Value *scalePlace(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side, Value *line);
   void copyPacked(const PlaneProduct &product, Value *number, Value *stage);
   void copyLines(const PlaneOperand &operand, const PackedSide &side, Value *number, Value *stage);
+  static constexpr unsigned copiesAhead = 2;
   void producePacked(const PlaneProduct &product);
+  void endPacked(Value *total);
   void loadScales(const PlaneProduct &product);
   void unscale(const PlaneProduct &product, llvm::MutableArrayRef<Value *> sums);
 
   // PackedWindows.cpp
-  int64_t blocksOfImage(const WindowOperand &window) const;
+  int64_t blocksOfImage(const WindowOperand &window, int64_t pixels) const;
   void packPixels(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side, Value *number);
   void copyWindows(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side, Value *number,
                    Value *stage);
   Value *imageOf(const PlaneProduct &product, const PlaneOperand &operand, Value *number);
+
+  // ShiftedWindows.cpp
+  static constexpr unsigned patches = 2; ///< in shared memory
+  bool isShifted() const { return shifted.has_value(); }
+  const SumOrder &groupOrder() const { return packs.front().order; }
+  unsigned stepPlanes() const;
+  int64_t countedExtent(tgl::AxesOp op, unsigned axis) const;
+  Value *countedColumnExists(Value *number);
+  unsigned patchBytes() const;
+  Value *patchAt(Value *number);
+  void copyPatch(const PlaneProduct &product, const PackedSide &side, Value *group);
+  Value *groupNumber(const PlaneProduct &product, Value *group);
+  Value *paddedOffset(const WindowOperand &window, tgl::TglTensorType type, Value *pixel, Value *&exists);
+  unsigned placeOfUnit(unsigned unit) const;
+  Value *placesAt(Value *step);
+  unsigned placesBytes() const;
+  void storePlaces();
+  Sums multiplyShifted(const PlaneProduct &product, Value *stage, Value *patch, Value *inGroup,
+                       llvm::ArrayRef<Value *> sums);
+  Sums sumUpShifted(const PlaneProduct &product);
 
   Emitter &e;
   llvm::IRBuilder<> &b;
@@ -372,6 +408,7 @@ private:
   TensorTile tile;
   llvm::SmallVector<ProductOperands> products;
   std::vector<PackedProduct> packs; ///< of each product, where they are packed
+  std::optional<ShiftedWindows> shifted; ///< where the tile says so: of the only product's columns
   tgl::AxesOp axes;
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *block = nullptr; // i32

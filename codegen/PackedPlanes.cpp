@@ -66,8 +66,10 @@ std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexE
       auto scales = [&](int64_t each, const IndexExpr &count) { return isSplit() ? place(each, count) : IndexExpr(0); };
       if (window) {
         unsigned parts = ofRows ? how.row.parts : how.column.parts;
-        side.blocks = window->images * blocksOfImage(*window);
-        side.planes = place(2 * parts, window->keptElements());
+        bool isShiftedSide = isShifted() && !ofRows;
+        int64_t pixels = isShiftedSide ? shifted->pixels : window->pixels;
+        side.blocks = window->images * blocksOfImage(*window, pixels);
+        side.planes = place(2 * parts, window->images * pixels * window->keptChannels());
         side.scales = scales(sizeof(float), window->images);
         sides.push_back(std::move(side));
         continue;
@@ -260,36 +262,47 @@ void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, V
   for (bool ofRows : {true, false}) {
     const PlaneOperand &operand = ofRows ? product.row : product.column;
     const PackedSide &side = sides[2 * product.number + !ofRows];
-    operand.window ? copyWindows(product, operand, side, inSum, stage) : copyLines(operand, side, inSum, stage);
+    if (operand.isShifted)
+      e.emitIf(b.CreateICmpEQ(b.CreateURem(number, i64(product.substeps)), i64(0)),
+               [&] { copyPatch(product, side, b.CreateUDiv(number, i64(product.substeps))); });
+    else if (operand.window)
+      copyWindows(product, operand, side, inSum, stage);
+    else
+      copyLines(operand, side, inSum, stage);
   }
 }
 
-/// Copies run two stages ahead of what consumers are told of.
+/// Starts the copies of a tile's stages, in the order of all that go through the ring. Consumers are told of a stage
+/// `copiesAhead` stages later, so that so many are under way; of the block's last ones by endPacked.
 void DeviceContraction::producePacked(const PlaneProduct &product) {
-  constexpr unsigned ahead = 2;
   unsigned stages = PlaneProduct::stages;
-  Value *total = numStages(product);
-  auto inRing = [&](Value *number) {
-    return b.CreateAnd(b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), i32(stages - 1));
-  };
   e.emitLoop(
-      i64(0), b.CreateAdd(total, i64(ahead)), i64(1), {},
+      i64(0), numStages(product), i64(1), {},
       [&](Value *number, ArrayRef<Value *>) {
-        e.emitIf(b.CreateICmpSLT(number, total), [&] {
-          Value *stage = inRing(number);
-          Value *wasUsed = b.CreateICmpSGE(stageNumber(product, number), i64(stages));
-          e.emitIf(wasUsed, [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
-          copyPacked(product, number, planeStage(product, stage));
-        });
+        Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
+        Value *stage = b.CreateAnd(inBlock, i32(stages - 1));
+        e.emitIf(b.CreateICmpUGE(inBlock, i32(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
+        copyPacked(product, number, planeStage(product, stage));
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
-        Value *there = b.CreateSub(number, i64(ahead));
-        e.emitIf(b.CreateICmpSGE(there, i64(0)), [&] {
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead)});
-          arriveAt(b.CreateAdd(inRing(there), i32(Full)));
+        e.emitIf(b.CreateICmpUGE(inBlock, i32(copiesAhead)), [&] {
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(copiesAhead)});
+          Value *there = b.CreateAnd(b.CreateSub(inBlock, i32(copiesAhead)), i32(stages - 1));
+          arriveAt(b.CreateAdd(there, i32(Full)));
         });
         return SmallVector<Value *>();
       },
       "stage");
+}
+
+/// Tells consumers of the last stages of the block, which has `total` (i64) of this product.
+void DeviceContraction::endPacked(Value *total) {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
+  Value *stages = b.CreateTrunc(total, b.getInt32Ty());
+  for (unsigned before = copiesAhead; before > 0; --before)
+    e.emitIf(b.CreateICmpUGE(stages, i32(before)), [&] {
+      Value *there = b.CreateAnd(b.CreateSub(stages, i32(before)), i32(PlaneProduct::stages - 1));
+      arriveAt(b.CreateAdd(there, i32(Full)));
+    });
 }
 
 /// Brings one over the scale of each line to shared memory; consumers see it once the first stage is there.

@@ -13,6 +13,10 @@
 //
 // Producers copy units of eight channels from there, and zeros where a window hangs over the edge. So what is read is
 // in whole sectors whatever the order of the tensor's dims, and an element's place is reckoned once for eight.
+// Where a tile has one copy of the image for all taps (ShiftedWindows.cpp) pixels are those of the padded image, and
+// neighbours:
+//
+//   [run of channels][plane][image][pixel][channel of the run]
 //
 // An image has one scale, from a sample of its elements. Elements larger than fit are infinite in their plane, those
 // of an image with a sample of zeros that are too small to keep their bits are made NaN there: either leads the tiles
@@ -35,22 +39,24 @@ struct PackShape {
   int64_t unitGroups, tasks;           ///< of an image; a task is a warp's share at a time
   int64_t rounds;                      ///< tasks of a warp
 
-  PackShape(const WindowOperand &window, unsigned warps) {
+  /// Of `pixels`; `apart`: units of one pixel are no neighbours in the planes.
+  PackShape(const WindowOperand &window, int64_t pixels, bool apart, unsigned warps) {
     constexpr int64_t lanes = 32, mostRounds = 8, enoughBlocks = 528; // four for each multiprocessor
     int64_t units = window.keptChannels() / WindowOperand::run;
-    lanesOfUnits = units >= 4 ? 4 : units >= 2 ? 2 : 1;
+    lanesOfUnits = apart ? 1 : units >= 4 ? 4 : units >= 2 ? 2 : 1;
     lanesOfPixels = lanes / lanesOfUnits;
     unitGroups = divideCeil(units, lanesOfUnits);
-    tasks = divideCeil(window.pixels, lanesOfPixels) * unitGroups;
+    tasks = divideCeil(pixels, lanesOfPixels) * unitGroups;
     rounds = std::clamp<int64_t>(window.images * tasks / (warps * enoughBlocks), 1, mostRounds);
   }
   int64_t blocks(unsigned warps) const { return divideCeil(tasks, warps * rounds); }
 };
 } // namespace
 
-int64_t DeviceContraction::blocksOfImage(const WindowOperand &window) const {
+/// Of the launch before, for an image of so many pixels in the planes.
+int64_t DeviceContraction::blocksOfImage(const WindowOperand &window, int64_t pixels) const {
   unsigned warps = packThreads() / 32;
-  return PackShape(window, warps).blocks(warps);
+  return PackShape(window, pixels, isShifted(), warps).blocks(warps);
 }
 
 /// The dims' strides in the tensor, in elements.
@@ -89,15 +95,16 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
                                    Value *number) {
   const WindowOperand &window = *operand.window;
   unsigned warps = packThreads() / 32;
-  PackShape shape(window, warps);
+  int64_t pixels = isShifted() ? shifted->pixels : window.pixels;
+  PackShape shape(window, pixels, isShifted(), warps);
   tgl::TglTensorType type = tgl::ReadOp(operand.how->read).getTensorType();
   Value *image = b.CreateUDiv(number, i64(shape.blocks(warps)));
   Value *blockOfImage = b.CreateURem(number, i64(shape.blocks(warps)));
   Value *imageOffset = offsetAlong(b, type, window.imageDims, image);
   int64_t channelStride = stridesOf(type)[window.channelDim];
   Type *element = isSplit() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
-  auto load = [&](Value *pixel, Value *channel) {
-    Value *offset = b.CreateAdd(imageOffset, offsetAlong(b, type, window.pixelDims, pixel));
+  auto load = [&](Value *pixelOffset, Value *channel) {
+    Value *offset = b.CreateAdd(imageOffset, pixelOffset);
     offset = b.CreateAdd(offset, b.CreateMul(channel, i64(channelStride)));
     return b.CreateAlignedLoad(element, placeAt(operand, offset), Align(element->getPrimitiveSizeInBits() / 8));
   };
@@ -109,7 +116,8 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
     e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] { b.CreateAlignedStore(i32(0), maximum, Align(4)); });
     barrier();
     Value *sample = b.CreateUDiv(b.CreateMul(wide(thread), i64(window.pixels * window.channels)), i64(packThreads()));
-    Value *sampled = load(b.CreateURem(sample, i64(window.pixels)), b.CreateUDiv(sample, i64(window.pixels)));
+    Value *sampledPixel = offsetAlong(b, type, window.pixelDims, b.CreateURem(sample, i64(window.pixels)));
+    Value *sampled = load(sampledPixel, b.CreateUDiv(sample, i64(window.pixels)));
     raiseTo(maximum, b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled));
     barrier();
     start = b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4));
@@ -130,15 +138,18 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
   Value *warp = wide(b.CreateLShr(thread, i32(5)));
   int64_t kept = window.keptChannels(), units = kept / WindowOperand::run;
   auto packUnit = [&](Value *pixel, Value *unit) {
-    Value *channel = b.CreateMul(unit, i64(WindowOperand::run));
+    Value *channel = b.CreateMul(unit, i64(WindowOperand::run)), *isInside = nullptr;
+    Value *pixelOffset = isShifted() ? paddedOffset(window, type, pixel, isInside)
+                                     : offsetAlong(b, type, window.pixelDims, pixel);
     Value *values = PoisonValue::get(FixedVectorType::get(element, WindowOperand::run));
     for (unsigned n = 0; n < WindowOperand::run; ++n) {
-      Value *own = b.CreateAdd(channel, i64(n)), *exists = nullptr;
+      Value *own = b.CreateAdd(channel, i64(n)), *exists = isInside;
       if (window.channels != kept) {
-        exists = b.CreateICmpSLT(own, i64(window.channels));
-        own = b.CreateSelect(exists, own, i64(0));
+        Value *isChannel = b.CreateICmpSLT(own, i64(window.channels));
+        own = b.CreateSelect(isChannel, own, i64(0));
+        exists = e.emitAnd(exists, isChannel);
       }
-      Value *value = load(pixel, own);
+      Value *value = load(pixelOffset, own);
       if (exists)
         value = b.CreateSelect(exists, value, Constant::getNullValue(element));
       if (isSplit()) {
@@ -150,10 +161,15 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
     std::array<Value *, 2> planes = {values, nullptr};
     if (isSplit())
       planes = splitUnit(values, scale, operand.planes);
-    Value *first = b.CreateAdd(b.CreateMul(image, i64(window.pixels)), pixel);
-    first = b.CreateAdd(b.CreateMul(first, i64(operand.planes * kept)), channel);
+    // In elements, and how far the next plane is.
+    Value *first = b.CreateAdd(b.CreateMul(image, i64(pixels)), pixel);
+    int64_t apart = isShifted() ? window.images * pixels * WindowOperand::run : kept;
+    if (isShifted())
+      first = b.CreateAdd(b.CreateMul(unit, i64(operand.planes * apart)), b.CreateMul(first, i64(WindowOperand::run)));
+    else
+      first = b.CreateAdd(b.CreateMul(first, i64(operand.planes * kept)), channel);
     for (unsigned plane = 0; plane < operand.planes; ++plane) {
-      Value *offset = b.CreateShl(b.CreateAdd(first, i64(plane * kept)), i64(1));
+      Value *offset = b.CreateShl(b.CreateAdd(first, i64(plane * apart)), i64(1));
       Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), packed, b.CreateAdd(e.emitSize(side.planes), offset));
       b.CreateAlignedStore(planes[plane], place, Align(16));
     }
@@ -167,7 +183,7 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
         pixel = b.CreateAdd(pixel, wide(pixelOfLane));
         Value *unit = b.CreateMul(b.CreateURem(task, i64(shape.unitGroups)), i64(shape.lanesOfUnits));
         unit = b.CreateAdd(unit, wide(unitOfLane));
-        Value *exists = b.CreateAnd(b.CreateICmpSLT(pixel, i64(window.pixels)), b.CreateICmpSLT(unit, i64(units)));
+        Value *exists = b.CreateAnd(b.CreateICmpSLT(pixel, i64(pixels)), b.CreateICmpSLT(unit, i64(units)));
         e.emitIf(exists, [&] { packUnit(pixel, unit); });
         return SmallVector<Value *>();
       },

@@ -106,6 +106,8 @@ void DeviceContraction::produceOwnTiles() {
         return SmallVector<Value *>();
       },
       "tile");
+  if (isPacked())
+    endPacked(b.CreateMul(numStages(makePlaneProduct(0)), numOwnTiles()));
 }
 
 void DeviceContraction::emitOwnTiles() {

@@ -56,8 +56,13 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
     order = packs[number].order;
     product.row.window = windowOf(packs[number].row);
     product.column.window = windowOf(packs[number].column);
+    product.column.isShifted = isShifted();
   }
   product.sum = makeSum(product.reduce, product.row.shared.depth() * product.substeps, order);
+  if (isShifted()) { // steps are groups
+    product.sum.steps = i64(order.numGroups());
+    product.substeps = order.groupPoints / product.row.shared.depth();
+  }
   if (product.sum.isReordered) // neighbours in memory are neighbours in the statement's order
     product.row.vector = product.column.vector = 1;
   return product;
@@ -96,6 +101,10 @@ Value *DeviceContraction::existsAt(const PlaneProduct &product, Value *k) {
     return exists;
   auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
   int64_t own = *tgl::knownPoints(summed, {sum.order.axes.back()});
+  if (sum.order.groupRuns) {
+    GroupedPoint point = groupedPoint(sum.order, k);
+    return b.CreateAnd(point.isTap, b.CreateICmpSLT(point.channel, i64(own)));
+  }
   if (own == sum.order.padded)
     return exists;
   return e.emitAnd(exists, b.CreateICmpSLT(b.CreateURem(k, i64(sum.order.padded)), i64(own)));

@@ -136,7 +136,7 @@ void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestR
     Value *column = b.CreateAdd(ownColumn, i32(chunk * columnsAtOnce));
     Value *columnNumber = b.CreateAdd(columns.first, wide(column));
     auto emitColumn = [&] {
-      setNumber(axes, plan.columns, plan.restCollapsesColumns, columnNumber);
+      setNumber(axes, plan.columns, plan.restCollapsesColumns && !isShifted(), columnNumber);
       e.nextLoopStays = true;
       e.emitLoop(
           i64(0), end, i64(step * each), {},
@@ -149,7 +149,7 @@ void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestR
     if (columns.fits)
       emitColumn();
     else
-      e.emitIf(b.CreateICmpSLT(columnNumber, columns.total), emitColumn);
+      e.emitIf(e.emitAnd(b.CreateICmpSLT(columnNumber, columns.total), countedColumnExists(columnNumber)), emitColumn);
   }
 }
 

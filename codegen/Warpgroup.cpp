@@ -59,6 +59,15 @@ Value *Warpgroup::descriptor(const PlaneTile &tile, Value *address, Value *first
   return b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.getInt64(high));
 }
 
+/// PTX ISA, "Matrix Descriptor Format", no swizzle: core matrices of eight rows of 16 bytes; the leading offset is to
+/// that of the next points of the sum, the stride to that of the next eight rows.
+Value *Warpgroup::coreDescriptor(Value *address, Value *offsets, unsigned bytes) {
+  constexpr uint64_t coreBytes = 128;
+  Value *start = b.CreateLShr(b.CreateAnd(address, i32(0x3ffff)), i32(4));
+  Value *low = b.CreateAdd(b.CreateAdd(start, offsets), i32(bytes / 16));
+  return b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.getInt64(coreBytes / 16 << 32));
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//

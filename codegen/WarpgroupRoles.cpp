@@ -180,10 +180,17 @@ void DeviceContraction::startRoles() {
       if (number)
         waitAt(i32(Again));
       PlaneProduct product = makePlaneProduct(number);
-      isPacked() ? producePacked(product) : produce(product);
+      if (!isPacked()) {
+        produce(product);
+        continue;
+      }
+      producePacked(product);
+      endPacked(numStages(product));
     }
   });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(registers.consumer)});
+  if (isShifted())
+    storePlaces();
 }
 
 /// Shared memory is free for the next product.
@@ -298,7 +305,9 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
 DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, Value *&isUnsafe) {
   if (isPacked() && isSplit())
     loadScales(product);
-  Sums sums = product.keepsPartial ? sumUpSteps(product) : sumUpStages(product);
+  Sums sums = isShifted()            ? sumUpShifted(product)
+              : product.keepsPartial ? sumUpSteps(product)
+                                     : sumUpStages(product);
   if (!isSplit())
     return sums;
   if (isPacked()) {

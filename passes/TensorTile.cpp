@@ -176,6 +176,8 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
       builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))};
   if (packed)
     entries.push_back(builder.getNamedAttr("packed", builder.getBoolAttr(true)));
+  if (shifted)
+    entries.push_back(builder.getNamedAttr("shifted", builder.getBoolAttr(true)));
   return builder.getDictionaryAttr(entries);
 }
 
@@ -193,7 +195,7 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
   if (!shape || shape.size() != 2 || !warps || warps.size() != 2 || !splits)
     return std::nullopt;
   return TensorTile{shape[0],        shape[1],           warps[0],       warps[1],
-                    splits.getInt(), isSet("warpgroups"), isSet("packed")};
+                    splits.getInt(), isSet("warpgroups"), isSet("packed"), isSet("shifted")};
 }
 
 namespace {
@@ -236,29 +238,36 @@ static constexpr double mostPackedShare = 4;
 static constexpr int64_t multiprocessors = 132;
 
 std::string TensorTile::name() const {
-  return (Twine(rows) + "x" + Twine(columns) + (packed ? "-packed" : warpgroups ? "-warpgroups" : "")).str();
+  return (Twine(rows) + "x" + Twine(columns) + (shifted      ? "-shifted"
+                                           : packed     ? "-packed"
+                                           : warpgroups ? "-warpgroups"
+                                                        : "")).str();
 }
 
 std::string TensorTile::fullName() const { return name() + "/" + std::to_string(splits); }
 
-static TensorTile tileOf(const Candidate &candidate, int64_t splits) {
+static TensorTile tileOf(const Candidate &candidate, int64_t splits, bool shifted = false) {
   return {candidate.rows, candidate.columns,    candidate.warpRows, candidate.warpColumns,
-          splits,         candidate.warpgroups, candidate.packed};
+          splits,         candidate.warpgroups, candidate.packed,   shifted};
 }
 
 std::vector<std::string> tegula::tensorTileNames() {
   std::vector<std::string> names;
-  for (const Candidate &candidate : candidates)
+  for (const Candidate &candidate : candidates) {
     names.push_back(tileOf(candidate, 1).name());
+    if (candidate.packed)
+      names.push_back(tileOf(candidate, 1, /*shifted=*/true).name());
+  }
   return names;
 }
 
 namespace {
 /// What it takes to multiply planes that a launch before makes.
 struct PackedCost {
-  double points = 0; ///< multiplied for an element, of all products
-  double bytes = 0;  ///< that the launch reads and writes
-  bool isAllowed = true;
+  double points = 0;       ///< multiplied for an element, of all products
+  double clocksOfLine = 0; ///< to find the places of a window's taps
+  double bytes = 0;        ///< that the launch reads and writes
+  bool hasWindows = false, isAllowed = true;
 };
 } // namespace
 
@@ -270,6 +279,13 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
     auto summed = axesOfOp(tgl::ReduceOp(product.reduce));
     PackedProduct packed = planPackedProduct(operands, product.reduce);
     double points = packed.order.points(summed);
+    if (packed.row || packed.column) {
+      // Blocks take steps of 64 points. Of the taps of 32 points that are copied at a time all but the first take 2 clocks
+      // (convolutions of 8 and 16 channels on an H200).
+      points = alignTo(packed.order.points(summed), 64);
+      cost.clocksOfLine += points / 32 * 2 * (std::max(32.0 / packed.order.padded, 1.0) - 1);
+      cost.hasWindows = true;
+    }
     cost.points += points * operands.multiplications();
     auto addSide = [&](const ContractionOperand &operand, const std::optional<WindowOperand> &window, double lines) {
       double planes = 2.0 * operand.parts, single = operands.type == Multiplicand::TF32 ? 4 : 2;
@@ -288,6 +304,37 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
   }
   cost.isAllowed &= ofLines <= mostPackedBytes;
   return cost;
+}
+
+namespace {
+/// What a tile takes whose windows are one copy of the image.
+struct ShiftedCost {
+  double points = 0;   ///< multiplied for an element
+  int64_t columns = 0; ///< those for the padding included
+};
+} // namespace
+
+/// Nothing where that is not possible with tiles of such a shape.
+static std::optional<ShiftedCost> shiftedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products,
+                                              const Candidate &candidate) {
+  if (plan.products.size() != 1)
+    return std::nullopt;
+  const ProductOperands &operands = products.front();
+  tgl::ReduceOp reduce = plan.products.front().reduce;
+  PackedProduct packed = planPackedProduct(operands, reduce);
+  if (!packed.column)
+    return std::nullopt;
+  std::optional<ShiftedWindows> shifted = planShifted(*packed.column, operands.column.read, reduce,
+                                                      axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
+  if (!shifted)
+    return std::nullopt;
+  int64_t planes = operands.type == Multiplicand::TF32 ? std::max(operands.row.parts, operands.column.parts) : 1;
+  int64_t depth = 64 / planes;
+  std::optional<SumOrder> order = groupChannels(packed.order, *shifted, depth, candidate.columns);
+  if (!order)
+    return std::nullopt;
+  return ShiftedCost{double(order->points(axesOfOp(reduce))) * operands.multiplications(),
+                     shifted->images * shifted->pixels};
 }
 
 SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
@@ -327,11 +374,16 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products is hidden by no
   // other's, which counts where elements are brought one by one (measured with sums of 27 points).
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000, bytesPerClock = 2000;
+  // Of convolutions of 3 to 64 channels on an H200: one copy of the image for all taps makes products a little slower,
+  // and by warps elements that come one by one take that much longer.
+  constexpr double shiftedSpeed = 0.82, singleElements = 0.55;
   for (const Candidate &candidate : candidates) {
     double speed = allHalf ? candidate.half : allRounded ? candidate.rounded : candidate.single;
     bool isLarge = candidate.rows * candidate.columns > 128 * 128;
     if (allHalf && !allVectors && !candidate.packed)
       speed *= singleHalves;
+    if (!allHalf && !allVectors && !candidate.warpgroups)
+      speed *= singleElements;
     bool isAllowed = candidate.packed ? packed.isAllowed : !candidate.warpgroups || canWarpgroups;
     if (speed == 0 || !isAllowed || (isLarge && !candidate.packed && !allVectors))
       continue;
@@ -341,12 +393,21 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
     int64_t steps = divideCeil(summed, int64_t(allHalf ? 64 : 32));
     int64_t most = std::clamp<int64_t>(steps / 8, 1, 64);
+    if (std::optional<ShiftedCost> shifted = candidate.packed ? shiftedCost(plan, products, candidate) : std::nullopt) {
+      int64_t count = divideCeil(*rows, candidate.rows) * divideCeil(shifted->columns, candidate.columns) * *batch;
+      double elements = double(candidate.rows) * candidate.columns;
+      double product = elements * shifted->points / (allHalf ? halfRate : singleRate) / speed;
+      double each = product / shiftedSpeed + startUp;
+      double total = each * divideCeil(count, multiprocessors) + secondLaunch + packed.bytes / bytesPerClock;
+      ranked.push_back({tileOf(candidate, 1, /*shifted=*/true), total});
+    }
     for (int64_t splits = 1; splits <= most; ++splits) {
       double ofElement = candidate.packed ? packed.points / (allHalf ? halfRate : singleRate) : clocks;
       double elements = double(candidate.rows) * candidate.columns;
       double each = elements * ofElement / speed / splits + startUp;
       if (candidate.warpgroups && !allHalf && !allVectors)
-        each += elements * startUpOfElement;
+        each += candidate.packed && packed.hasWindows ? candidate.columns * packed.clocksOfLine / splits
+                                                      : elements * startUpOfElement;
       double total = each * divideCeil(tiles * splits, multiprocessors);
       if (candidate.packed)
         total += secondLaunch + packed.bytes / bytesPerClock;

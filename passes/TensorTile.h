@@ -60,11 +60,12 @@ bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<Product
 /// With `warpgroups`, and where the machine has them (sm_90a), each four warps multiply together: 64 rows by all
 /// columns of the tile where it has 128 rows, by half of them where it has 64. With `packed`
 /// a launch before brings operands into the order in which they are copied, those of f32 split into what is multiplied.
+/// With `shifted` as well, columns are windows of which a tile has one copy for all taps (ShiftedWindows).
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
-  bool warpgroups = false, packed = false;
+  bool warpgroups = false, packed = false, shifted = false;
 
-  /// `128x64` by warps, `128x64-warpgroups`, `128x64-packed`.
+  /// `128x64` by warps, `128x64-warpgroups`, `128x64-packed`, `128x64-shifted`.
   std::string name() const;
   /// With the blocks that share a tile's sum: `128x64/1`, `64x64/8`.
   std::string fullName() const;

@@ -19,6 +19,8 @@ static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op);
 int64_t SumOrder::points(tgl::AxesOp summed) const {
   if (!padded)
     return tgl::knownPoints(summed).value_or(0);
+  if (groupRuns)
+    return numGroups() * groupPoints;
   return tgl::knownPoints(summed, ArrayRef(axes).drop_back()).value_or(0) * padded;
 }
 
@@ -77,7 +79,20 @@ static std::optional<WindowOperand> planAlong(tgl::ReadOp read, tgl::AxesOp summ
       window.images *= *extent;
     }
   }
-  return hasChannels && isShared ? std::optional(std::move(window)) : std::nullopt;
+  if (!hasChannels || !isShared)
+    return std::nullopt;
+  // Dims within an image are counted with its pixels, so that these are neighbours as they are in the tensor.
+  auto isWithin = [&](unsigned dim) { return dim > window.pixelDims.front(); };
+  for (unsigned dim : window.imageDims)
+    if (isWithin(dim)) {
+      int64_t extent = *read.getTensorType().getDims()[dim].getExpr().asConstant();
+      window.images /= extent;
+      window.pixels *= extent;
+      window.pixelDims.push_back(dim);
+    }
+  llvm::erase_if(window.imageDims, isWithin);
+  llvm::sort(window.pixelDims);
+  return window;
 }
 
 /// Whether elements are what is multiplied or, of f32, numbers of 16 bits are made of them.
@@ -123,4 +138,168 @@ PackedProduct tegula::planPackedProduct(const ProductOperands &operands, tgl::Re
   packed.order.axes.push_back(window->channelAxis);
   packed.order.padded = alignTo(*tgl::knownPoints(summed, {window->channelAxis}), WindowOperand::run);
   return packed;
+}
+
+//===----------------------------------------------------------------------===//
+// Windows as one stretch of pixels
+//===----------------------------------------------------------------------===//
+
+SmallVector<ShiftedWindows::Stretch> ShiftedWindows::stretches(int64_t columns) const {
+  SmallVector<Stretch> result;
+  for (int64_t shift : shifts) {
+    if (!result.empty() && shift <= result.back().first + result.back().count) {
+      result.back().count = std::max(result.back().count, shift + columns - result.back().first);
+      continue;
+    }
+    int64_t place = result.empty() ? 0 : result.back().place + result.back().count;
+    result.push_back({shift, columns, place});
+  }
+  return result;
+}
+
+int64_t ShiftedWindows::patchPixels(int64_t columns) const {
+  Stretch last = stretches(columns).back();
+  return last.place + last.count;
+}
+
+int64_t ShiftedWindows::placeOf(int64_t tap, int64_t columns) const {
+  for (const Stretch &stretch : stretches(columns))
+    if (shifts[tap] >= stretch.first && shifts[tap] < stretch.first + stretch.count)
+      return stretch.place + shifts[tap] - stretch.first;
+  llvm_unreachable("each tap is in a stretch");
+}
+
+/// The dims that columns walk along, one for each axis, as the tensor has them: images, then pixels.
+static std::optional<SmallVector<unsigned>> walkedDims(const WindowOperand &window, tgl::ReadOp read, tgl::AxesOp axes,
+                                                       ArrayRef<unsigned> columns) {
+  SmallVector<unsigned> dims(window.imageDims);
+  dims.append(window.pixelDims);
+  if (columns.size() < window.pixelDims.size() || columns.size() > dims.size() || !llvm::is_sorted(window.imageDims) ||
+      !llvm::is_sorted(window.pixelDims))
+    return std::nullopt;
+  dims.erase(dims.begin(), dims.end() - columns.size());
+  SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
+  for (auto [number, subscript] : enumerate(subscripts)) {
+    auto own = llvm::find(dims, unsigned(number));
+    for (auto [place, column] : enumerate(columns)) {
+      bool isOwn = own != dims.end() && own - dims.begin() == int64_t(place);
+      if (subscript.uses(axes.getAxes()[column]) != isOwn)
+        return std::nullopt;
+    }
+  }
+  return dims;
+}
+
+std::optional<ShiftedWindows> tegula::planShifted(const WindowOperand &window, tgl::ReadOp read, tgl::ReduceOp reduce,
+                                                  tgl::AxesOp axes, ArrayRef<unsigned> columns) {
+  auto summed = axesOfOp(reduce);
+  std::optional<SmallVector<unsigned>> dims = walkedDims(window, read, axes, columns);
+  if (!dims || tgl::getAxisRange(summed, window.channelAxis).lo.asConstant() != 0)
+    return std::nullopt;
+  ShiftedWindows shifted;
+  shifted.leadingImages = window.imageDims.size() + window.pixelDims.size() - columns.size();
+  SmallVector<ValueExpr> subscripts = read.getSubscriptExprs();
+  SmallVector<unsigned> taps; // axes of the sum
+  SmallVector<int64_t> points;
+  int64_t numTaps = 1;
+  for (unsigned axis = 0; axis < summed.getAxes().size(); ++axis) {
+    if (axis == window.channelAxis)
+      continue;
+    taps.push_back(axis);
+    points.push_back(tgl::knownPoints(summed, {axis}).value_or(0));
+    numTaps *= points.back();
+  }
+  constexpr int64_t mostTaps = 512;
+  if (numTaps < 1 || numTaps > mostTaps)
+    return std::nullopt;
+
+  SmallVector<SmallVector<int64_t>> steps; // of each pixel dim, for each of `taps`
+  SmallVector<int64_t> starts;             // of each pixel dim: where the first tap of the first column is
+  for (auto [place, dim] : enumerate(*dims)) {
+    const ValueExpr &subscript = subscripts[dim];
+    mlir::Value axis = axes.getAxes()[columns[place]];
+    std::optional<int64_t> low = tgl::getAxisRange(axes, columns[place]).lo.asConstant(),
+                           extent = tgl::knownPoints(axes, {columns[place]});
+    if (!low || !extent || *extent < 1 || tgl::stepAlong(subscript, axis) != 1)
+      return std::nullopt;
+    SmallVector<int64_t> its;
+    for (unsigned tap : taps) {
+      mlir::Value value = summed.getAxes()[tap];
+      std::optional<int64_t> step = subscript.uses(value) ? tgl::stepAlong(subscript, value) : 0;
+      if (!step)
+        return std::nullopt;
+      its.push_back(*step);
+    }
+    std::optional<int64_t> start = subscript
+                                       .substitute([&](mlir::Value value) -> std::optional<ValueExpr> {
+                                         if (value == axis)
+                                           return ValueExpr(*low);
+                                         for (unsigned tap : taps)
+                                           if (value == summed.getAxes()[tap])
+                                             return tgl::getAxisRange(summed, tap).lo;
+                                         return std::nullopt;
+                                       })
+                                       .asConstant();
+    if (!start)
+      return std::nullopt;
+    if (!llvm::is_contained(window.pixelDims, dim)) {
+      std::optional<int64_t> whole = read.getTensorType().getDims()[dim].getExpr().asConstant();
+      if (*start != 0 || whole != extent || llvm::any_of(its, [](int64_t step) { return step != 0; }))
+        return std::nullopt;
+      shifted.images *= *extent;
+      continue;
+    }
+    int64_t first = *start, last = *start + *extent - 1;
+    for (auto [step, count] : zip_equal(its, points)) {
+      first += std::min<int64_t>(0, step * (count - 1));
+      last += std::max<int64_t>(0, step * (count - 1));
+    }
+    shifted.lows.push_back(first);
+    shifted.extents.push_back(last - first + 1);
+    shifted.pixels *= last - first + 1;
+    starts.push_back(*start - first);
+    steps.push_back(std::move(its));
+  }
+
+  for (int64_t tap = 0; tap < numTaps; ++tap) {
+    int64_t shift = 0, rest = tap;
+    SmallVector<int64_t> at(points.size());
+    for (unsigned n = points.size(); n-- > 0; rest /= points[n])
+      at[n] = rest % points[n];
+    for (unsigned dim = 0; dim < starts.size(); ++dim) {
+      int64_t coordinate = starts[dim];
+      for (auto [step, own] : zip_equal(steps[dim], at))
+        coordinate += step * own;
+      shift = shift * shifted.extents[dim] + coordinate;
+    }
+    shifted.shifts.push_back(shift);
+  }
+  if (numTaps > 1 && shifted.shifts.front() > shifted.shifts.back()) {
+    shifted.isReversed = true;
+    std::reverse(shifted.shifts.begin(), shifted.shifts.end());
+  }
+  if (!llvm::is_sorted(shifted.shifts))
+    return std::nullopt;
+  return shifted;
+}
+
+std::optional<SumOrder> tegula::groupChannels(SumOrder order, const ShiftedWindows &shifted, int64_t depth,
+                                              int64_t columns) {
+  // Of steps the places are kept in shared memory, and what two groups need of the image.
+  constexpr int64_t mostSteps = 64, mostPatchBytes = 40 * 1024;
+  order.taps = shifted.shifts.size();
+  order.isReversed = shifted.isReversed;
+  int64_t runs = order.padded / SumOrder::run, best = 0, planes = 64 / depth;
+  for (int64_t count = 1; count <= runs; count *= 2) {
+    // Two steps at least: producers are as far ahead of what they have told consumers of.
+    int64_t points = std::max<int64_t>(alignTo(order.taps * count * SumOrder::run, depth), 2 * depth);
+    int64_t total = divideCeil(runs, count) * points;
+    bool fits = shifted.patchPixels(columns) * count * planes * 2 * SumOrder::run <= mostPatchBytes;
+    if (points / depth > mostSteps || !fits || (best && total >= best))
+      continue;
+    best = total;
+    order.groupRuns = count;
+    order.groupPoints = points;
+  }
+  return best ? std::optional(order) : std::nullopt;
 }

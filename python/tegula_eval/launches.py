@@ -42,16 +42,22 @@ def kernel_times(call: Callable[[], object], calls: int) -> list[tuple[str, floa
         for _ in range(calls):
             call()
         torch.cuda.synchronize()
-    events = sorted((one for one in profiled.events() if one.device_type == torch.autograd.DeviceType.CUDA),
-                    key=lambda one: one.time_range.start)
-    each, rest = divmod(len(events), calls)
-    if rest:  # calls differ, as where a library measures its choices: by name
+    kernels = sorted((one for one in profiled.events() if one.device_type == torch.autograd.DeviceType.CUDA),
+                     key=lambda one: one.time_range.start)
+    return per_launch([(one.name, one.time_range.elapsed_us()) for one in kernels], calls)
+
+
+def per_launch(kernels: list[tuple[str, float]], calls: int) -> list[tuple[str, float]]:
+    """Of one call, from the kernels of `calls` calls in order: the median of each launch. Where calls differ, as where a
+    library measures its choices, the mean of all launches of a name."""
+    each, rest = divmod(len(kernels), calls)
+    turns = [kernels[turn * each:(turn + 1) * each] for turn in range(calls)]
+    if rest or any([name for name, _ in turn] != [name for name, _ in turns[0]] for turn in turns):
         times = collections.defaultdict(float)
-        for one in events:
-            times[one.name] += one.time_range.elapsed_us() / calls
+        for name, time in kernels:
+            times[name] += time / calls
         return list(times.items())
-    return [(events[place].name, statistics.median(one.time_range.elapsed_us() for one in events[place::each]))
-            for place in range(each)]
+    return [(one[0][0], statistics.median(time for _, time in one)) for one in zip(*turns)]
 
 
 def show(title: str, times: list[tuple[str, float]]) -> None:

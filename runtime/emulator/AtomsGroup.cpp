@@ -19,8 +19,9 @@ using namespace tegula;
 using namespace tegula::emulator;
 
 namespace {
-/// An operand in shared memory, of lines of 128 bytes in the swizzle of 128 bytes (PTX ISA, "Matrix Descriptor
-/// Format" and "Asynchronous Warpgroup Level Matrix Shared Memory Layout").
+/// An operand in shared memory, of lines of 128 bytes in the swizzle of 128 bytes, or, where lines are along the sum,
+/// of core matrices without a swizzle (PTX ISA, "Matrix Descriptor Format" and "Asynchronous Warpgroup Level Matrix
+/// Shared Memory Layout").
 struct GroupOperand {
   char *arena;
   uint64_t descriptor;
@@ -29,11 +30,14 @@ struct GroupOperand {
   /// The first byte of the eight neighbours that hold row (or column) `x` at point `k` of the sum.
   const char *chunk(AtomCall &call, unsigned x, unsigned k) const {
     auto field = [&](unsigned shift) { return uint32_t(descriptor >> shift & 0x3fff) << 4; };
-    if (descriptor >> 62 != 1 || (descriptor >> 49 & 7))
-      call.fail("a product's operand that is not in the swizzle of 128 bytes");
+    unsigned swizzle = descriptor >> 62;
+    if (swizzle > 1 || (descriptor >> 49 & 7) || (swizzle == 0 && alongRows))
+      call.fail("a product's operand that is neither in the swizzle of 128 bytes nor along the sum without one");
     constexpr uint32_t window = 0x3ffff;
     uint32_t start = (field(0) - uint32_t(reinterpret_cast<uintptr_t>(arena))) & window;
     uint32_t leading = field(16), stride = field(32);
+    if (swizzle == 0)
+      return arena + start + x / 8 * stride + x % 8 * 16 + k / 8 * leading;
     uint32_t byte = alongRows ? start + x / 64 * leading + k / 8 * stride + k % 8 * 128 + x % 64 * 2
                               : start + x / 8 * stride + x % 8 * 128 + k * 2;
     byte ^= (byte >> 7 & 7) << 4;
