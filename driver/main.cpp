@@ -13,6 +13,9 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
 
 using namespace llvm;
 using namespace tegula;
@@ -28,8 +31,11 @@ static void printVersion(raw_ostream &os) {
 
 static void printUsage(raw_ostream &os) {
   os << "usage: tegula COMMAND [OPTIONS] [FILE...]\n\n";
+  size_t width = 0;
   for (const Command *command : commands)
-    os << "  " << left_justify(command->options.getName(), 10) << command->options.getDescription()
+    width = std::max(width, command->options.getName().size() + 2);
+  for (const Command *command : commands)
+    os << "  " << left_justify(command->options.getName(), width) << command->options.getDescription()
        << '\n';
   os << "\n'tegula COMMAND --help' lists the options of a command; 'tegula --version' says the "
         "version.\nExit codes: 0 fine, 1 the program is wrong, 2 the call is wrong, 3 a resource or "
@@ -81,15 +87,38 @@ static ExitCode dispatch(int argc, char **argv) {
   llvm_unreachable("the first argument is a command");
 }
 
-int main(int argc, char **argv) {
-  installCrashHandler(argc, argv);
-  signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of its write
-  int code = dispatch(argc, argv);
+/// A standard stream that is closed would give its number to the next file that is opened, and what is printed
+/// would end in that file. Opened the wrong way round, each use of it is an error as before.
+static void occupyClosedStreams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) == -1)
+      open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); // takes the lowest number that is free
+}
+
+/// The exit code in the place of `code` where what was printed could not be written.
+static int finishOutput(int code) {
   outs().flush();
   if (outs().has_error()) {
     errs() << "tegula: cannot write standard output: " << outs().error().message() << '\n';
     outs().clear_error();
     code = ExitMissingResource;
   }
+  if (errs().has_error()) {
+    errs().clear_error();
+    code = code ? code : ExitMissingResource;
+  }
   return code;
+}
+
+int main(int argc, char **argv) {
+  occupyClosedStreams();
+  installCrashHandler(argc, argv);
+  signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of its write
+  outs(), errs();           // made before, so destroyed after the handler runs
+  // --help ends the process in LLVM's parser.
+  atexit([] {
+    if (int code = finishOutput(ExitSuccess))
+      _exit(code);
+  });
+  return finishOutput(dispatch(argc, argv));
 }
