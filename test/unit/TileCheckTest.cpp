@@ -116,6 +116,22 @@ TEST(TileCheck, Combination) {
             "");
 }
 
+TEST(TileCheck, CancellingTerms) {
+  // Zero but for rounding.
+  std::string text = R"(kernel k(x: f32[N]) -> (y: f32) {
+  parallel i in 1 {
+    state s = 0.0
+    for j in tiles(N) { s = s + sum(0.001*x[0]*where(j < N // 2, 1, where(j >= N - N // 2, -1, 0)) for j) }
+    y = s
+  }
+})";
+  expectIndependent(text.c_str());
+  // As small, and of the loop's making.
+  size_t sum = text.find("sum(0.001");
+  text.replace(sum, 9, "max(1e-9 ");
+  EXPECT_NE(dependentLoop(text.c_str()), "");
+}
+
 TEST(TileCheck, NamesTheLoop) {
   EXPECT_EQ(dependentLoop(R"(kernel k(x: f32[M, N]) -> (y: f32[M]) {
   parallel i in M {
