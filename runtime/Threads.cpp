@@ -171,7 +171,9 @@ struct Space {
 };
 } // namespace
 
+/// Null only where there is no memory: who asks for nothing, an empty temporary's, goes on as well.
 static void *atLeast(Space &space, HostRun *run, int64_t bytes) {
+  bytes = std::max<int64_t>(bytes, 1);
   if (bytes > space.bytes) {
     std::free(space.data);
     space.bytes = bytes <= INT64_MAX - 4095 ? (bytes + 4095) / 4096 * 4096 : 0;

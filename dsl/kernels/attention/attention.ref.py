@@ -1,4 +1,5 @@
 # check: B=1, H=1, G=1, S=1, S2=1, D=1
+# check: B=1, H=2, G=1, S=3, S2=0, D=4
 # check: B=2, H=4, G=2, S=13, S2=19, D=8
 # check: B=1, H=4, G=1, S=1, S2=65, D=32
 # check: B=1, H=2, G=2, S=9, S2=9, D=16, T=bf16

@@ -1,5 +1,6 @@
 # check: B=1, H=1, G=1, S=1, L=1, E=1, D=1
 # check: B=2, H=4, G=2, S=5, L=7, E=8, D=3
+# check: B=2, H=2, G=1, S=3, L=0, E=4, D=5
 # check: B=1, H=2, G=2, S=9, L=9, E=16, D=16, T=bf16
 # check: B=1, H=2, G=2, S=9, L=9, E=16, D=16, T=f64
 # bench: B=2, H=8, G=8, S=512, L=512, E=64, D=64
