@@ -17,6 +17,20 @@
 using namespace tegula;
 using namespace tegula::checked;
 
+static bool isBuiltin(llvm::StringRef name) {
+  return false
+#define TEGULA_BUILTIN(NAME, SIGNATURE, CLASS, DOC) || name == #NAME
+#include "dsl/Builtins.def"
+      ;
+}
+
+const ast::Kernel *Checker::findCalled(llvm::StringRef name) const {
+  const ast::Kernel *kernel = module.findKernel(name, inLibrary());
+  if (kernel && frame && kernel == frame->kernel && !module.isLibrary(*kernel))
+    return module.findKernel(name, /*fromLibrary=*/true);
+  return kernel;
+}
+
 bool Checker::isKernelCall(const ast::Expr &e) {
   if (e.kind != ast::Expr::Call || e.isComprehension)
     return false;
@@ -26,9 +40,11 @@ bool Checker::isKernelCall(const ast::Expr &e) {
   for (const ast::Argument &argument : e.arguments)
     if (argument.keyword && argument.keyword->name == "over")
       return false;
-  if (module.findKernel(e.name.name, inLibrary()))
+  if (findCalled(e.name.name) || e.name.name == "cat")
     return true;
-  return e.name.name == "cat";
+  // What cannot mean a function either calls itself.
+  return module.findKernel(e.name.name, inLibrary()) && !isBuiltin(e.name.name) && !module.findFn(e.name.name) &&
+         !findInvention(Invention::Function, e.name.name);
 }
 
 std::string Checker::signature(const ast::Kernel &kernel) {
@@ -90,10 +106,10 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
            "blocks");
     return std::nullopt;
   }
-  const ast::Kernel *kernel = module.findKernel(call.name.name, inLibrary());
-  if (!kernel)
+  const ast::Kernel *kernel = findCalled(call.name.name);
+  if (!kernel && call.name.name == "cat")
     return callCat(call);
-  kernel = overload(*kernel, call);
+  kernel = kernel ? overload(*kernel, call) : frame->kernel;
   bool isLibrary = module.isLibrary(*kernel);
   for (const Frame *at = frame; at; at = at->caller)
     if (at->kernel == kernel) {
@@ -326,14 +342,11 @@ void Checker::checkCallStatement(const ast::Stmt &stmt) {
     return;
   const ast::Expr &call = *stmt.value;
   const ast::Kernel *kernel =
-      call.kind == ast::Expr::Call ? module.findKernel(call.name.name, inLibrary()) : nullptr;
+      call.kind == ast::Expr::Call ? findCalled(call.name.name) : nullptr;
   if (call.kind != ast::Expr::Call || !isKernelCall(call)) {
     if (call.kind == ast::Expr::Call && !module.findFn(call.name.name, inLibrary()) && !parseDType(call.name.name)) {
       llvm::StringRef name = call.name.name;
-      bool known = false;
-#define TEGULA_BUILTIN(NAME, SIGNATURE, CLASS, DOC) known |= name == #NAME;
-#include "dsl/Builtins.def"
-      if (!known)
+      if (!isBuiltin(name))
         return unknownName(call.name, true);
     }
     report(Code::NotAStatement, stmt.span, "the value of this call goes nowhere")

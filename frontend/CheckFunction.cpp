@@ -465,7 +465,7 @@ Value Checker::evalCall(const ast::Expr &e) {
     return evalConvert(e, *type);
   if (auto generic = frame->types.find(name); generic != frame->types.end())
     return evalConvert(e, generic->second);
-  if (fn && !ownKernel)
+  if (fn && (!ownKernel || kernel == frame->kernel))
     return expandFn(e, *fn);
   // A kernel cannot mean itself.
   if (kernel == frame->kernel && reportInvention(name, e.name.span, Invention::Function))

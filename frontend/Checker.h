@@ -272,6 +272,9 @@ private:
   void checkCallStatement(const ast::Stmt &stmt);
   TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims, Span span);
   bool isKernelCall(const ast::Expr &e);
+  /// The kernel that a call of the name is one of, or null. In a kernel its own name is the library's: nothing calls
+  /// itself.
+  const ast::Kernel *findCalled(llvm::StringRef name) const;
   std::string signature(const ast::Kernel &kernel);
 
   //===-- CheckResult.cpp -------------------------------------------------===//

@@ -54,7 +54,7 @@ std::optional<Rewriting> KernelReader::elements(const Node &target, StringRef op
                                                 const Node &value) {
   if (op != "=" && op != ":=" && op != "+=")
     return std::nullopt;
-  Translator translator(module, environment, names);
+  Translator translator = makeTranslator();
   auto bindAll = [&](auto &&bindAll, const Node &node) -> void {
     if (node.kind == Node::Name && !environment.contains(node.text))
       translator.bind(node.text);
@@ -111,7 +111,7 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
   Rewriting result;
   if (op != "=" && op != ":=" && !isDefined && !accumulates)
     return std::nullopt;
-  Translator translator(module, environment, names);
+  Translator translator = makeTranslator();
   for (const std::string &loop : loopNames)
     translator.bind(loop);
   if (isDefined) {
@@ -142,7 +142,7 @@ std::optional<Rewriting> KernelReader::assignment(const Node &target, StringRef 
   // A call of a kernel stays one.
   if (form && depth == 1 && !accumulates &&
       (form->name.starts_with("cat") || form->name.starts_with("concat") ||
-       module.findKernel(form->name)))
+       translator.kernelOf(form->name)))
     if (auto call = translator.evalKernel(*source); call && call->second.size() == 1) {
       line = name + " = " + call->first;
       dims = call->second[0];
@@ -181,7 +181,7 @@ std::optional<Rewriting> KernelReader::stacked(Translator &translator, StringRef
   std::optional<int64_t> dim = given ? translator.integer(*given) : std::optional<int64_t>(0);
   std::vector<Dim> dims;
   for (auto [i, part] : enumerate(form.arguments[0]->parts)) {
-    Translator each(module, environment, names);
+    Translator each = makeTranslator();
     Result value = each.eval(*part);
     if (!value || !dim || !value->loose.empty())
       return std::nullopt;
@@ -237,7 +237,7 @@ std::optional<Rewriting> KernelReader::several(ArrayRef<NodePtr> targets, const 
   for (const NodePtr &target : targets)
     if (target->kind != Node::Name)
       return std::nullopt;
-  Translator translator(module, environment, names);
+  Translator translator = makeTranslator();
   for (const std::string &loop : loopNames)
     translator.bind(loop);
   Rewriting result;
@@ -356,7 +356,7 @@ std::optional<Rewriting> KernelReader::several(ArrayRef<NodePtr> targets, const 
           inner[at] = start + " + " + inner[at];
         return source.emit(inner);
       };
-      Translator each(module, environment, names);
+      Translator each = makeTranslator();
       std::optional<std::string> line = define(each, target->text, part);
       if (!line)
         return std::nullopt;
@@ -370,7 +370,7 @@ std::optional<Rewriting> KernelReader::several(ArrayRef<NodePtr> targets, const 
     for (auto [target, one] : zip_equal(targets, pair)) {
       if (target->text == "_")
         continue;
-      Translator each(module, environment, names);
+      Translator each = makeTranslator();
       std::optional<std::string> line = define(each, target->text, one);
       if (!line)
         return std::nullopt;

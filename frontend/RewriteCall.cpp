@@ -109,7 +109,7 @@ static std::string typeName(const Node &node) {
 //===----------------------------------------------------------------------===//
 
 bool Translator::isOwn(StringRef name) const {
-  const ast::Kernel *kernel = module.findKernel(name);
+  const ast::Kernel *kernel = kernelOf(name);
   const ast::Fn *fn = module.findFn(name);
   return (kernel && !module.isLibrary(*kernel)) || (fn && !module.isLibrary(*fn));
 }

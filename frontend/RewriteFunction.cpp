@@ -147,7 +147,9 @@ Result Translator::evalLoss(const CallForm &form, bool &known) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-const ast::Kernel *Translator::kernelOf(StringRef name) const { return module.findKernel(name); }
+const ast::Kernel *Translator::kernelOf(StringRef name) const {
+  return module.findKernel(name, /*fromLibrary=*/name == self);
+}
 
 /// Half of each of the kernel's sizes, for a stride of 1.
 static std::string samePadding(const StringMap<std::string> &bound) {

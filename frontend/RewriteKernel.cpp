@@ -323,7 +323,7 @@ std::optional<Rewriting> KernelReader::loopHead(size_t begin, size_t end) {
   if (!call || call->kind != Node::Call || call->parts.size() < 2 || call->parts.size() > 3 ||
       !call->keywords.empty())
     return std::nullopt;
-  Translator translator(module, environment, names);
+  Translator translator = makeTranslator();
   for (const std::string &name : loopNames)
     translator.bind(name);
   std::string range;

@@ -48,6 +48,7 @@ private:
     return begin < end ? file.slice(tokens[begin].begin, tokens[end - 1].end) : llvm::StringRef();
   }
   bool isName(size_t i) const { return i < tokens.size() && tokens[i].kind == Token::Name; }
+  Translator makeTranslator() { return Translator(module, environment, names, /*self=*/text(1)); }
   size_t closing(size_t open) const;
   size_t readParameters(size_t open, bool areOutputs);
   size_t readHead();

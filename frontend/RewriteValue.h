@@ -86,9 +86,10 @@ bool isNone(const Node *node);
 
 class Translator {
 public:
-  /// `reserved`: all names of the kernel, which new temporaries do not take.
-  Translator(const Module &module, Environment &environment, const llvm::StringSet<> &reserved)
-      : module(module), environment(environment), reserved(reserved) {}
+  /// `reserved`: all names of the kernel, which new temporaries do not take; `self`: the kernel's own, which in its
+  /// body is a function's or the library's.
+  Translator(const Module &module, Environment &environment, const llvm::StringSet<> &reserved, llvm::StringRef self)
+      : module(module), environment(environment), reserved(reserved), self(self) {}
 
   Result eval(const Node &node);
   /// The results of `torch.max(x, dim=1)`, `x.sort()`, ...: values and places.
@@ -96,6 +97,8 @@ public:
   /// `conv2d(x, w, padding=1)` as a call of this language, with the dims of its results.
   std::optional<std::pair<std::string, std::vector<std::vector<Dim>>>> evalKernel(const Node &node);
   std::optional<CallForm> callForm(const Node &node);
+  /// The kernel that a call of the name is one of, or null.
+  const ast::Kernel *kernelOf(llvm::StringRef name) const;
 
   /// One index name for each dim, (p, q) for joined ones.
   std::vector<std::string> leftIndices(llvm::ArrayRef<Dim> dims);
@@ -164,7 +167,6 @@ private:
   std::optional<std::vector<int64_t>> dimsArgument(const CallForm &form, size_t position,
                                                    size_t rank, bool &isGiven);
   bool flag(const CallForm &form, llvm::ArrayRef<llvm::StringRef> names, bool fallback);
-  const ast::Kernel *kernelOf(llvm::StringRef name) const;
   /// Whether the file itself defines it.
   bool isOwn(llvm::StringRef name) const;
   /// This language's name of a function: `swish` is `silu`.
@@ -174,6 +176,7 @@ private:
   const Module &module;
   Environment &environment;
   const llvm::StringSet<> &reserved;
+  llvm::StringRef self;
   std::set<std::string> active; // index names in use
 };
 
