@@ -79,3 +79,15 @@ tgl.kernel @calls(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "in"},
     }
   }
 }
+
+// CHECK-LABEL: tgl.kernel @sort
+tgl.kernel @sort(%v: !tgl.tensor<[M, N], f32> {tgl.name = "v", tgl.role = "inout"},
+                 %p: !tgl.tensor<[M, N], i64> {tgl.name = "p", tgl.role = "inout"})
+    sizes [M = 0 : 0, N = 0 : 1] {
+  tgl.parallel (%i = 0 to M) {
+    // CHECK: tgl.sort %v, %p[%i] : !tgl.tensor<[M, N], f32>, !tgl.tensor<[M, N], i64>
+    tgl.sort %v, %p[%i] : !tgl.tensor<[M, N], f32>, !tgl.tensor<[M, N], i64>
+    // CHECK: tgl.sort %v, %p[M - %i - 1] descending : !tgl.tensor<[M, N], f32>, !tgl.tensor<[M, N], i64>
+    tgl.sort %v, %p[M - 1 - %i] descending : !tgl.tensor<[M, N], f32>, !tgl.tensor<[M, N], i64>
+  }
+}
