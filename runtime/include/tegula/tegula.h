@@ -70,7 +70,8 @@ typedef enum tegula_status {
  * integers share a byte, low nibble first, and each row (last dim) is padded to whole bytes. */
 typedef enum tegula_dtype {
   TEGULA_F64, TEGULA_F32, TEGULA_F16, TEGULA_BF16, TEGULA_F8E4M3, TEGULA_F8E5M2,
-  TEGULA_I64, TEGULA_I32, TEGULA_I16, TEGULA_I8, TEGULA_U8, TEGULA_I4, TEGULA_U4, TEGULA_BOOL
+  TEGULA_I64, TEGULA_I32, TEGULA_I16, TEGULA_I8, TEGULA_U8, TEGULA_I4, TEGULA_U4, TEGULA_BOOL,
+  TEGULA_NO_DTYPE = 0x7fffffff /* any number may be passed, and is refused where it is none of these */
 } tegula_dtype;
 
 /* What a parameter or an argument is for. */
