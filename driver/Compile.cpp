@@ -113,9 +113,9 @@ static StringRef stageAfter(Phase phase, bool isDevice) {
     return "tgl";
   if (phase <= Phase::Place)
     return "scheduled";
-  if (phase == Phase::Lower || !isDevice)
-    return "llvm";
-  return phase == Phase::EmitPtx ? "ptx" : "cubin";
+  if (phase == Phase::Assemble)
+    return isDevice ? "cubin" : "asm";
+  return isDevice && phase == Phase::EmitPtx ? "ptx" : "llvm";
 }
 
 static std::optional<Stage> wantedStage(bool isDevice) {
@@ -148,6 +148,8 @@ static std::optional<Stage> wantedStage(bool isDevice) {
     errs() << "tegula: --emit=asm is for the CPU; a device has --emit=ptx and --emit=cubin\n";
     return std::nullopt;
   }
+  if (stage->name == "placed" && last == Phase::Place)
+    last = stage->phase; // layouts are found while lowering
   return Stage{stage->name, last ? *last : stage->phase};
 }
 
@@ -334,22 +336,24 @@ static ExitCode compile(std::optional<Stage> stage) {
   if (timing)
     for (const PhaseTime &time : kernel.times)
       errs() << formatv("{0,-10} {1,8:f2} ms\n", time.phase, time.milliseconds);
-  if (stage->name == "placed")
+  if (stage->name == "placed" && stage->phase >= Phase::Lower)
     return writeText(outPath, placedText(kernel));
   if (stage->name == layoutsStage) {
     std::string text = drawLayouts(kernel);
     return writeText("-", text.empty() ? "nothing to draw: no function has tiles of a product, or rows in shared memory\n" : text);
   }
+  StringRef text;
   if (stage->name == "ptx")
-    return writeText(outPath, kernel.ptx);
-  if (stage->name == "cubin")
-    return writeText(outPath, StringRef(kernel.cubin.data(), kernel.cubin.size()));
-  auto text = kernel.stages.find(stage->name.str());
-  if (text == kernel.stages.end()) {
+    text = kernel.ptx;
+  else if (stage->name == "cubin")
+    text = StringRef(kernel.cubin.data(), kernel.cubin.size());
+  else if (auto kept = kernel.stages.find(stage->name.str()); kept != kernel.stages.end())
+    text = kept->second;
+  if (text.empty()) {
     errs() << "tegula: phase " << toString(stage->phase) << " comes before " << stage->name << '\n';
     return ExitWrongCall;
   }
-  return writeText(outPath, text->second);
+  return writeText(outPath, text);
 }
 
 static ExitCode run() { return compile(std::nullopt); }
