@@ -16,6 +16,7 @@
 #include "codegen/HostTarget.h"
 #include "codegen/Jit.h"
 #include "codegen/Ptx.h"
+#include "codegen/Workers.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallString.h"
@@ -29,7 +30,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/thread.h"
 #include "llvm/Target/TargetMachine.h"
 #include <atomic>
 
@@ -183,16 +183,14 @@ makeParts(Module &module, const Shares &shares, unsigned threads, std::string &h
     for (unsigned part; (part = next++) < shares.size();)
       makeOwn(part);
   };
-  std::vector<llvm::thread> others;
-  for (unsigned other = 1; other < std::min<size_t>(threads, shares.size()); ++other)
-    others.emplace_back(work);
+  Workers others(work);
+  others.start(std::clamp<size_t>(threads, 1, shares.size()) - 1); // this one does what they do not
   if (Error error = keepShare(module, shares, 0))
     said[0] += "\n" + toString(std::move(error));
   else
     made[0] = make(module, 0);
   work();
-  for (llvm::thread &other : others)
-    other.join();
+  others.join();
   for (const std::string &errors : said)
     heard += errors;
   return made;

@@ -18,7 +18,8 @@ using namespace llvm;
 namespace tegula {
 
 Watchdog::Watchdog(std::string what, double seconds) : what(std::move(what)), seconds(seconds) {
-  thread = std::thread([this] { watch(); });
+  if (!watcher.start(1))
+    errs() << "tegula: " << this->what << ": no thread for the deadline; nothing ends a launch that hangs\n";
 }
 
 Watchdog::~Watchdog() {
@@ -27,7 +28,7 @@ Watchdog::~Watchdog() {
     isOver = true;
   }
   changed.notify_all();
-  thread.join();
+  watcher.join();
 }
 
 void Watchdog::begin(const LaunchNote &launch) {

@@ -8,10 +8,10 @@
 #ifndef TEGULA_DRIVER_WATCHDOG_H
 #define TEGULA_DRIVER_WATCHDOG_H
 
+#include "codegen/Workers.h"
 #include "runtime/LaunchWatch.h"
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 namespace tegula {
 
@@ -35,7 +35,7 @@ private:
   std::string running; // empty: no launch
   unsigned turn = 0;   // counts changes of `running`
   bool isOver = false;
-  std::thread thread;
+  Workers watcher{[this] { watch(); }};
 };
 
 } // namespace tegula

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Threads.h"
+#include "codegen/Workers.h"
 #include "runtime/Sort.h"
 
 #include <algorithm>
@@ -15,7 +16,6 @@
 #include <mutex>
 #include <sched.h>
 #include <thread>
-#include <vector>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -28,6 +28,7 @@ static constexpr int64_t smallWork = 20000;
 /// follow each other closely, kernels of one program mostly too, and waking takes as long as a short kernel:
 /// sum_columns of 4096 x 512 has medians of 218 and 234 us, with a tenth of this 255 and 287.
 static constexpr int spinRounds = 20000;
+static constexpr unsigned mostThreads = 1024;
 
 static void relax() {
 #if defined(__x86_64__)
@@ -48,14 +49,14 @@ static unsigned processors() {
 static unsigned defaultThreads() {
   if (const char *text = std::getenv("TEGULA_NUM_THREADS"))
     if (int value = std::atoi(text); value > 0)
-      return std::min(value, 1024);
+      return value;
   return processors();
 }
 
 struct ThreadPool::State {
   unsigned numThreads;
   int spins;                        // of a worker: none where it would take a processor from another
-  std::vector<std::thread> workers; // numThreads - 1, started late
+  int64_t mostWorkers;              // numThreads - 1, or as many as the system gives
   std::mutex owner;                 // held by the caller whose statement runs
 
   // The statement. `generation` grows by one for each. A worker that wakes too late finds it closed and
@@ -72,6 +73,7 @@ struct ThreadPool::State {
 
   std::mutex sleepMutex;
   std::condition_variable wake;
+  Workers workers{[this] { worker(); }}; // started late
 
   void work() {
     for (;;) {
@@ -112,17 +114,15 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(unsigned numThreads) : state(std::make_unique<State>()) {
-  state->numThreads = numThreads ? numThreads : defaultThreads();
+  state->numThreads = std::min(numThreads ? numThreads : defaultThreads(), mostThreads);
+  state->mostWorkers = state->numThreads - 1;
   state->spins = state->numThreads <= processors() ? spinRounds : 0;
 }
 
 ThreadPool::~ThreadPool() {
-  if (state->workers.empty())
-    return;
   state->stopping = true;
   state->announce();
-  for (std::thread &worker : state->workers)
-    worker.join();
+  state->workers.join();
 }
 
 ThreadPool &ThreadPool::shared() {
@@ -139,8 +139,8 @@ void ThreadPool::run(HostRun *run, ParallelBody body, void *frame, int64_t count
   std::unique_lock<std::mutex> lock(state->owner, std::defer_lock);
   if (state->numThreads == 1 || count == 1 || small || !lock.try_lock())
     return body(0, count, frame, run);
-  while (state->workers.size() + 1 < state->numThreads)
-    state->workers.emplace_back([this] { state->worker(); });
+  if (!state->workers.start(state->mostWorkers))
+    state->mostWorkers = state->workers.size();
   state->body = body;
   state->frame = frame;
   state->run = run;

@@ -17,7 +17,7 @@ namespace tegula {
 /// runs its statement alone, so concurrent launches never wait for each other.
 class ThreadPool {
 public:
-  /// `numThreads` counts the caller; 0: $TEGULA_NUM_THREADS, else as many as the process may use.
+  /// `numThreads` counts the caller; 0: $TEGULA_NUM_THREADS, else as many as the process may use. At most 1024.
   explicit ThreadPool(unsigned numThreads = 0);
   ~ThreadPool();
   /// The pool that launches share unless told otherwise; its threads start with the first statement.
