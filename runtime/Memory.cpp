@@ -61,7 +61,9 @@ void *allocateAligned(size_t alignment, size_t bytes) {
   constexpr size_t small = size_t(64) << 20;
   if (bytes > small && bytes > availableMemory())
     return nullptr;
-  return std::aligned_alloc(alignment, bytes);
+  // Not std::aligned_alloc, which takes multiples of the alignment alone.
+  void *memory = nullptr;
+  return posix_memalign(&memory, alignment, bytes) == 0 ? memory : nullptr;
 }
 
 } // namespace tegula

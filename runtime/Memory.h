@@ -17,7 +17,7 @@ namespace tegula {
 /// the system does not say.
 uint64_t availableMemory();
 
-/// As std::aligned_alloc, and null too where the memory is promised but not there: Linux gives
+/// Memory for std::free; null where there is none, and too where the memory is promised but not there: Linux gives
 /// addresses freely, and ends the process that uses them.
 void *allocateAligned(size_t alignment, size_t bytes);
 
