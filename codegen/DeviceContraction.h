@@ -273,7 +273,8 @@ private:
   Sums sumUp(Product &product, Code code);
   Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums, Value *orElse = nullptr);
   Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, Code code);
-  Sums multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial, Code code);
+  Sums multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial);
+  Sums multiplyPoint(Product &product, Value *stage, Value *point, llvm::ArrayRef<Value *> partial);
 
   // PlaneStaging.cpp
   struct UnitPlace {

@@ -107,20 +107,8 @@ Value *TensorCore::round(Value *word) {
 }
 
 TensorCore::Parts TensorCore::split(Value *word) {
-  Value *large = round(word);
-  return {large, round(asWord(b.CreateFSub(asFloat(word), asFloat(large))))};
-}
-
-TensorCore::Parts TensorCore::splitAny(Value *word) {
-  constexpr uint32_t infinity = 0x7f800000, sign = 0x80000000;
-  auto isBelowInfinity = [&](Value *bits) {
-    return b.CreateICmpULT(b.CreateAnd(bits, i32(~sign)), i32(infinity));
-  };
-  Value *rounded = round(word);
-  Value *finite = isBelowInfinity(word);
-  // Numbers next to the largest one are cut off instead.
-  Value *large = b.CreateSelect(isBelowInfinity(rounded), rounded, b.CreateAnd(word, i32(0xffffe000)));
-  Value *one = b.CreateOr(b.CreateAnd(word, i32(sign)), i32(0x3f800000));
-  Value *rest = round(asWord(b.CreateFSub(asFloat(word), asFloat(large))));
-  return {b.CreateSelect(finite, large, one), b.CreateSelect(finite, rest, rounded)};
+  // Two instructions; cvt.rna, which asks for infinities and NaN, is four.
+  constexpr uint32_t halfUnit = 0x1000, kept = 0xffffe000;
+  Value *large = b.CreateAnd(b.CreateAdd(word, i32(halfUnit)), i32(kept));
+  return {large, asWord(b.CreateFSub(asFloat(word), asFloat(large)))};
 }

@@ -68,11 +68,9 @@ public:
   struct Parts {
     Value *large, *small;
   };
-  /// word = large + small to 22 bits, both of TF32. Infinities, and what rounds to one, give NaN.
+  /// word = large + small. The first is a number of TF32; of the second, of 12 bits, tensor cores leave out the last at
+  /// most, which rounding to 11 would change by as much. Where either is not finite, sums of products with both are not.
   Parts split(Value *word);
-  /// The same with products as IEEE 754 has them: an infinity is 1 + infinity, so that the product of
-  /// small parts that is left out and those with zero do not turn it into NaN.
-  Parts splitAny(Value *word);
 
 private:
   llvm::IRBuilder<> &b;

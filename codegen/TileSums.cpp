@@ -15,7 +15,7 @@ using namespace tegula;
 
 /// The products of the words `step` (i32) added to `partial`.
 DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value *stage, Value *step,
-                                                         ArrayRef<Value *> partial, Code code) {
+                                                         ArrayRef<Value *> partial) {
   TensorCore core(b, product.row.type);
   bool isSingle = product.row.type == Multiplicand::TF32;
   unsigned columnsOf8 = 2 * columnBlocks;
@@ -34,8 +34,7 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
             words[n] = core.round(words[n]);
             continue;
           }
-          TensorCore::Parts parts =
-              code == Code::Careful ? core.splitAny(words[n]) : core.split(words[n]);
+          TensorCore::Parts parts = core.split(words[n]);
           words[n] = parts.large;
           small[n] = parts.small;
         }
@@ -69,6 +68,52 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
   return result;
 }
 
+/// The products of point `point` (i32) of a step added to `partial`, which belongs to threads as fragments do: one of f32
+/// at a time, which have infinities and NaN as IEEE 754 does.
+DeviceContraction::Sums DeviceContraction::multiplyPoint(Product &product, Value *stage, Value *point,
+                                                         ArrayRef<Value *> partial) {
+  TensorCore core(b, product.row.type);
+  assert(product.row.type == Multiplicand::TF32 && "others are not sums of parts, which is what takes care");
+  SmallVector<Value *> rowValues, columnValues;
+  // `count` neighbours from row or column `number` + 8 * `further` on.
+  auto load = [&](const Operand &operand, Value *number, unsigned further, unsigned count, SmallVector<Value *> &values) {
+    static_assert(SharedTile::exchangedLines == 8);
+    const SharedTile &shared = operand.shared;
+    Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
+    SmallVector<Value *, 2> words;
+    for (unsigned n = 0; shared.alongSum && n < count; ++n) {
+      Value *place = core.offset(shared, b.CreateAdd(number, i32(n)), point);
+      place = b.CreateInBoundsGEP(b.getInt8Ty(), b.CreateInBoundsGEP(b.getInt8Ty(), base, place),
+                                  i32(8 * further * shared.pitch()));
+      words.push_back(b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4)));
+    }
+    if (!shared.alongSum) { // of a chunk
+      Value *place = core.offset(shared, point, b.CreateAdd(number, i32(8 * further)));
+      Value *vector = b.CreateAlignedLoad(FixedVectorType::get(b.getInt32Ty(), count),
+                                          b.CreateInBoundsGEP(b.getInt8Ty(), base, place), Align(4 * count));
+      for (unsigned n = 0; n < count; ++n)
+        words.push_back(b.CreateExtractElement(vector, n));
+    }
+    bool rounds = operand.how->parts == 1 && !operand.how->isExact;
+    for (Value *word : words)
+      values.push_back(b.CreateBitCast(rounds ? core.round(word) : word, b.getFloatTy()));
+  };
+  // Of every eight rows one is a thread's, of every eight columns two.
+  TilePlace first = fragmentSum(b, tile, corner, lane, 0);
+  unsigned columnsOf8 = 2 * columnBlocks;
+  for (unsigned n = 0; n < 2 * rowBlocks; ++n)
+    load(product.row, first.row, n, 1, rowValues);
+  for (unsigned n = 0; n < columnsOf8; ++n)
+    load(product.column, first.column, n, 2, columnValues);
+  Sums sums;
+  for (auto [number, sum] : enumerate(partial)) {
+    Value *row = rowValues[number / 4 / columnsOf8 * 2 + number % 4 / 2];
+    Value *column = columnValues[number / 4 % columnsOf8 * 2 + number % 2];
+    sums.push_back(b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {row, column, sum}));
+  }
+  return sums;
+}
+
 /// One step's products added to `sums`, which belong to the warp's fragments: [row block][column block of
 /// 8][4].
 DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value *stage,
@@ -80,14 +125,14 @@ DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value 
   if (code == Code::Careful) {
     e.nextLoopStays = true;
     partial = e.emitLoop(
-        i64(0), i64(TensorCore::steps), i64(1), partial,
-        [&](Value *step, ArrayRef<Value *> current) {
-          return multiplyWords(product, stage, b.CreateTrunc(step, b.getInt32Ty()), current, code);
+        i64(0), i64(product.row.shared.depth()), i64(1), partial,
+        [&](Value *point, ArrayRef<Value *> current) {
+          return multiplyPoint(product, stage, b.CreateTrunc(point, b.getInt32Ty()), current);
         },
-        "words");
+        "point");
   } else {
     for (unsigned step = 0; step < TensorCore::steps; ++step)
-      partial = multiplyWords(product, stage, i32(step), partial, code);
+      partial = multiplyWords(product, stage, i32(step), partial);
   }
   if (keepsPartial)
     for (auto [added, sum] : zip_equal(partial, sums))
@@ -197,35 +242,39 @@ void DeviceContraction::sumUpSafely(unsigned number, function_ref<void()> afterC
   Product product = makeProduct(number);
   unsigned base = sumsBase(number);
   bool hasParts = product.row.how->parts + product.column.how->parts > 2;
-  auto sumUpCarefully = [&] {
-    Sums sums = sumUp(product, hasParts ? Code::Careful : Code::Quick);
-    barrier(); // shared memory is free
-    storeSums(sums, base);
-  };
-  Sums fast;
-  Value *isUnsafe = nullptr;
-  if (byWarpgroups()) {
-    PlaneProduct planes = makePlaneProduct(number);
-    note(planes);
-    fast = hasRoles() ? consume(planes, isUnsafe) : sumUpByWarpgroups(planes);
-  } else {
-    note(product);
-    if (!hasParts)
-      return sumUpCarefully();
-    fast = sumUp(product, Code::Quick);
-    isUnsafe = isAnyNotFinite(fast);
-  }
-  auto storeFast = [&] { byWarpgroups() ? storeGroupSums(fast, base) : storeSums(fast, base); };
-  if (!isUnsafe) {
+  // Shared memory is free once all have summed up.
+  auto sumUpAlone = [&](Code code) {
+    Sums sums = sumUp(product, code);
     barrier();
-    return storeFast();
-  }
-  e.emitIf(b.CreateNot(isUnsafe), storeFast);
-  e.emitIf(isUnsafe, [&] {
-    sumUpCarefully();
-    if (!afterCareful)
-      return;
+    return sums;
+  };
+  auto mend = [&] {
     barrier();
     afterCareful();
+  };
+  if (!byWarpgroups()) {
+    note(product);
+    if (!hasParts)
+      return storeSums(sumUpAlone(Code::Quick), base);
+    Sums sums = sumUp(product, Code::Quick);
+    Value *isUnsafe = isAnyNotFinite(sums); // waits for all
+    storeSums(e.emitIfElse(isUnsafe, [&] { return sumUpAlone(Code::Careful); }, sums), base);
+    if (afterCareful)
+      e.emitIf(isUnsafe, mend);
+    return;
+  }
+  PlaneProduct planes = makePlaneProduct(number);
+  note(planes);
+  Value *isUnsafe = nullptr;
+  Sums fast = hasRoles() ? consume(planes, isUnsafe) : sumUpByWarpgroups(planes);
+  if (!isUnsafe) {
+    barrier();
+    return storeGroupSums(fast, base);
+  }
+  e.emitIf(b.CreateNot(isUnsafe), [&] { storeGroupSums(fast, base); });
+  e.emitIf(isUnsafe, [&] {
+    storeSums(sumUpAlone(hasParts ? Code::Careful : Code::Quick), base);
+    if (afterCareful)
+      mend();
   });
 }
