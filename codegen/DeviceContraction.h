@@ -252,6 +252,12 @@ private:
   Value *placeInStage(const Operand &operand, const Place &place, Value *stage);
   Copy copyAt(const Product &product, const Operand &operand, const Place &place, Value *stage);
   void emitCopy(const Operand &operand, const Copy &copy);
+  struct LineAxes {
+    tgl::AxesOp op;
+    llvm::SmallVector<unsigned> group;
+  };
+  LineAxes axesOfLines(const Product &product, const Operand &operand);
+  bool dividesForLines(const Product &product, const Operand &operand);
   std::optional<tgl::ValueExpr> stepOfLines(const Product &product, const Operand &operand);
   void copyLines(const Product &product, const Operand &operand, Value *step, Value *stage,
                  const tgl::ValueExpr &lineStep);

@@ -135,31 +135,50 @@ void DeviceContraction::emitCopy(const Operand &operand, const Copy &copy) {
 void DeviceContraction::copyTile(Product &product, Operand &operand, Value *step, Value *stage, Code code) {
   if (operand.how->staging == Staging::Values)
     return;
-  if (code == Code::Quick)
+  if (code == Code::Quick) {
     if (std::optional<tgl::ValueExpr> lineStep = stepOfLines(product, operand))
       return copyLines(product, operand, step, stage, *lineStep);
+    if (dividesForLines(product, operand))
+      code = Code::Careful;
+  }
   forVectors(operand, code, [&](Value *index) {
     emitCopy(operand, copyAt(product, operand, placeOf(product, operand, step, index), stage));
   });
+}
+
+/// The axes of more than one point that a line of the operand's tile has numbers of.
+DeviceContraction::LineAxes DeviceContraction::axesOfLines(const Product &product, const Operand &operand) {
+  const ContractionSide &side = *operand.side;
+  bool alongSum = operand.shared.alongSum;
+  LineAxes lines{alongSum ? axes : cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation()),
+                 SmallVector<unsigned>(alongSum ? operand.group->axes : ArrayRef(product.sum.order.axes))};
+  if (alongSum ? side.collapsesAxes : side.collapsesSum) // the last takes all numbers
+    lines.group = {lines.group.back()};
+  else
+    erase_if(lines.group, [&](unsigned axis) { return tgl::knownPoints(lines.op, {axis}) == 1; });
+  return lines;
+}
+
+/// Whether a line's number is divided by extents that are not known, which are most of a copy's instructions. Written out
+/// for each vector of a thread they would only be more to compile and to fetch.
+bool DeviceContraction::dividesForLines(const Product &product, const Operand &operand) {
+  LineAxes lines = axesOfLines(product, operand);
+  return lines.group.size() > 1 && any_of(ArrayRef(lines.group).drop_front(), [&](unsigned axis) {
+           return !tgl::knownPoints(lines.op, {axis});
+         });
 }
 
 /// What the offset of the operand's read grows by from a line of its tile to the next; nothing where that differs, or
 /// what exists is not told by the line and the position in it.
 std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &product, const Operand &operand) {
   const ContractionSide &side = *operand.side;
-  bool alongSum = operand.shared.alongSum;
   tgl::ReadOp read = operand.how->read;
-  if (read.getFill() || (!alongSum && product.sum.isReordered))
+  if (read.getFill() || (!operand.shared.alongSum && product.sum.isReordered))
     return std::nullopt;
-  tgl::AxesOp op = alongSum ? axes : cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
-  SmallVector<unsigned> group(alongSum ? operand.group->axes : ArrayRef(product.sum.order.axes));
-  if (alongSum ? side.collapsesAxes : side.collapsesSum) // the last takes all numbers
-    group = {group.back()};
-  else
-    erase_if(group, [&](unsigned axis) { return tgl::knownPoints(op, {axis}) == 1; });
-  if (group.size() != 1)
+  LineAxes lines = axesOfLines(product, operand);
+  if (lines.group.size() != 1)
     return std::nullopt;
-  mlir::Value line = op.getAxes()[group.front()];
+  mlir::Value line = lines.op.getAxes()[lines.group.front()];
   tgl::ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
   tgl::ValueExpr step = offset.substitute(line, tgl::ValueExpr(line) + tgl::ValueExpr(int64_t(1))) - offset;
   bool varies = step.uses(line) || any_of(offset.operands(), [&](mlir::Value value) {
