@@ -17,6 +17,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/Support/raw_ostream.h"
 #include <dlfcn.h>
 #include <mutex>
@@ -124,15 +125,29 @@ static std::string nvJitLinkVersion() {
 /// Whether the text tells lines of the program, which the cubin is then to tell too.
 static bool hasLines(StringRef ptx) { return ptx.contains("\n\t.loc\t"); }
 
+/// Threads that have something to do: functions are optimised apart from each other, with the same code as by one thread.
+static unsigned threadsFor(StringRef ptx) {
+  return std::clamp<unsigned>(hardware_concurrency().compute_thread_count(), 1, std::max<size_t>(ptx.count(".entry "), 1));
+}
+
 static Expected<Cubin> assembleInProcess(StringRef ptx, StringRef arch) {
   const NvJitLink &library = nvJitLink();
   if (!library.loaded)
     return make_error<MissingToolError>(
         "libnvJitLink was not found; set TEGULA_NVJITLINK or install CUDA 12 or 13");
   std::string archOption = ("-arch=" + arch).str();
-  const char *options[] = {archOption.c_str(), "-O3", "-verbose", "-lineinfo"};
+  std::string threadsOption = ("-split-compile=" + Twine(threadsFor(ptx))).str();
+  SmallVector<const char *> options = {archOption.c_str(), "-O3", "-verbose"};
+  if (hasLines(ptx))
+    options.push_back("-lineinfo");
+  options.push_back(threadsOption.c_str());
   NvJitLink::Handle handle = nullptr;
-  if (int code = library.create(&handle, hasLines(ptx) ? 4 : 3, options))
+  int refused = library.create(&handle, options.size(), options.data());
+  if (refused) { // maybe one that does not know the last
+    options.pop_back();
+    refused = library.create(&handle, options.size(), options.data());
+  }
+  if (int code = refused)
     return fail("nvJitLink refused the target " + arch + " (result " + Twine(code) + ")");
   llvm::scope_exit cleanup([&] { library.destroy(&handle); });
   std::string text = ptx.str(); // the terminating NUL counts as part of PTX
@@ -183,7 +198,17 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// `Cuda compilation tools, release 13.0, V13.0.88` → `V13.0.88`; asked once per process.
+/// `Cuda compilation tools, release 13.0, V13.0.88` → `V13.0.88`; empty where no such line is.
+static StringRef versionIn(StringRef text) {
+  constexpr StringLiteral before = "Cuda compilation tools, release ";
+  size_t begin = text.find(before);
+  if (begin == StringRef::npos)
+    return StringRef();
+  StringRef version = text.drop_front(begin + before.size()).split(", ").second;
+  return version.take_while([](char c) { return isAlnum(c) || c == '.' || c == '-'; });
+}
+
+/// Asked once per process.
 static std::string ptxasVersion(StringRef ptxas) {
   static std::once_flag once;
   static std::string version = "unknown";
@@ -196,9 +221,8 @@ static std::string ptxasVersion(StringRef ptxas) {
     if (sys::ExecuteAndWait(ptxas, {ptxas, "--version"}, std::nullopt, redirects, 10))
       return;
     std::string text = readAll(out);
-    size_t begin = StringRef(text).find(", V");
-    if (begin != StringRef::npos)
-      version = StringRef(text).substr(begin + 2).take_until(isSpace).str();
+    if (StringRef found = versionIn(text); !found.empty())
+      version = found.str();
   });
   return version;
 }
@@ -236,10 +260,19 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   SmallVector<StringRef> arguments = {ptxas, archOption, "-O3", "-v", input, "-o", output};
   if (hasLines(ptx))
     arguments.push_back("-lineinfo");
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
-  std::string message;
-  int code = sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, /*SecondsToWait=*/300,
-                                 /*MemoryLimit=*/0, &message);
+  std::string threadsOption = ("--split-compile=" + Twine(threadsFor(ptx))).str(), message;
+  auto run = [&] {
+    std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
+    return sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, /*SecondsToWait=*/300,
+                               /*MemoryLimit=*/0, &message);
+  };
+  if (threadsFor(ptx) > 1)
+    arguments.push_back(threadsOption);
+  int code = run();
+  if (code && threadsFor(ptx) > 1 && StringRef(readAll(log)).contains("split-compile")) { // one that does not know it
+    arguments.pop_back();
+    code = run();
+  }
   if (code)
     return fail("ptxas (exit code " + Twine(code) + "): " + message + readAll(log));
   std::string image = readAll(output);
@@ -248,7 +281,8 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   Cubin result;
   result.image.assign(image.begin(), image.end());
   result.log = readAll(log);
-  result.assembler = "ptxas " + ptxasVersion(ptxas);
+  StringRef version = versionIn(image); // from CUDA 13 on
+  result.assembler = "ptxas " + (version.empty() ? ptxasVersion(ptxas) : version.str());
   return result;
 }
 

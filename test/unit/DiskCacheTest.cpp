@@ -9,6 +9,7 @@
 #include "codegen/Assemble.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -261,6 +262,26 @@ TEST_F(DiskCacheTest, CubinsAreKept) {
   setenv("TEGULA_CACHE_DIR", "", 1);
   make(".version 8", "sm_90a");
   EXPECT_EQ(timesRun(), 5u);
+}
+
+/// Several functions are assembled by several threads where the assembler knows how.
+TEST_F(DiskCacheTest, AnOldAssemblerTakesOneThread) {
+  if (llvm::hardware_concurrency().compute_thread_count() < 2)
+    GTEST_SKIP() << "one thread";
+  std::string log = (folder + "/log").str();
+  setenv("TEGULA_CACHE_DIR", "", 1);
+  setenv("TEGULA_PTXAS", TEGULA_FAKE_PTXAS, 1);
+  setenv("FAKE_PTXAS_LOG", log.c_str(), 1);
+  llvm::StringRef text = ".entry one\n.entry two\n";
+  llvm::Expected<Cubin> plain = assemble(text, "sm_90a");
+  ASSERT_TRUE(bool(plain)) << llvm::toString(plain.takeError());
+  EXPECT_EQ(read(log), "assembled by 2\n");
+  setenv("FAKE_PTXAS_OLD", "1", 1);
+  llvm::Expected<Cubin> old = assemble(text, "sm_90a");
+  unsetenv("FAKE_PTXAS_OLD");
+  ASSERT_TRUE(bool(old)) << llvm::toString(old.takeError());
+  EXPECT_EQ(old->image, plain->image);
+  EXPECT_EQ(read(log), "assembled by 2\nassembled\n");
 }
 
 } // namespace
