@@ -19,6 +19,7 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/thread.h"
 #include <dlfcn.h>
 #include <mutex>
 
@@ -127,7 +128,8 @@ static bool hasLines(StringRef ptx) { return ptx.contains("\n\t.loc\t"); }
 
 /// Threads that have something to do: functions are optimised apart from each other, with the same code as by one thread.
 static unsigned threadsFor(StringRef ptx) {
-  return std::clamp<unsigned>(hardware_concurrency().compute_thread_count(), 1, std::max<size_t>(ptx.count(".entry "), 1));
+  unsigned functions = std::max<size_t>(ptx.count(".entry "), 1);
+  return std::min(functions, hardware_concurrency().compute_thread_count());
 }
 
 static Expected<Cubin> assembleInProcess(StringRef ptx, StringRef arch) {
@@ -198,17 +200,7 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// `Cuda compilation tools, release 13.0, V13.0.88` → `V13.0.88`; empty where no such line is.
-static StringRef versionIn(StringRef text) {
-  constexpr StringLiteral before = "Cuda compilation tools, release ";
-  size_t begin = text.find(before);
-  if (begin == StringRef::npos)
-    return StringRef();
-  StringRef version = text.drop_front(begin + before.size()).split(", ").second;
-  return version.take_while([](char c) { return isAlnum(c) || c == '.' || c == '-'; });
-}
-
-/// Asked once per process.
+/// `Cuda compilation tools, release 13.0, V13.0.88` → `V13.0.88`; asked once per process.
 static std::string ptxasVersion(StringRef ptxas) {
   static std::once_flag once;
   static std::string version = "unknown";
@@ -218,11 +210,12 @@ static std::string ptxasVersion(StringRef ptxas) {
       return;
     FileRemover remover(out);
     std::optional<StringRef> redirects[] = {StringRef(), StringRef(out), StringRef()};
-    if (sys::ExecuteAndWait(ptxas, {ptxas, "--version"}, std::nullopt, redirects, 10))
+    if (sys::ExecuteAndWait(ptxas, {ptxas, "--version"}, std::nullopt, redirects)) // limits are one alarm for all threads
       return;
     std::string text = readAll(out);
-    if (StringRef found = versionIn(text); !found.empty())
-      version = found.str();
+    size_t begin = StringRef(text).find(", V");
+    if (begin != StringRef::npos)
+      version = StringRef(text).substr(begin + 2).take_until(isSpace).str();
   });
   return version;
 }
@@ -260,19 +253,22 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   SmallVector<StringRef> arguments = {ptxas, archOption, "-O3", "-v", input, "-o", output};
   if (hasLines(ptx))
     arguments.push_back("-lineinfo");
-  std::string threadsOption = ("--split-compile=" + Twine(threadsFor(ptx))).str(), message;
+  unsigned threads = threadsFor(ptx);
+  std::string threadsOption = ("--split-compile=" + Twine(threads)).str(), message, version;
   auto run = [&] {
     std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
     return sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, /*SecondsToWait=*/300,
                                /*MemoryLimit=*/0, &message);
   };
-  if (threadsFor(ptx) > 1)
+  if (threads > 1)
     arguments.push_back(threadsOption);
+  llvm::thread asker([&] { version = ptxasVersion(ptxas); }); // another process, where they may be slow to start
   int code = run();
-  if (code && threadsFor(ptx) > 1 && StringRef(readAll(log)).contains("split-compile")) { // one that does not know it
+  if (code && threads > 1 && StringRef(readAll(log)).contains("split-compile")) { // one that does not know it
     arguments.pop_back();
     code = run();
   }
+  asker.join();
   if (code)
     return fail("ptxas (exit code " + Twine(code) + "): " + message + readAll(log));
   std::string image = readAll(output);
@@ -281,8 +277,7 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   Cubin result;
   result.image.assign(image.begin(), image.end());
   result.log = readAll(log);
-  StringRef version = versionIn(image); // from CUDA 13 on
-  result.assembler = "ptxas " + (version.empty() ? ptxasVersion(ptxas) : version.str());
+  result.assembler = "ptxas " + version;
   return result;
 }
 
