@@ -72,6 +72,26 @@ IndexExpr DeviceContraction::numBlocks() const {
   return isPersistent() ? persistentBlocks() : numTiles() * tile.splits;
 }
 
+/// Numbers of rows and columns and points of sums are divided in 32 bits.
+IndexExpr DeviceContraction::largestNumber() const {
+  IndexExpr largest = 1;
+  auto add = [&](tgl::AxesOp op, ArrayRef<unsigned> group) {
+    if (hasShortNumbers(op, group))
+      largest = IndexExpr::max(largest, pointsOnHost(op, group));
+  };
+  for (ArrayRef<unsigned> group : {ArrayRef(plan.batch), ArrayRef(plan.rows), ArrayRef(plan.columns)})
+    add(axes, group);
+  for (const ContractionProduct &product : plan.products)
+    add(axesOfOp(product.reduce), to_vector(seq<unsigned>(0, axesOfOp(product.reduce).getAxes().size())));
+  return largest;
+}
+
+/// Whether there are known to be few enough, or the host finds out.
+bool DeviceContraction::hasShortNumbers(tgl::AxesOp op, ArrayRef<unsigned> group) const {
+  std::optional<int64_t> known = tgl::knownPoints(op, group);
+  return known ? *known <= mostNumbers : pointsOnHost(op, group).isSize();
+}
+
 /// Stages of a ring: as many as hide the latency of memory and leave room for other blocks.
 static unsigned stagesFor(unsigned bytes, unsigned threads) {
   unsigned room = threads > 128 ? 192 * 1024 : 64 * 1024;
@@ -171,7 +191,7 @@ Value *DeviceContraction::ceilDiv(Value *x, Value *y) {
 
 /// The quotient and the rest of `number` by `extent`. Of `a*m + b` with a multiple of the extent as m those of b
 /// alone are to be found: elements of a step of which b's quotient is the same then have it in common.
-static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *extent) {
+static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *extent, bool isShort) {
   using namespace PatternMatch;
   Value *factor = nullptr, *rest = nullptr;
   const APInt *multiple = nullptr;
@@ -180,10 +200,14 @@ static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *
     return {number, number};
   if (by && match(number, m_Add(m_Mul(m_Value(factor), m_APInt(multiple)), m_Value(rest))) &&
       multiple->urem(by->getValue()) == 0) {
-    Value *quotient = b.CreateMul(factor, b.getInt(multiple->udiv(by->getValue())));
-    return {b.CreateAdd(quotient, b.CreateUDiv(rest, extent)), b.CreateURem(rest, extent)};
+    Value *before = b.CreateMul(factor, b.getInt(multiple->udiv(by->getValue())));
+    return {b.CreateAdd(before, b.CreateUDiv(rest, extent)), b.CreateURem(rest, extent)};
   }
-  return {b.CreateUDiv(number, extent), b.CreateURem(number, extent)};
+  auto *type = isShort && !by ? b.getInt32Ty() : b.getInt64Ty(); // by constants LLVM knows what divisions share
+  number = b.CreateTrunc(number, type);
+  extent = b.CreateTrunc(extent, type);
+  return {b.CreateZExt(b.CreateUDiv(number, extent), b.getInt64Ty()),
+          b.CreateZExt(b.CreateURem(number, extent), b.getInt64Ty())};
 }
 
 /// Sets axes to their `number`-th point, the last axis fastest.
@@ -193,6 +217,7 @@ void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool
   const unsigned *first =
       find_if(group, [&](unsigned axis) { return countedExtent(op, axis) > 1 || tgl::knownPoints(op, axis) != 1; });
   unsigned front = first != group.end() ? *first : group.empty() ? 0 : group.front();
+  bool isShort = hasShortNumbers(op, group);
   for (unsigned axis : reverse(group)) {
     Value *digit = number;
     if (collapses && axis != group.back()) {
@@ -201,7 +226,7 @@ void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool
       Value *extent = extentOf(op, axis);
       if (!isa<Constant>(extent))
         extent = b.CreateBinaryIntrinsic(Intrinsic::umax, extent, i64(1));
-      std::tie(number, digit) = divide(b, number, extent);
+      std::tie(number, digit) = divide(b, number, extent, isShort);
     }
     if (countedExtent(op, axis)) // those that are there for the padding are the last again
       digit = b.CreateBinaryIntrinsic(Intrinsic::smin, digit, i64(*tgl::knownPoints(op, {axis}) - 1));
@@ -236,20 +261,29 @@ void DeviceContraction::begin() {
 
 /// Where the tile lies: stretches of rows, in them columns, rows fastest.
 void DeviceContraction::setTile(Value *number) {
-  Value *rowTiles = ceilDiv(rows.total, i64(tile.rows)),
-        *columnTiles = ceilDiv(columns.total, i64(tile.columns));
+  // One for each block is less than 2^31, and of 32 bits divisions are short.
+  auto *type = isPersistent() ? b.getInt64Ty() : b.getInt32Ty();
+  auto constant = [&](int64_t value) { return ConstantInt::get(type, value); };
+  number = b.CreateTrunc(number, type);
+  Value *rowTiles = b.CreateTrunc(ceilDiv(rows.total, i64(tile.rows)), type),
+        *columnTiles = b.CreateTrunc(ceilDiv(columns.total, i64(tile.columns)), type);
   Value *plane = b.CreateMul(rowTiles, columnTiles);
-  batch = b.CreateUDiv(number, plane);
-  setNumber(axes, plan.batch, false, batch);
-  number = b.CreateURem(number, plane);
-  Value *stretch = b.CreateMul(columnTiles, i64(rasterRows));
-  Value *firstTile = b.CreateMul(b.CreateUDiv(number, stretch), i64(rasterRows));
-  Value *height = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateSub(rowTiles, firstTile),
-                                          i64(rasterRows));
+  batch = i64(0);
+  if (!plan.batch.empty()) {
+    batch = wide(b.CreateUDiv(number, plane));
+    setNumber(axes, plan.batch, false, batch);
+  }
+  if (!plan.batch.empty() || isa<Constant>(plane)) // else it is less; of a constant LLVM learns that
+    number = b.CreateURem(number, plane);
+  if (!isPersistent()) // no number is larger than a stretch of so many
+    columnTiles = b.CreateBinaryIntrinsic(Intrinsic::umin, columnTiles, constant((int64_t(1) << 31) / rasterRows));
+  Value *stretch = b.CreateMul(columnTiles, constant(rasterRows));
+  Value *firstTile = b.CreateMul(b.CreateUDiv(number, stretch), constant(rasterRows));
+  Value *height = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateSub(rowTiles, firstTile), constant(rasterRows));
   Value *within = b.CreateURem(number, stretch);
   Value *row = b.CreateAdd(firstTile, b.CreateURem(within, height));
-  rows.first = b.CreateMul(row, i64(tile.rows));
-  columns.first = b.CreateMul(b.CreateUDiv(within, height), i64(tile.columns));
+  rows.first = b.CreateMul(wide(row), i64(tile.rows));
+  columns.first = b.CreateMul(wide(b.CreateUDiv(within, height)), i64(tile.columns));
 }
 
 /// Sets the summed axes to point `k` (i64).

@@ -64,6 +64,10 @@ public:
   unsigned sharedBytes() const;
   /// Planes of operands, and what blocks leave for each other.
   IndexExpr workspaceBytes() const;
+  /// Tiles are not for kernels where this is more than `mostNumbers`.
+  IndexExpr largestNumber() const;
+  /// With the lines of a tile beyond the last, 32 bits.
+  static constexpr int64_t mostNumbers = (int64_t(1) << 31) - 1;
   /// Tensors whose address must be a multiple of 16 bytes.
   llvm::SmallVector<mlir::Value> alignedTensors() const;
 
@@ -175,6 +179,7 @@ private:
 
   // DeviceContraction.cpp
   IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
+  bool hasShortNumbers(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   unsigned blockWorkspaceBytes() const;
   /// That add up one tile's parts: few tiles leave most multiprocessors idle.
   unsigned combineBlocks() const { return tile.rows / 16; }

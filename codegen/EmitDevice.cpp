@@ -384,6 +384,7 @@ private:
     DeviceContraction facts(none, *plan, *tile, *operands); // what the host knows of it
     unsigned threads = facts.blockThreads(), shared = facts.sharedBytes();
     tiles.workspaceBytes = facts.workspaceBytes();
+    tiles.largestNumber = facts.largestNumber();
     for (mlir::Value tensor : facts.alignedTensors())
       tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
     if (facts.isPacked())

@@ -84,6 +84,7 @@ struct PlanTiles {
   /// are none.
   std::vector<PlanTileLaunch> launches;
   IndexExpr workspaceBytes;      // of all, which they share
+  IndexExpr largestNumber;       // that they count to, which must be less than 2^31
   std::vector<unsigned> aligned; // positions among the arguments: addresses must be multiples of 16
 };
 

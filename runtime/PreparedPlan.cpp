@@ -220,8 +220,13 @@ private:
     return visit(start, varying);
   }
 
-  /// Tiles, where the grid is not too large for them and the device has the shared memory.
+  /// Tiles, where the grid and their numbers are not too large for them and the device has the shared memory.
   Error addTiles(const PlanTiles &tiles, Start &start) {
+    Expected<int64_t> largest = evaluate(tiles.largestNumber, "the numbers of tiles");
+    if (!largest)
+      return largest.takeError();
+    if (*largest > int64_t(mostBlocks))
+      return Error::success();
     for (const PlanTileLaunch &launch : tiles.launches) {
       Expected<int64_t> blocks = evaluate(launch.blocks, "the blocks of a launch");
       if (!blocks)

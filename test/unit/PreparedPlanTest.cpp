@@ -154,6 +154,20 @@ TEST_F(PreparedPlanTest, MoreLaunchesThanAreKeptAreTheSame) {
     EXPECT_EQ(launches[at].parameters, (std::vector<uint64_t>{at, 70000}));
 }
 
+TEST_F(PreparedPlanTest, TilesRunWhereTheirNumbersAreShort) {
+  PlanStep step = launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
+  step.tiles.launches = {{"g", 7, 128, 0, "a tile"}};
+  step.tiles.largestNumber = parse("N");
+  plan.steps = {step};
+  auto threadsFor = [&](int64_t size) {
+    fakecuda::reset();
+    run(*prepare({{"N", size}}), {});
+    return fakecuda::record().launches.at(0).threads;
+  };
+  EXPECT_EQ(threadsFor(0x7fffffff), 128u);
+  EXPECT_EQ(threadsFor(0x80000000), 256u);
+}
+
 TEST_F(PreparedPlanTest, TemporariesAndAreasShareTheWorkspace) {
   plan.buffers.resize(3);
   plan.buffers[0].argument = 0;
