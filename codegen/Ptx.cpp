@@ -28,7 +28,6 @@
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/CorrelatedValuePropagation.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/GVN.h"
 #include "llvm/Transforms/Scalar/InferAlignment.h"
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
@@ -153,7 +152,7 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
   perFunction.addPass(InstCombinePass());
   perFunction.addPass(SimplifyCFGPass());
   perFunction.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
-  perFunction.addPass(GVNPass());
+  perFunction.addPass(EarlyCSEPass(/*UseMemorySSA=*/true)); // of what is invariant now
   perFunction.addPass(CorrelatedValuePropagationPass()); // 32-bit divisions where ranges allow
   perFunction.addPass(InferAlignmentPass());             // vectors are one access
   perFunction.addPass(ADCEPass());
