@@ -8,6 +8,7 @@
 #include "codegen/Assemble.h"
 
 #include "codegen/DiskCache.h"
+#include "codegen/Workers.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,7 +20,6 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/Support/raw_ostream.h"
-#include "llvm/Support/thread.h"
 #include <dlfcn.h>
 #include <mutex>
 
@@ -254,15 +254,17 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   if (hasLines(ptx))
     arguments.push_back("-lineinfo");
   unsigned threads = threadsFor(ptx);
-  std::string threadsOption = ("--split-compile=" + Twine(threads)).str(), message, version;
+  std::string threadsOption = ("--split-compile=" + Twine(threads)).str(), message;
   auto run = [&] {
     std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
     return sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, /*SecondsToWait=*/300,
                                /*MemoryLimit=*/0, &message);
   };
+  Workers asker([&] { ptxasVersion(ptxas); }); // another process, where they may be slow to start
+  if (!asker.start(1)) // ptxas would get no thread either, and wait for it
+    threads = 1;
   if (threads > 1)
     arguments.push_back(threadsOption);
-  llvm::thread asker([&] { version = ptxasVersion(ptxas); }); // another process, where they may be slow to start
   int code = run();
   if (code && threads > 1 && StringRef(readAll(log)).contains("split-compile")) { // one that does not know it
     arguments.pop_back();
@@ -277,7 +279,7 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   Cubin result;
   result.image.assign(image.begin(), image.end());
   result.log = readAll(log);
-  result.assembler = "ptxas " + version;
+  result.assembler = "ptxas " + ptxasVersion(ptxas);
   return result;
 }
 
