@@ -267,7 +267,7 @@ struct PackedCost {
   double points = 0;       ///< multiplied for an element, of all products
   double clocksOfLine = 0; ///< to find the places of a window's taps
   double bytes = 0;        ///< that the launch reads and writes
-  bool hasWindows = false, isAllowed = true;
+  bool isAllowed = true;
 };
 } // namespace
 
@@ -284,7 +284,6 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
       // (convolutions of 8 and 16 channels on an H200).
       points = alignTo(packed.order.points(summed), 64);
       cost.clocksOfLine += points / 32 * 2 * (std::max(32.0 / packed.order.padded, 1.0) - 1);
-      cost.hasWindows = true;
     }
     cost.points += points * operands.multiplications();
     auto addSide = [&](const ContractionOperand &operand, const std::optional<WindowOperand> &window, double lines) {
@@ -374,15 +373,18 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products is hidden by no
   // other's, which counts where elements are brought one by one (measured with sums of 27 points).
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000, bytesPerClock = 2000;
-  // Of convolutions of 3 to 64 channels on an H200: one copy of the image for all taps makes products a little slower,
-  // and by warps elements that come one by one take that much longer.
+  // Where a tile may have one copy of the image for all taps: that makes products a little slower, and by warps elements
+  // that come one by one take that much longer (convolutions of 3 to 64 channels on an H200).
   constexpr double shiftedSpeed = 0.82, singleElements = 0.55;
+  bool canShift = packed.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
+                    return candidate.packed && shiftedCost(plan, products, candidate);
+                  });
   for (const Candidate &candidate : candidates) {
     double speed = allHalf ? candidate.half : allRounded ? candidate.rounded : candidate.single;
     bool isLarge = candidate.rows * candidate.columns > 128 * 128;
     if (allHalf && !allVectors && !candidate.packed)
       speed *= singleHalves;
-    if (!allHalf && !allVectors && !candidate.warpgroups)
+    if (canShift && !allHalf && !candidate.warpgroups)
       speed *= singleElements;
     bool isAllowed = candidate.packed ? packed.isAllowed : !candidate.warpgroups || canWarpgroups;
     if (speed == 0 || !isAllowed || (isLarge && !candidate.packed && !allVectors))
@@ -406,8 +408,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       double elements = double(candidate.rows) * candidate.columns;
       double each = elements * ofElement / speed / splits + startUp;
       if (candidate.warpgroups && !allHalf && !allVectors)
-        each += candidate.packed && packed.hasWindows ? candidate.columns * packed.clocksOfLine / splits
-                                                      : elements * startUpOfElement;
+        each += candidate.packed && canShift ? candidate.columns * packed.clocksOfLine / splits
+                                             : elements * startUpOfElement;
       double total = each * divideCeil(tiles * splits, multiprocessors);
       if (candidate.packed)
         total += secondLaunch + packed.bytes / bytesPerClock;
