@@ -383,8 +383,13 @@ void DeviceContraction::note(const PlaneProduct &product) {
   auto operand = [](const PlaneOperand &its) {
     return OperandLayout{sourceOf(*its.side, *its.how), its.shared, its.offset, its.isCopied};
   };
+  OperandLayout column = operand(product.column);
+  if (product.column.isShifted) {
+    column.tile = patchLayout();
+    column.offset = tile.rows * PlaneTile::lineBytes * PlaneProduct::stages;
+  }
   noted.push_back({product.type, product.row.planes + product.column.planes - 1, PlaneProduct::stages,
-                   operand(product.row), operand(product.column)});
+                   operand(product.row), std::move(column)});
 }
 
 TileLayout DeviceContraction::layout(StringRef function) const {

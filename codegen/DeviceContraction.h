@@ -402,6 +402,7 @@ private:
   int64_t countedExtent(tgl::AxesOp op, unsigned axis) const;
   Value *countedColumnExists(Value *number);
   unsigned patchBytes() const;
+  PatchLayout patchLayout() const;
   Value *patchAt(Value *number);
   void copyPatch(const PlaneProduct &product, const PackedSide &side, Value *group);
   Value *groupNumber(const PlaneProduct &product, Value *group);

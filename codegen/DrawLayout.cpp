@@ -37,7 +37,7 @@ public:
     os << layout.function << ": a tile of " << tile.rows << " x " << tile.columns << " for a block, ";
     if (layout.byWarpgroups)
       os << tile.threads() / Warpgroup::threads << " warpgroups of " << Warpgroup::rows << " x "
-         << groupColumns(tile) << " by wgmma" << (layout.hasRoles ? ", as many that stage operands" : "");
+         << groupColumns(tile) << " by wgmma" << (!layout.hasRoles ? "" : tile.packed ? ", and one that copies operands" : ", as many that stage operands");
     else
       os << tile.warpRows << " x " << tile.warpColumns << " warps of " << tile.rows / tile.warpRows << " x "
          << tile.columns / tile.warpColumns << " by mma.sync";
@@ -80,6 +80,8 @@ private:
        << ", at " << operand.offset << '\n';
     if (const auto *shared = std::get_if<SharedTile>(&operand.tile))
       sharedTile(*shared);
+    else if (const auto *patch = std::get_if<PatchLayout>(&operand.tile))
+      patchOf(*patch);
     else
       planeTile(std::get<PlaneTile>(operand.tile));
   }
@@ -115,6 +117,14 @@ private:
       os << "every bank once\n";
     else
       os << "up to " << worst << " words of a bank\n";
+  }
+
+  void patchOf(const PatchLayout &patch) {
+    os << "    " << patch.patches << " patches of " << patch.bytesOfPatch << " bytes for " << patch.taps << " taps: "
+       << patch.runs << " [run of channels] x " << patch.planes << " [plane] x [pixel] x 8 [channel] of 16-bit elements\n"
+       << "    pixels of the padded image from that of the tile's first column: ";
+    interleaveComma(patch.pixels, os, [&](const auto &stretch) { os << stretch.first << " to " << stretch.second; });
+    os << "\n    no swizzle: eight pixels from any on are every bank once\n";
   }
 
   void planeTile(const PlaneTile &tile) {

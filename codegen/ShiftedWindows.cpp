@@ -109,6 +109,13 @@ unsigned DeviceContraction::patchBytes() const {
   return shifted->patchPixels(tile.columns) * groupOrder().groupRuns * stepPlanes() * unitBytes;
 }
 
+PatchLayout DeviceContraction::patchLayout() const {
+  PatchLayout layout{patches, patchBytes(), unsigned(groupOrder().groupRuns), stepPlanes(), unsigned(groupOrder().taps), {}};
+  for (const ShiftedWindows::Stretch &stretch : shifted->stretches(tile.columns))
+    layout.pixels.emplace_back(stretch.first, stretch.first + stretch.count - 1);
+  return layout;
+}
+
 /// Of group `number` (i64), of all that the block multiplies.
 Value *DeviceContraction::patchAt(Value *number) {
   Value *which = b.CreateURem(b.CreateTrunc(number, b.getInt32Ty()), i32(patches));

@@ -22,10 +22,18 @@
 
 namespace tegula {
 
+/// Windows of a tile as one copy of the image, beside the stages (ShiftedWindows.cpp).
+struct PatchLayout {
+  unsigned patches, bytesOfPatch, runs, planes, taps;
+  llvm::SmallVector<std::pair<int64_t, int64_t>> pixels; ///< first and last of each stretch, from the tile's first
+
+  unsigned bytes() const { return 0; } ///< of a stage
+};
+
 /// One side of a product in shared memory.
 struct OperandLayout {
   std::string source; ///< what is read, or how many operations evaluate it
-  std::variant<SharedTile, PlaneTile> tile;
+  std::variant<SharedTile, PlaneTile, PatchLayout> tile;
   unsigned offset = 0; ///< in a stage
   bool isCopied = false; ///< asynchronously; else through registers
 
