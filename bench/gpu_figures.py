@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures tables of docs/performance.md on a machine with a CUDA device and prints them as Markdown.
 
-    TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--only=products,f32,tf32,attention,small,compile]
-                                                         [--rows=TEXT] [--seconds=0.2]
+    TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--rows=TEXT] [--seconds=0.2]
+                                                         [--only=products,f32,tf32,attention,small,compile]
 
 Each row is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process, medians,
 results checked (docs/bench.md). --rows takes those rows alone whose name has the text in it.
@@ -64,7 +64,8 @@ def attention():
             for B, S in (8, 1024), (2, 4096), (1, 16384):
                 yield (f"{T} {D} {B}x{S}", "attention/online_attention.tgl",
                        f"B={B},H={H},G={H},S={S},S2={S},D={D}", [f"--type=T={T}"])
-                yield f"{T} {D} {B}x{S} causal", "attention/causal_attention.tgl", f"B={B},H={H},S={S},D={D}", [f"--type=T={T}"]
+                yield (f"{T} {D} {B}x{S} causal", "attention/causal_attention.tgl", f"B={B},H={H},S={S},D={D}",
+                       [f"--type=T={T}"])
 
 
 def small():
@@ -132,7 +133,8 @@ def compile_rows(options):
             with tempfile.TemporaryDirectory() as folder:
                 begin = time.perf_counter()
                 subprocess.run([options.tegula, "compile", "--target=sm_90a", "--emit=cubin", KERNELS / file, "-o",
-                                f"{folder}/out.cubin"], check=True, capture_output=True, env=os.environ | {"TEGULA_CACHE_DIR": ""})
+                                f"{folder}/out.cubin"], check=True, capture_output=True,
+                               env=os.environ | {"TEGULA_CACHE_DIR": ""})
                 taken.append((time.perf_counter() - begin) * 1e3)
         print(f"| {pathlib.Path(file).stem} | {statistics.median(taken):.0f} |", flush=True)
 
@@ -173,10 +175,12 @@ def main():
                          for backend in ("CUDNN_ATTENTION", "FLASH_ATTENTION")]
                 best = min((taken for taken in times if taken), default=None)
                 shown = " | ".join(f"{taken:.0f}" if taken else "" for taken in times)
-                print(f"| {name} | {ours:.0f} | {shown} | {rate} | {f'{best / ours:.2f}' if best else ''} |", flush=True)
+                ratio = f"{best / ours:.2f}" if best else ""
+                print(f"| {name} | {ours:.0f} | {shown} | {rate} | {ratio} |", flush=True)
             else:
                 theirs = case["libtorchTime"]["median"] * 1e6
-                print(f"| {name} | {ours:.3g} | {theirs:.3g} | {rate} | {case['speedup']:.2f} | {errors(case)} |", flush=True)
+                print(f"| {name} | {ours:.3g} | {theirs:.3g} | {rate} | {case['speedup']:.2f} | {errors(case)} |",
+                      flush=True)
     return 4 if failed else 0
 
 

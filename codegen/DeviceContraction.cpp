@@ -252,7 +252,8 @@ void DeviceContraction::begin() {
     result.extent = extent;
     result.total = pointsOf(axes, its);
     std::optional<int64_t> known = tgl::knownPoints(axes, its);
-    result.fits = known && *known % extent == 0 && none_of(its, [&](unsigned axis) { return countedExtent(axes, axis); });
+    bool isPadded = any_of(its, [&](unsigned axis) { return countedExtent(axes, axis) != 0; });
+    result.fits = known && *known % extent == 0 && !isPadded;
     return result;
   };
   rows = group(plan.rows, tile.rows);

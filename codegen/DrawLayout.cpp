@@ -121,8 +121,8 @@ private:
 
   void patchOf(const PatchLayout &patch) {
     os << "    " << patch.patches << " patches of " << patch.bytesOfPatch << " bytes for " << patch.taps << " taps: "
-       << patch.runs << " [run of channels] x " << patch.planes << " [plane] x [pixel] x 8 [channel] of 16-bit elements\n"
-       << "    pixels of the padded image from that of the tile's first column: ";
+       << patch.runs << " [run of channels] x " << patch.planes << " [plane] x [pixel] x 8 [channel]"
+       << " of 16-bit elements\n    pixels of the padded image from that of the tile's first column: ";
     interleaveComma(patch.pixels, os, [&](const auto &stretch) { os << stretch.first << " to " << stretch.second; });
     os << "\n    no swizzle: eight pixels from any on are every bank once\n";
   }

@@ -110,7 +110,8 @@ unsigned DeviceContraction::patchBytes() const {
 }
 
 PatchLayout DeviceContraction::patchLayout() const {
-  PatchLayout layout{patches, patchBytes(), unsigned(groupOrder().groupRuns), stepPlanes(), unsigned(groupOrder().taps), {}};
+  const SumOrder &order = groupOrder();
+  PatchLayout layout{patches, patchBytes(), unsigned(order.groupRuns), stepPlanes(), unsigned(order.taps), {}};
   for (const ShiftedWindows::Stretch &stretch : shifted->stretches(tile.columns))
     layout.pixels.emplace_back(stretch.first, stretch.first + stretch.count - 1);
   return layout;

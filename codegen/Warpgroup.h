@@ -60,8 +60,8 @@ public:
   Value *descriptor(const PlaneTile &tile, Value *address, Value *first, unsigned plane, unsigned step,
                     unsigned bytes = 0);
 
-  /// The same of an operand that lies without a swizzle: from `address` (i32) on, and what `offsets` (i32) says and `bytes`
-  /// further, eight points of the sum of each row (column), one after the other, 16 bytes each.
+  /// The same of an operand that lies without a swizzle: from `address` (i32) on, and what `offsets` (i32) says and
+  /// `bytes` further, eight points of the sum of each row (column), one after the other, 16 bytes each.
   Value *coreDescriptor(Value *address, Value *offsets, unsigned bytes);
   /// For the above: `bytes` further; the next eight points are `apart` bytes from the first.
   static uint32_t coreOffsets(unsigned bytes, unsigned apart) { return apart / 16 << 16 | bytes / 16; }

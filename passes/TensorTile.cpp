@@ -280,8 +280,8 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
     PackedProduct packed = planPackedProduct(operands, product.reduce);
     double points = packed.order.points(summed);
     if (packed.row || packed.column) {
-      // Blocks take steps of 64 points. Of the taps of 32 points that are copied at a time all but the first take 2 clocks
-      // (convolutions of 8 and 16 channels on an H200).
+      // Blocks take steps of 64 points. Of the taps of 32 points that are copied at a time all but the first take 2
+      // clocks (convolutions of 8 and 16 channels on an H200).
       points = alignTo(packed.order.points(summed), 64);
       cost.clocksOfLine += points / 32 * 2 * (std::max(32.0 / packed.order.padded, 1.0) - 1);
     }
@@ -373,8 +373,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products is hidden by no
   // other's, which counts where elements are brought one by one (measured with sums of 27 points).
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000, bytesPerClock = 2000;
-  // Where a tile may have one copy of the image for all taps: that makes products a little slower, and by warps elements
-  // that come one by one take that much longer (convolutions of 3 to 64 channels on an H200).
+  // Where a tile may have one copy of the image for all taps: that makes products a little slower, and by warps
+  // elements that come one by one take that much longer (convolutions of 3 to 64 channels on an H200).
   constexpr double shiftedSpeed = 0.82, singleElements = 0.55;
   bool canShift = packed.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
                     return candidate.packed && shiftedCost(plan, products, candidate);

@@ -71,7 +71,7 @@ PackedProduct planPackedProduct(const ProductOperands &operands, tgl::ReduceOp r
 /// image is a few stretches of neighbours, for all taps together. Columns that are there for the padding alone are not
 /// used.
 struct ShiftedWindows {
-  llvm::SmallVector<int64_t> lows, extents; ///< of the pixel dims: the first coordinate (0 or less, or more), and how many
+  llvm::SmallVector<int64_t> lows, extents; ///< of the pixel dims: the first coordinate, below 0 perhaps; how many
   llvm::SmallVector<int64_t> shifts;        ///< of taps, ascending, in pixels
   bool isReversed = false;                  ///< the first is that of the last point of the sum's axes
   unsigned leadingImages = 0;               ///< image dims that no column walks along: a tile has one place in them

@@ -48,8 +48,8 @@ def kernel_times(call: Callable[[], object], calls: int) -> list[tuple[str, floa
 
 
 def per_launch(kernels: list[tuple[str, float]], calls: int) -> list[tuple[str, float]]:
-    """Of one call, from the kernels of `calls` calls in order: the median of each launch. Where calls differ, as where a
-    library measures its choices, the mean of all launches of a name."""
+    """Of one call, from the kernels of `calls` calls in order: the median of each launch. Where calls differ, as where
+    a library measures its choices, the mean of all launches of a name."""
     each, rest = divmod(len(kernels), calls)
     turns = [kernels[turn * each:(turn + 1) * each] for turn in range(calls)]
     if rest or any([name for name, _ in turn] != [name for name, _ in turns[0]] for turn in turns):
