@@ -37,7 +37,7 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
                         plan.columns);
   std::optional<SumOrder> order;
   if (shifted)
-    order = groupChannels(pack.order, *shifted, PlaneTile::lineElements / stepPlanes(), tile.columns);
+    order = groupChannels(pack.order, *shifted, PlaneTile::lineElements / stepPlanes(), tile.columns, isSplit());
   if (order)
     pack.order = *order;
   else

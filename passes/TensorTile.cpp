@@ -327,9 +327,10 @@ static std::optional<ShiftedCost> shiftedCost(const ContractionPlan &plan, Array
                                                       axesOfOp(tgl::ParallelOp(plan.op)), plan.columns);
   if (!shifted)
     return std::nullopt;
-  int64_t planes = operands.type == Multiplicand::TF32 ? std::max(operands.row.parts, operands.column.parts) : 1;
-  int64_t depth = 64 / planes;
-  std::optional<SumOrder> order = groupChannels(packed.order, *shifted, depth, candidate.columns);
+  // Of f32 sums that are not finite are added up again.
+  bool isSplit = operands.type == Multiplicand::TF32;
+  int64_t planes = isSplit ? std::max(operands.row.parts, operands.column.parts) : 1;
+  std::optional<SumOrder> order = groupChannels(packed.order, *shifted, 64 / planes, candidate.columns, isSplit);
   if (!order)
     return std::nullopt;
   return ShiftedCost{double(order->points(axesOfOp(reduce))) * operands.multiplications(),

@@ -284,7 +284,7 @@ std::optional<ShiftedWindows> tegula::planShifted(const WindowOperand &window, t
 }
 
 std::optional<SumOrder> tegula::groupChannels(SumOrder order, const ShiftedWindows &shifted, int64_t depth,
-                                              int64_t columns) {
+                                              int64_t columns, bool mayPad) {
   // Of steps the places are kept in shared memory, and what two groups need of the image.
   constexpr int64_t mostSteps = 64, mostPatchBytes = 40 * 1024;
   order.taps = shifted.shifts.size();
@@ -295,7 +295,8 @@ std::optional<SumOrder> tegula::groupChannels(SumOrder order, const ShiftedWindo
     int64_t points = std::max<int64_t>(alignTo(order.taps * count * SumOrder::run, depth), 2 * depth);
     int64_t total = divideCeil(runs, count) * points;
     bool fits = shifted.patchPixels(columns) * count * planes * 2 * SumOrder::run <= mostPatchBytes;
-    if (points / depth > mostSteps || !fits || (best && total >= best))
+    bool isPadded = points != order.taps * count * SumOrder::run || runs % count != 0;
+    if (points / depth > mostSteps || !fits || (best && total >= best) || (isPadded && !mayPad))
       continue;
     best = total;
     order.groupRuns = count;

@@ -95,8 +95,10 @@ std::optional<ShiftedWindows> planShifted(const WindowOperand &window, tgl::Read
                                           tgl::AxesOp axes, llvm::ArrayRef<unsigned> columns);
 
 /// `order` by groups for such windows: of `depth` points at a time, with few points that count as 0; nothing where a
-/// group is too long.
-std::optional<SumOrder> groupChannels(SumOrder order, const ShiftedWindows &shifted, int64_t depth, int64_t columns);
+/// group is too long. What those are multiplied with is an element all the same, which may be infinite: without `mayPad`
+/// there are none.
+std::optional<SumOrder> groupChannels(SumOrder order, const ShiftedWindows &shifted, int64_t depth, int64_t columns,
+                                      bool mayPad);
 
 } // namespace tegula
 
