@@ -9,8 +9,10 @@ Each of the program's must be at most twice the module's, or at most u + 2s (nor
 the unit roundoff of the result's type and s = 2^-24 sqrt(1 + depth). Where inputs, parameters and what operators give on the way, all off by
 one rounding, give a result that is off by more than that (`Sensitivity`: a norm over two numbers, a difference of
 large ones), one sample of the module's own error says little about another program's: then the second bounds are
-that many times as large, up to 16 times the module's error. KernelBench's rule (allclose with
-rtol = atol = 1e-4, or 1e-2 below float32) is told beside it.
+that many times as large, up to 16 times the module's error, or 16 times that of the result for what is off by one
+rounding, whichever is more: where few elements decide, the module's own may be as good as exact by luck. Both grow with
+the error that a lower precision makes, so that it stays as far beyond them as where nothing is sensitive. KernelBench's
+rule (allclose with rtol = atol = 1e-4, or 1e-2 below float32) is told beside it.
 """
 from __future__ import annotations
 
@@ -121,12 +123,15 @@ def bounds(dtype: torch.dtype, depth: float, reference: ErrorMeasure,
            sensitivity: Sensitivity = Sensitivity()) -> tuple[float, float]:
     """What is allowed: (norm, worst)."""
     roundoff = unit_roundoff(dtype)
-    step = (2.0 ** -53 if dtype == torch.float64 else 2.0 ** -24) * math.sqrt(1 + depth)
+    rounding = 2.0 ** -53 if dtype == torch.float64 else 2.0 ** -24
+    step = rounding * math.sqrt(1 + depth)
     norm, worst = roundoff + 2 * step, roundoff + 16 * step
     # The worst of a result that is off at random has the tail already for which 16 stands.
-    return (max(2 * reference.norm, norm, min(sensitivity.norm * norm, 16 * reference.norm)),
+    return (max(2 * reference.norm, norm,
+                min(sensitivity.norm * norm, 16 * max(reference.norm, sensitivity.norm * rounding))),
             max(2 * reference.worst, worst,
-                min(max(sensitivity.norm * worst, sensitivity.worst * norm), 16 * reference.worst)))
+                min(max(sensitivity.norm * worst, sensitivity.worst * norm),
+                    16 * max(reference.worst, sensitivity.worst * rounding))))
 
 
 def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, depth: float,

@@ -88,13 +88,26 @@ def test_measures():
     assert not kernelbench_rule(torch.tensor([1.0]), torch.tensor([1.001]))
 
 
-def test_sensitivity_widens_what_is_allowed_up_to_a_multiple_of_the_modules_error():
+def test_sensitivity_widens_what_is_allowed():
     exact = torch.ones(1000, dtype=torch.float64)
     expected = (exact + 1e-5).float()
 
-    def right(error, sensitivity):
-        return judge((exact + error).float(), expected, exact, 1, Sensitivity(sensitivity)).right
+    def right(error, of_inputs, depth=1):
+        return judge((exact + error).float(), expected, exact, depth, Sensitivity(of_inputs, of_inputs)).right
 
     assert right(1.9e-5, 1) and not right(5e-5, 1)
-    assert right(5e-5, 1e4) and not right(2e-4, 1e9)  # never more than 16 times
-    assert not right(5e-5, 3)  # nor more than the roundings are worth
+    assert right(5e-5, 400) and not right(2e-4, 400)  # for each rounding that the inputs are worth
+    assert not right(5e-5, 3)
+    assert right(1.5e-4, 100, 10000) and not right(2e-4, 100, 10000)  # never more than 16 times, however deep
+
+
+def test_few_elements_are_not_held_to_the_luck_of_one_sample():
+    """Of one element that is the small difference of large numbers PyTorch's value may be exact by chance."""
+    exact = torch.zeros(1000, dtype=torch.float64)
+    exact[7] = 1e-3
+    expected, result = exact.float(), exact.float()
+    result[7] += 4 * 2.0 ** -24 * 0.5  # four roundings of a half
+    half = Sensitivity(500.0, 500.0)   # what one rounding of a half is worth there
+    assert not judge(result, expected, exact, 8).right and judge(result, expected, exact, 8, half).right
+    result[7] = exact[7].float() + 2.0 ** -11 * 0.5  # TF32's
+    assert not judge(result, expected, exact, 8, half).right
