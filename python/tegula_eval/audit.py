@@ -7,6 +7,11 @@ KernelBench's rule takes
   one-number  the same number everywhere
   copy        one of the inputs
   tf32, f16, bf16  what the module gives for inputs and parameters that are rounded to that type
+
+and, where the module's own float32 result does not pass against float64, whether it is the module that is so:
+
+  amplifies   the module in float64 does not pass against itself once inputs, parameters and results of operators are
+              off by one rounding of float32: whatever a program rounds is amplified, and what it passes by is luck
 """
 from __future__ import annotations
 
@@ -19,10 +24,10 @@ from torch.utils._pytree import tree_flatten
 
 from . import display, pool, summary
 from .evaluate import caught, derived_seed, find_cached_variants
-from .reference import Case, evaluate_reference, make_case, passes
+from .reference import Case, evaluate_reference, make_case, moved_results, passes
 from .store import Store
 from .tasks import Task, TaskError, find_tasks
-from .verdict import kernelbench_rule
+from .verdict import kernelbench_misses, kernelbench_rule, measure_error
 
 AUDITED = "audited"
 MEANING = {
@@ -37,6 +42,7 @@ MEANING = {
     "dropout-off": "two runs differ, but for dropout",
     "unstable": "in float32 it is far from itself in float64",
     "inaccurate": "in float32 it fails the rule against itself in float64",
+    "amplifies": "inaccurate, and fails the rule in float64 too once all is off by one rounding",
 }
 
 
@@ -52,8 +58,14 @@ def audit(request: dict, stage) -> dict:
             evaluate_reference(case, case.seed)
             stage(f"audit {variant.name}")
             case.flags += more_flags(case)
+            told = {"variant": variant.name, "changed": variant.changed, "flags": case.flags}
+            if "inaccurate" in case.flags and "random" not in case.flags:
+                stage(f"roundings {variant.name}")
+                told["roundings"] = roundings(case)
+                if told["roundings"]["moved_beyond"]:
+                    case.flags.append("amplifies")
             record["flags"] += [flag for flag in case.flags if flag not in record["flags"]]
-            record["cases"].append({"variant": variant.name, "changed": variant.changed, "flags": case.flags})
+            record["cases"].append(told)
     return record
 
 
@@ -69,6 +81,20 @@ def more_flags(case: Case) -> list[str]:
     if "random" not in case.flags and any(one.is_floating_point() for one in case.expected):
         found += [name for name, rounded in ROUNDED.items() if passes(case, rounded, rounded)]
     return found
+
+
+def roundings(case: Case) -> dict:
+    """Why float32 does not pass: errors (norm) and numbers of elements beyond KernelBench's rule, of the module in
+    float32 and of the module in float64 where all is off by one rounding (the second of the samples, from above)."""
+    def of(results: list[torch.Tensor]) -> tuple[int, float]:
+        floats = [(one, exact) for one, exact in zip(results, case.exact) if exact.is_floating_point()]
+        return (sum(kernelbench_misses(one, exact) for one, exact in floats),
+                max((measure_error(one, exact).norm for one, exact in floats), default=0.0))
+
+    beyond, error = of(case.expected)
+    moved = [of(results) for results in moved_results(case)]
+    return {"elements": sum(one.numel() for one in case.exact), "beyond": beyond, "error": error,
+            "moved_beyond": sorted(one for one, _ in moved)[-2], "moved_error": sorted(one for _, one in moved)[-2]}
 
 
 def _is_one_number(result: torch.Tensor) -> bool:
@@ -143,9 +169,24 @@ def as_markdown(records: list[dict], tasks: list[Task]) -> str:
             if ones:
                 ones.sort(key=lambda name: place.get(name, 0))
                 lines.append(f"| `{flag}` | {level} | {', '.join(_number(name) for name in ones)} |")
+    lines += _roundings(records)
     if told:
         lines += ["", "## Not audited", ""] + [f"- {display.line(one)}" for one in told]
     return "\n".join(lines) + "\n"
+
+
+def _roundings(records: list[dict]) -> list[str]:
+    """What the flags `inaccurate` and `amplifies` go by."""
+    rows = [f"| {one['task']} | {case['variant']} | {told['elements']} | {told['beyond']} | {told['error']:.1e} "
+            f"| {told['moved_beyond']} | {told['moved_error']:.1e} |"
+            for one in records for case in one["cases"] if (told := case.get("roundings"))]
+    if not rows:
+        return []
+    return ["", "## Where float32 itself does not pass", "",
+            "Elements that KernelBench's rule does not take, and the error (norm), against the module in float64: of PyTorch in",
+            "float32, and of the module in float64 with inputs, parameters and results of operators off by one rounding of float32.",
+            "", "| task | sizes | elements | float32: beyond | error | one rounding: beyond | error |",
+            "|---|---|---:|---:|---:|---:|---:|", *rows]
 
 
 def _number(task: str) -> str:

@@ -8,7 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-from . import answers, audit, cluster, conversation, display, endpoint, exported, launches, pool, report, summary, times
+from . import (answers, audit, cluster, conversation, display, endpoint, exported, launches, options as shared, pool, report,
+               summary, times)
 from .store import Store, StoreError
 from .tasks import DTYPES, Task, TaskError, find_tasks
 
@@ -37,68 +38,57 @@ def _parse(arguments) -> argparse.Namespace:
         "kernelbench", help="programs on KernelBench's tasks, or a folder of tasks in its form",
         epilog="Exit codes: 0 all right, 1 some are not, 2 wrong arguments, 3 stopped (run it again to go on).")
     bench.set_defaults(function=kernelbench)
-    bench.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
+    shared.add_root(bench)
     source = bench.add_mutually_exclusive_group(required=True)
-    source.add_argument("--programs", type=Path, help="folder of programs: level<N>/TASK.tgl, or TASK.tgl")
+    shared.add_programs(source)
     source.add_argument("--candidates", type=Path, help="folder of Python files with ModelNew (PyTorch, Triton, CUDA)")
     source.add_argument("--model", help="name of the model to ask for programs")
     source.add_argument("--replay", type=Path, help="recorded answers, such as another run's results.jsonl")
     asking = bench.add_argument_group("asking a model")
     asking.add_argument("--base-url", help="of an endpoint that speaks OpenAI's protocol; its key in OPENAI_API_KEY")
-    asking.add_argument("--samples", type=_count, default=1, help="conversations for each task")
-    asking.add_argument("--turns", type=_count, default=1, help="at most so many programs in each")
+    asking.add_argument("--samples", type=shared.count, default=1, help="conversations for each task")
+    asking.add_argument("--turns", type=shared.count, default=1, help="at most so many programs in each")
     asking.add_argument("--examples", type=int, default=3, help="examples beside the page")
     asking.add_argument("--temperature", type=float, help="default: the endpoint's")
-    asking.add_argument("--max-tokens", type=_count, help="of an answer")
+    asking.add_argument("--max-tokens", type=shared.count, help="of an answer")
     asking.add_argument("--seed", type=int, help="of the first sample; the next ones count up")
-    asking.add_argument("--requests", type=_count, default=16, help="conversations at once")
+    asking.add_argument("--requests", type=shared.count, default=16, help="conversations at once")
     asking.add_argument("--timeout", type=float, default=600, help="seconds for an answer")
     asking.add_argument("--retries", type=int, default=5, help="of a request that failed and may pass")
-    asking.add_argument("--price", type=_price, metavar="IN,OUT",
+    asking.add_argument("--price", type=shared.price, metavar="IN,OUT",
                         help="of a million tokens of prompts and of answers: the summary tells the cost")
-    asking.add_argument("--budget", type=_count, help="tokens, prompts included, after which nothing more is asked")
-    bench.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
-    bench.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
+    asking.add_argument("--budget", type=shared.count, help="tokens, prompts included, after which nothing more is asked")
     bench.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
-    bench.add_argument("--devices", type=lambda text: text.split(","),
-                       help="numbers of the CUDA devices that the jobs are dealt to, one to each; default: all")
+    shared.add_devices(bench)
     bench.add_argument("--dtype", choices=tuple(DTYPES), default="f32",
                        help="of inputs, parameters and buffers that are floating point (f32: as the task has them)")
-    _add_judging(bench)
+    shared.add_judging(bench)
     bench.add_argument("--seeds", type=int, default=2, help="sets of inputs for each size")
-    bench.add_argument("--own", action="store_true", help="also at the task's own sizes")
+    shared.add_own(bench)
     bench.add_argument("--time", action="store_true", default=None, help="time them (default on cuda)")
     bench.add_argument("--no-time", dest="time", action="store_false")
     bench.add_argument("--torch-compile", action="store_true", help="time torch.compile too")
-    bench.add_argument("--out", type=Path, default=Path("tegula-eval"), help="folder of the run; resumed if there")
-    bench.add_argument("--retry", type=lambda text: text.split(","), default=[],
-                       help="outcomes to judge again, such as timeout,crashed")
+    shared.add_run(bench, "tegula-eval")
     bench.add_argument("--ray", metavar="ADDRESS", help="judge on the machines of a Ray cluster (auto: this machine's)")
-    bench.add_argument("--audit", type=Path, help="folder of an audit: its flags count in the summary")
-    bench.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
+    shared.add_audit(bench)
     written = commands.add_parser("export", help="write programs as ModelNew files for KernelBench's own scripts",
                                   epilog="Exit codes: 0 all are written, 1 some are not, 2 wrong arguments.")
     written.set_defaults(function=_export)
-    written.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
+    shared.add_root(written)
     source = written.add_mutually_exclusive_group(required=True)
-    source.add_argument("--programs", type=Path, help="folder of programs: level<N>/TASK.tgl, or TASK.tgl")
+    shared.add_programs(source)
     source.add_argument("--run", type=Path, help="folder of a run: what was right there")
-    written.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
-    written.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
     written.add_argument("--out", type=Path, required=True, help="folder of the files, such as KernelBench/runs/NAME")
-    _add_judging(written)
-    times.add_command(commands, _count, _levels)
-    launches.add_command(commands, _count, _levels)
+    shared.add_judging(written)
+    times.add_command(commands)
+    launches.add_command(commands)
     audited = commands.add_parser("audit", help="tasks on which an answer without the work passes",
                                   epilog="Exit codes: 0 all tasks ran, 1 some did not, 2 wrong arguments, 3 stopped.")
-    audited.set_defaults(function=_audit, target="cpu", candidates=None, own=False, seeds=1, time=False, torch_compile=False)
-    audited.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
-    audited.add_argument("--level", type=_levels, help="such as 1,2,3; default: all")
-    audited.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
-    audited.add_argument("--out", type=Path, default=Path("tegula-audit"), help="folder of the run; resumed if there")
-    audited.add_argument("--retry", type=lambda text: text.split(","), default=[], help="outcomes to take again")
-    audited.add_argument("--plain", action="store_true", help="one line a task, also in a terminal")
-    _add_judging(audited)
+    audited.set_defaults(function=_audit, target="cpu", candidates=None, seeds=1, time=False, torch_compile=False)
+    shared.add_root(audited)
+    shared.add_run(audited, "tegula-audit")
+    shared.add_judging(audited)
+    shared.add_own(audited)
     shown = commands.add_parser("report", help="a run as one HTML file, beside another run",
                                 epilog="Exit codes: 0 the page is written, 2 wrong arguments.")
     shown.set_defaults(function=_report)
@@ -110,29 +100,18 @@ def _parse(arguments) -> argparse.Namespace:
                                        "2 wrong arguments.")
     again.set_defaults(function=_replay)
     again.add_argument("record", type=Path, help="results.jsonl of a run of kernelbench or time, or one record (.json)")
-    again.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
-    again.add_argument("--deadline", type=float, default=180, help="seconds for each")
-    again.add_argument("--memory", type=_bytes, default=8 << 30, help="limit of each child (8G)")
+    shared.add_tasks(again)
+    shared.add_limits(again)
     again.add_argument("--out", type=Path, help="file that the new records are added to")
     serve = commands.add_parser("serve", help="judge over HTTP", epilog="The token is TEGULA_EVAL_TOKEN, or printed.")
     serve.set_defaults(function=_serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen at (127.0.0.1: this machine alone)")
     serve.add_argument("--port", type=int, default=8080)
-    serve.add_argument("--queue", type=_count, default=10000, help="submissions that may wait")
-    serve.add_argument("--rate", type=_count, default=6000, help="submissions a minute of one client")
+    serve.add_argument("--queue", type=shared.count, default=10000, help="submissions that may wait")
+    serve.add_argument("--rate", type=shared.count, default=6000, help="submissions a minute of one client")
     serve.add_argument("--out", type=Path, default=Path("tegula-eval-serve"), help="folder of the queue")
-    _add_judging(serve)
+    shared.add_judging(serve)
     return parser.parse_args(arguments)
-
-
-def _add_judging(parser) -> None:
-    parser.add_argument("--jobs", type=_count, default=1, help="programs judged at once")
-    parser.add_argument("--threads", type=_count, default=1, help="threads of each (CPU)")
-    parser.add_argument("--bytes", type=_bytes, default=8 << 20, help="about what a variant may touch (8M)")
-    parser.add_argument("--flops", type=float, default=2.0 ** 28, help="and multiply")
-    parser.add_argument("--memory", type=_bytes, default=8 << 30, help="limit of each child (8G)")
-    parser.add_argument("--deadline", type=float, default=180, help="seconds for each program")
-    parser.add_argument("--timed-turns", type=_count, default=20, help="how often a call is timed")
 
 
 def _serve(options) -> int:
@@ -155,27 +134,6 @@ def _report(options) -> int:
 
 def _audit(options) -> int:
     return audit.run(options)
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return value
-
-
-def _price(text: str) -> tuple[float, float]:
-    of_prompts, of_answers = map(float, text.split(","))
-    return of_prompts, of_answers
-
-
-def _levels(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
-
-
-def _bytes(text: str) -> int:
-    units = {"K": 10, "M": 20, "G": 30}
-    return int(float(text[:-1]) * (1 << units[text[-1]])) if text[-1:] in units else int(text)
 
 
 def find_program(folder: Path, task: Task, ending: str = ".tgl") -> Path | None:

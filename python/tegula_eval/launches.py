@@ -9,24 +9,22 @@ import argparse
 import collections
 import re
 import statistics
-from pathlib import Path
 from typing import Callable
 
+from . import options as shared
 from .tasks import TaskError, find_tasks
 
 DONE = 0
 
 
-def add_command(commands, count, levels) -> None:
+def add_command(commands) -> None:
     launches = commands.add_parser(
         "launches", help="where a program's time on the device goes, launch by launch",
         epilog="Exit codes: 0 done, 1 a program is refused, 2 wrong arguments or no CUDA device.")
     launches.set_defaults(function=run)
-    launches.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
-    launches.add_argument("--programs", type=Path, required=True, help="level<N>/TASK.tgl, or TASK.tgl")
-    launches.add_argument("--level", type=levels, help="such as 1,2,3; default: all")
-    launches.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
-    launches.add_argument("--calls", type=count, default=5, help="of which medians are taken")
+    shared.add_root(launches)
+    shared.add_programs(launches, required=True)
+    launches.add_argument("--calls", type=shared.count, default=5, help="of which medians are taken")
     launches.add_argument("--precision", choices=("f32", "tf32", "bf16"), default="f32",
                           help="of products, for programs that do not say")
     launches.add_argument("--eager", action="store_true", help="kernels of eager mode too")

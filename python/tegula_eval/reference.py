@@ -9,7 +9,8 @@ carries a flag:
   unstable      the module's own float32 result is far from the float64 one (cancellation, a branch)
   constant      the result does not depend on the inputs' values: it is the same for other inputs
   zero          a result of zeros passes KernelBench's rule
-  inaccurate    the module's own float32 result fails KernelBench's rule against float64
+  inaccurate    the module's own float32 result fails KernelBench's rule against float64 (`tegula-eval audit` says
+                whether roundings alone make it: audit.py)
 """
 from __future__ import annotations
 
@@ -240,14 +241,17 @@ def sensitivities(case: Case) -> list[Sensitivity]:
 
     Meant for a case whose exact result is known; costs a few more runs in float64.
     """
-    samples = []
+    samples = [[measure_error(one, exact) for one, exact in zip(moved, case.exact)] for moved in moved_results(case)]
+    return [Sensitivity(sorted(one.norm for one in errors)[-2] / ROUNDOFF,
+                        sorted(one.worst for one in errors)[-2] / ROUNDOFF) for errors in zip(*samples)]
+
+
+def moved_results(case: Case):
+    """Samples of the results in float64 for what is off by one rounding, one after the other."""
     for number in range(SAMPLES):
         near = nearby(case.seed + number)
         with _Rounded(near):
-            moved = _exact(case, case.seed, lambda one: near(to_float64(one)))
-        samples.append([measure_error(one, exact) for one, exact in zip(moved, case.exact)])
-    return [Sensitivity(sorted(one.norm for one in errors)[-2] / ROUNDOFF,
-                        sorted(one.worst for one in errors)[-2] / ROUNDOFF) for errors in zip(*samples)]
+            yield _exact(case, case.seed, lambda one: near(to_float64(one)))
 
 
 class _Rounded(TorchDispatchMode):

@@ -7,27 +7,24 @@ import json
 import os
 from pathlib import Path
 
-from . import audit, baseline, device, display, summary, times_table
+from . import audit, baseline, device, display, options as shared, summary, times_table
 from .store import Store
 from .tasks import Task, TaskError, find_tasks
 
 RIGHT, NOT_RIGHT = 0, 1
 
 
-def add_command(commands, count, levels) -> None:
+def add_command(commands) -> None:
     time = commands.add_parser(
         "time", help="programs at the tasks' own sizes on a device, and how fast they are",
         epilog="Exit codes: 0 all right, 1 some are not, 2 wrong arguments, 3 stopped (run it again to go on).")
     time.set_defaults(function=run)
-    time.add_argument("--root", type=Path, required=True, help="KernelBench's repository, or a folder of tasks")
-    time.add_argument("--programs", type=Path, required=True, help="level<N>/TASK.tgl, or TASK.tgl")
-    time.add_argument("--level", type=levels, help="such as 1,2,3; default: all")
-    time.add_argument("--tasks", type=lambda text: text.split(","), help="names, globs or numbers, with commas")
+    shared.add_root(time)
+    shared.add_programs(time, required=True)
     time.add_argument("--target", choices=("cpu", "cuda"), default="cuda")
-    time.add_argument("--devices", type=lambda text: text.split(","),
-                      help="numbers of the devices, a process for each; default: all")
-    time.add_argument("--turns", type=count, default=10, help="at most so many turns")
-    time.add_argument("--threads", type=count, default=1, help="threads of torch and of a program (CPU)")
+    shared.add_devices(time)
+    time.add_argument("--turns", type=shared.count, default=10, help="at most so many turns")
+    time.add_argument("--threads", type=shared.count, default=1, help="threads of torch and of a program (CPU)")
     time.add_argument("--no-compiled", dest="compiled", action="store_false",
                       help="leave torch.compile out: it takes 10 s and more for each task")
     time.add_argument("--precision", choices=("equal", "f32", "tf32", "bf16"), default="equal",
@@ -38,13 +35,10 @@ def add_command(commands, count, levels) -> None:
     time.add_argument("--baseline", type=Path,
                       help="recorded times, for columns of their own: a table (level, task, eager_ms, compiled_ms), "
                            "or another run's results.jsonl")
-    time.add_argument("--audit", type=Path, help="folder of an audit: its flags count in the summary")
+    shared.add_audit(time)
     time.add_argument("--deadline", type=float, default=30, help="seconds for each stage of a program")
     time.add_argument("--seconds", type=float, default=1e9, help="after which no further program is begun")
-    time.add_argument("--out", type=Path, default=Path("tegula-time"), help="folder of the run; resumed if there")
-    time.add_argument("--retry", type=lambda text: text.split(","), default=[],
-                      help="outcomes to take again, such as timeout,crashed")
-    time.add_argument("--plain", action="store_true", help="one line a program, also in a terminal")
+    shared.add_run(time, "tegula-time")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -99,10 +99,21 @@ def measure_error(result: torch.Tensor, exact: torch.Tensor) -> ErrorMeasure:
     return ErrorMeasure(math.sqrt(total / squares) if squares else math.inf, worst, at)
 
 
+def _tolerance(dtype: torch.dtype) -> float:
+    return 1e-4 if dtype in (torch.float32, torch.float64) else 1e-2
+
+
+def kernelbench_misses(result: torch.Tensor, expected: torch.Tensor) -> int:
+    """How many elements KernelBench's rule does not take."""
+    tolerance = _tolerance(expected.dtype)
+    return sum(int((~torch.isclose(ours.double(), theirs.double(), rtol=tolerance, atol=tolerance)).sum())
+               for _, (theirs, ours) in _chunks(expected, result))
+
+
 def kernelbench_rule(result: torch.Tensor, expected: torch.Tensor) -> bool:
     if result.shape != expected.shape:
         return False
-    tolerance = 1e-4 if expected.dtype in (torch.float32, torch.float64) else 1e-2
+    tolerance = _tolerance(expected.dtype)
     return all(_is_close(ours.double(), theirs.double(), tolerance)
                for _, (theirs, ours) in _chunks(expected, result))
 

@@ -31,6 +31,8 @@ def test_a_task_that_says_something_has_no_flag():
     ("return torch.zeros_like(x) + x.sum()*1e-4", "tf32"),
     ("return x + torch.rand_like(x)", "random"),
     ("y = x + 1e6\n        return (y - y.mean()).mean(1)", "unstable"),
+    ("y = x + 1e6\n        return (y - y.mean()).mean(1)", "amplifies"),
+    ("return (x*1000).sin().sum(1)*1000 - 3", "amplifies"),  # accurate as a whole, not where elements are near zero
 ])
 def test_flags(forward, found):
     assert found in flags(module(forward))
@@ -40,7 +42,16 @@ def test_flags_that_are_not_there():
     assert "copy" not in flags(module("return x.T", sizes="rows = 8"))
     assert "one-number" not in flags(module("return x + 7"))
     assert "constant" not in flags(module("return x*x"))
-    assert not {"tf32", "f16", "bf16"} & set(flags(module("return 3*x")))
+    assert not {"tf32", "f16", "bf16", "amplifies"} & set(flags(module("return 3*x")))
+
+
+def test_how_far_roundings_reach():
+    record = audit.audit({"task": module("y = x + 1e6\n        return y - y.mean()"), "secret": "s"}, lambda name: None)
+    told = record["cases"][-1]["roundings"]
+    assert told["elements"] == 128 and told["beyond"] > 100 and told["moved_beyond"] > 100
+    assert told["error"] > 1e-3 and told["moved_error"] > 1e-3
+    page = audit.as_markdown([{**record, "task": "level1/7_near", "level": 1}], [])
+    assert "| `amplifies` | 1 | 7 |" in page and "| level1/7_near | own | 128 |" in page
 
 
 def test_command_and_summary(root, tmp_path, capsys):
