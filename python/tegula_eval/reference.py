@@ -161,9 +161,7 @@ def evaluate_reference(case: Case, seed: int, audit: bool = True, known_same: bo
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        if "allocate" in str(error):
-            raise MemoryError(str(error)) from error
-        raise TaskError(f"forward does not run: {type(error).__name__}: {error}") from error
+        raise _failure("forward does not run", error) from error
     if not case.expected:
         raise TaskError("forward returns no tensor")
     if not is_same(case.expected, again):
@@ -324,7 +322,14 @@ def _exact(case: Case, seed: int, up=to_float64) -> list[torch.Tensor]:
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        raise TaskError(f"forward does not run in float64: {type(error).__name__}: {error}") from error
+        raise _failure("forward does not run in float64", error) from error
+
+
+def _failure(what: str, error: Exception) -> Exception:
+    """torch says that there is no memory by a RuntimeError: that is not the task's fault."""
+    if "allocate" in str(error):
+        return MemoryError(str(error))
+    return TaskError(f"{what}: {type(error).__name__}: {error}")
 
 
 @contextlib.contextmanager

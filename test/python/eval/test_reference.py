@@ -1,3 +1,4 @@
+import pytest
 import torch
 from conftest import SCALE, module
 
@@ -124,3 +125,10 @@ def test_sensitivity_of_a_small_difference_on_the_way():
     plain = make_case(module("return x.mean(1)", "torch.rand(64, 512)"), 1)
     evaluate_reference(plain, 1)
     assert sensitivities(plain)[0].norm < 2
+
+
+@pytest.mark.parametrize("where", ["torch.float32", "torch.float64"])
+def test_no_memory_is_not_the_tasks_fault(where):
+    text = module(f"return x if x.dtype != {where} else x + torch.empty(1 << 50, dtype=x.dtype)[0]")
+    with pytest.raises(MemoryError):
+        flags(text)
