@@ -27,6 +27,12 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
     : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
       axes(axesOfOp(tgl::ParallelOp(plan.op))), restRows(tile.rows), rowBlocks(tile.rows / tile.warpRows / 16),
       columnBlocks(tile.columns / tile.warpColumns / 16), hasWarpgroups(emitter.options.hasWarpgroups) {
+  for (ProductOperands &product : this->products)
+    if (product.type == Multiplicand::F8 && !byWarpgroups()) { // numbers of f16 all the same
+      product.type = Multiplicand::F16;
+      product.row.staging = product.column.staging = Staging::Values;
+      product.row.isPlain = product.column.isPlain = false;
+    }
   if (isPacked())
     for (auto [product, operands] : zip_equal(plan.products, products))
       packs.push_back(planPackedProduct(operands, product.reduce));
@@ -344,10 +350,12 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
   Product product;
   product.reduce = planned.reduce;
   Multiplicand type = products[number].type;
-  unsigned elementBytes = type == Multiplicand::TF32 ? 4 : 2;
+  unsigned elementBytes = bytesOf(type);
+  product.operands = products[number];
   auto operand = [&](const ContractionSide &side, const ContractionOperand &how, const Group &group,
                      unsigned offset) {
-    Operand result{&side, &how, &group, type, {how.alongSum, elementBytes, group.extent}, offset, 1, 0};
+    bool alongSum = how.alongSum || isBytes(type);
+    Operand result{&side, &how, &group, type, {alongSum, elementBytes, group.extent}, offset, 1, 0};
     if (how.staging == Staging::Vectors)
       result.vector = 16 / elementBytes;
     result.count = result.shared.bytes() / elementBytes / result.vector / threads();
@@ -394,7 +402,7 @@ void DeviceContraction::note(const PlaneProduct &product) {
 }
 
 TileLayout DeviceContraction::layout(StringRef function) const {
-  return {function.str(), tile, byWarpgroups(), hasRoles(), sharedBytes(), noted};
+  return {function.str(), tile, byWarpgroups(), hasRoles(), hasCopiers(), sharedBytes(), noted};
 }
 
 //===----------------------------------------------------------------------===//
@@ -409,7 +417,7 @@ Value *DeviceContraction::sumPlace(Value *row, Value *column, unsigned base) {
 
 /// Two neighbours.
 void DeviceContraction::storePair(Value *first, Value *second, Value *row, Value *column, unsigned base) {
-  Value *two = PoisonValue::get(FixedVectorType::get(b.getFloatTy(), 2));
+  Value *two = PoisonValue::get(FixedVectorType::get(sumType(), 2));
   two = b.CreateInsertElement(two, first, uint64_t(0));
   two = b.CreateInsertElement(two, second, uint64_t(1));
   b.CreateAlignedStore(two, sumPlace(row, column, base), Align(8));
@@ -472,7 +480,7 @@ void DeviceContraction::emitTile(Value *workspace) {
   }
   for (unsigned which = 0; which < products.size(); ++which)
     forOwnElements([&](unsigned element, Value *row, Value *column) {
-      Value *sum = b.CreateAlignedLoad(b.getFloatTy(), sumPlace(row, column, sumsBase(which)), Align(4));
+      Value *sum = b.CreateAlignedLoad(sumType(), sumPlace(row, column, sumsBase(which)), Align(4));
       b.CreateAlignedStore(sum, partialSum(workspace, wide(block), which, i64(0), element), Align(4));
     });
 }
@@ -489,7 +497,7 @@ void DeviceContraction::emitCombine(Value *workspace) {
   Value *firstElement = b.CreateMul(firstRow, i64(tile.columns));
   rows.first = b.CreateAdd(rows.first, firstRow);
   for (unsigned which = 0; which < products.size(); ++which) {
-    SmallVector<Value *> zeros(restRows * tile.columns / threads(), ConstantFP::get(b.getFloatTy(), 0));
+    SmallVector<Value *> zeros(restRows * tile.columns / threads(), zeroSum());
     Sums sums = e.emitLoop(
         i64(0), i64(tile.splits), i64(1), zeros,
         [&](Value *part, ArrayRef<Value *> current) {
@@ -497,7 +505,7 @@ void DeviceContraction::emitCombine(Value *workspace) {
           Sums next;
           for (auto [n, sum] : enumerate(current)) {
             Value *place = partialSum(workspace, from, which, firstElement, n);
-            next.push_back(b.CreateFAdd(sum, b.CreateAlignedLoad(b.getFloatTy(), place, Align(4))));
+            next.push_back(addSums(sum, b.CreateAlignedLoad(sumType(), place, Align(4))));
           }
           return next;
         },

@@ -29,7 +29,7 @@
 // Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
 // and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp). Where operands are used by many tiles
-// a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all their taps
+// a launch before makes these planes (PackedPlanes.cpp). Bytes are multiplied as they are (ByteSums.cpp); of windows a tile may have one copy for all their taps
 // (ShiftedWindows.cpp). Blocks with roles stay for several tiles (PersistentTiles.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
@@ -157,6 +157,7 @@ private:
     Value *stagesBefore = nullptr; ///< i64, that went through the ring since the block began; null: none
     Value *stagesEver = nullptr;   ///< i64, that will have when it ends; null: this tile's
     bool isScaled() const { return type == Multiplicand::TF32; }
+    unsigned elementBytes() const { return isBytes(type) ? 1 : 2; }
     bool copies() const { return row.isCopied || column.isCopied; }
     bool evaluates() const { return !row.isCopied || !column.isCopied; }
     unsigned stageBytes() const { return row.shared.bytes() + (column.isShifted ? 0 : column.shared.bytes()); }
@@ -169,13 +170,14 @@ private:
     Again = 3,
     Full = 4,
     Empty = Full + PlaneProduct::stages,
-    PatchEmpty = Empty + PlaneProduct::stages
+    PatchEmpty = Empty + PlaneProduct::stages,
+    FullOfSecond = Empty + PlaneProduct::stages ///< where warpgroups are told one by one
   };
 
   /// Those that multiply: all but producers.
   unsigned threads() const { return tile.threads(); }
   /// Those that bring operands to shared memory: where copies are all that there is to do, one warpgroup.
-  unsigned stagers() const { return isPacked() ? Warpgroup::threads : threads(); }
+  unsigned stagers() const { return hasCopiers() ? Warpgroup::threads : threads(); }
 
   // DeviceContraction.cpp
   IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
@@ -189,6 +191,10 @@ private:
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
+  llvm::Type *sumType() { return plan.element.isF32() ? b.getFloatTy() : static_cast<llvm::Type *>(b.getInt32Ty()); }
+  llvm::Constant *zeroSum() { return llvm::Constant::getNullValue(sumType()); }
+  Value *addSums(Value *x, Value *y) { return plan.element.isF32() ? b.CreateFAdd(x, y) : b.CreateAdd(x, y); }
+  Value *narrow(Multiplicand type, const ContractionOperand &how, Value *value);
   Value *special(llvm::Intrinsic::ID id);
   void barrier();
   Value *sharedAt(Value *bytes);
@@ -296,6 +302,7 @@ private:
   PlaneProduct makePlaneProduct(unsigned number);
   UnitPlace unitOf(const PlaneOperand &operand, unsigned index);
   UnitPlace unitInLine(unsigned perLine, unsigned index);
+  llvm::Type *elementOf(const PlaneProduct &product);
   Value *existsAt(const PlaneProduct &product, Value *k);
   Value *numberOf(const PlaneOperand &operand, Value *line, unsigned count);
   Value *loadElement(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
@@ -323,14 +330,21 @@ private:
 
   // WarpgroupSums.cpp
   bool byWarpgroups() const { return tile.warpgroups && hasWarpgroups; }
+  Warpgroup warpgroupOf(const PlaneProduct &product);
+  /// Of all columns of a warpgroup, or of `columns` from `firstColumn` on.
   Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums);
+  Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums, unsigned firstColumn,
+                      unsigned columns);
   Sums sumUpByWarpgroups(const PlaneProduct &product);
   void storeGroupSums(llvm::ArrayRef<Value *> sums, unsigned base);
 
   // WarpgroupRoles.cpp
-  bool hasRoles() const { return byWarpgroups() && (isSplit() || tile.packed); }
+  bool hasRoles() const { return byWarpgroups() && (isSplit() || tile.packed || areBytes()); }
   /// Whether a value is the sum of numbers that are multiplied, each times a scale; else it is one itself.
   bool isSplit() const { return products.front().type == Multiplicand::TF32; }
+  bool areBytes() const { return isBytes(products.front().type); }
+  /// Whether producers only copy.
+  bool hasCopiers() const { return hasRoles() && (isPacked() || areBytes()); }
   void splitOff(llvm::function_ref<void()> body);
   void startRoles();
   Value *numStages(const PlaneProduct &product);
@@ -339,9 +353,13 @@ private:
   Sums consume(const PlaneProduct &product, Value *&isUnsafe);
   Sums sumUpSteps(const PlaneProduct &product);
   Sums sumUpStages(const PlaneProduct &product);
+  Sums sumUpBytes(const PlaneProduct &product);
   void release(const PlaneProduct &product, Value *number, Value *stage);
   void arriveAt(Value *number);
   void waitAt(Value *number);
+  bool tellsOneByOne() const { return products.front().type == Multiplicand::F8; }
+  void announce(Value *stage);
+  void awaitStage(Value *stage);
   void letProducersGoOn();
   unsigned linesBase() const;
   Value *lineMaximum(unsigned which, Value *line);
@@ -382,8 +400,8 @@ private:
   void copyPacked(const PlaneProduct &product, Value *number, Value *stage);
   void copyLines(const PlaneOperand &operand, const PackedSide &side, Value *number, Value *stage);
   static constexpr unsigned copiesAhead = 2;
-  void producePacked(const PlaneProduct &product);
-  void endPacked(Value *total);
+  void produceCopies(const PlaneProduct &product);
+  void endCopies(Value *total);
   void loadScales(const PlaneProduct &product);
   void unscale(const PlaneProduct &product, llvm::MutableArrayRef<Value *> sums);
 

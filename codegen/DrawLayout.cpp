@@ -37,7 +37,7 @@ public:
     os << layout.function << ": a tile of " << tile.rows << " x " << tile.columns << " for a block, ";
     if (layout.byWarpgroups)
       os << tile.threads() / Warpgroup::threads << " warpgroups of " << Warpgroup::rows << " x "
-         << groupColumns(tile) << " by wgmma" << (!layout.hasRoles ? "" : tile.packed ? ", and one that copies operands" : ", as many that stage operands");
+         << groupColumns(tile) << " by wgmma" << (!layout.hasRoles ? "" : layout.hasCopiers ? ", and one that copies operands" : ", as many that stage operands");
     else
       os << tile.warpRows << " x " << tile.warpColumns << " warps of " << tile.rows / tile.warpRows << " x "
          << tile.columns / tile.warpColumns << " by mma.sync";
@@ -71,8 +71,12 @@ private:
       return "bf16";
     case Multiplicand::TF32: // warpgroups have no f32 but as numbers of f16
       return layout.byWarpgroups ? "f32 as f16, scaled" : "tf32";
+    case Multiplicand::F8:
+      return "f8";
+    case Multiplicand::I8:
+      return "i8";
     }
-    llvm_unreachable("of three types");
+    llvm_unreachable("a type of multiplicands");
   }
 
   void operand(StringRef name, const OperandLayout &operand) {
@@ -131,7 +135,7 @@ private:
     Warpgroup group(b, /*isBrain=*/false);
     unsigned numLines = tile.alongSum ? tile.extent : tile.depth();
     os << "    " << numLines << " lines [" << (tile.alongSum ? "row" : "k") << "] of " << tile.unitsInLine()
-       << " chunks of eight 16-bit elements";
+       << (tile.elementBytes == 1 ? " chunks of sixteen bytes" : " chunks of eight 16-bit elements");
     if (tile.planes > 1)
       os << ", those of small numbers after them";
     if (!tile.alongSum)

@@ -54,7 +54,7 @@ static std::string nameOfPtx(StringRef text) {
   statements.back().ltrim(" {").split(' ').first.split(parts, '.');
   std::string name;
   for (StringRef part : parts) {
-    bool isShape = part.starts_with("m64n") && part.ends_with("k16");
+    bool isShape = part.starts_with("m64n") && (part.ends_with("k16") || part.ends_with("k32"));
     if (!isShape)
       name += (name.empty() ? "" : ".") + part.str();
   }

@@ -53,7 +53,8 @@ std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexE
     unsigned substeps = std::max(how.row.parts, how.column.parts);
     IndexExpr points = pack.order.padded ? IndexExpr(pack.order.points(summed))
                                          : pointsOnHost(summed, pack.order.axes);
-    IndexExpr stages = ceilDivOnHost(points, PlaneTile::lineElements) * int64_t(substeps);
+    int64_t depth = isBytes(how.type) ? PlaneTile::lineBytes : PlaneTile::lineElements;
+    IndexExpr stages = ceilDivOnHost(points, depth) * int64_t(substeps);
     auto place = [&](int64_t each, const IndexExpr &count) {
       IndexExpr start = bytes;
       bytes = bytes + ceilDivOnHost(count * each, areaAlignment) * areaAlignment;
@@ -156,14 +157,14 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
   Value *lastUnit = b.CreateSub(allUnits, i64(1));
   auto load = [&](Value *unit) { // the last one again where there is none
     unit = b.CreateBinaryIntrinsic(Intrinsic::smin, unit, lastUnit);
-    return loadUnitAt(product, operand, b.CreateMul(unit, i64(PlaneTile::unit)), lineNumber);
+    return loadUnitAt(product, operand, b.CreateMul(unit, i64(operand.shared.unitElements())), lineNumber);
   };
   auto maximumOf = [&](unsigned which) {
     Value *place = b.CreateAdd(ownLine, i32(which * linesOfBlock));
     return sharedAt(b.CreateMul(place, i32(sizeof(float))));
   };
 
-  Warpgroup warps(b, product.type == Multiplicand::BF16);
+  Warpgroup warps = warpgroupOf(product);
   auto store = [&](Value *unitNumber, ArrayRef<Value *> planes) {
     e.emitIf(b.CreateICmpSLT(unitNumber, allUnits), [&] {
       Value *stage = planesOf(operand, side, b.CreateUDiv(unitNumber, i64(unitsOfStage)));
@@ -273,8 +274,8 @@ void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, V
 }
 
 /// Starts the copies of a tile's stages, in the order of all that go through the ring. Consumers are told of a stage
-/// `copiesAhead` stages later, so that so many are under way; of the block's last ones by endPacked.
-void DeviceContraction::producePacked(const PlaneProduct &product) {
+/// `copiesAhead` stages later, so that so many are under way; of the block's last ones by endCopies.
+void DeviceContraction::produceCopies(const PlaneProduct &product) {
   unsigned stages = PlaneProduct::stages;
   e.emitLoop(
       i64(0), numStages(product), i64(1), {},
@@ -282,12 +283,15 @@ void DeviceContraction::producePacked(const PlaneProduct &product) {
         Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
         Value *stage = b.CreateAnd(inBlock, i32(stages - 1));
         e.emitIf(b.CreateICmpUGE(inBlock, i32(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
-        copyPacked(product, number, planeStage(product, stage));
+        if (isPacked())
+          copyPacked(product, number, planeStage(product, stage));
+        else
+          copyUnits(product, stepInSum(number), planeStage(product, stage));
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
         e.emitIf(b.CreateICmpUGE(inBlock, i32(copiesAhead)), [&] {
           b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(copiesAhead)});
           Value *there = b.CreateAnd(b.CreateSub(inBlock, i32(copiesAhead)), i32(stages - 1));
-          arriveAt(b.CreateAdd(there, i32(Full)));
+          announce(there);
         });
         return SmallVector<Value *>();
       },
@@ -295,13 +299,13 @@ void DeviceContraction::producePacked(const PlaneProduct &product) {
 }
 
 /// Tells consumers of the last stages of the block, which has `total` (i64) of this product.
-void DeviceContraction::endPacked(Value *total) {
+void DeviceContraction::endCopies(Value *total) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
   Value *stages = b.CreateTrunc(total, b.getInt32Ty());
   for (unsigned before = copiesAhead; before > 0; --before)
     e.emitIf(b.CreateICmpUGE(stages, i32(before)), [&] {
       Value *there = b.CreateAnd(b.CreateSub(stages, i32(before)), i32(PlaneProduct::stages - 1));
-      arriveAt(b.CreateAdd(there, i32(Full)));
+      announce(there);
     });
 }
 

@@ -72,7 +72,7 @@ void DeviceContraction::setOwnTile(Value *which) {
 
 /// Where the stages of the `which`-th tile are among all of the block's.
 void DeviceContraction::setStages(PlaneProduct &product, Value *which) {
-  if (!isPacked())
+  if (!hasCopiers())
     return;
   product.stagesBefore = b.CreateMul(numStages(product), which);
   product.stagesEver = b.CreateMul(numStages(product), numOwnTiles());
@@ -98,16 +98,16 @@ void DeviceContraction::produceOwnTiles() {
       i64(0), numOwnTiles(), i64(1), {},
       [&](Value *which, ArrayRef<Value *>) {
         setOwnTile(which);
-        if (!isPacked())
+        if (!hasCopiers())
           e.emitIf(b.CreateICmpNE(which, i64(0)), [&] { waitAt(i32(Again)); });
         PlaneProduct product = makePlaneProduct(0);
         setStages(product, which);
-        forItself([&] { isPacked() ? producePacked(product) : produce(product); });
+        forItself([&] { hasCopiers() ? produceCopies(product) : produce(product); });
         return SmallVector<Value *>();
       },
       "tile");
-  if (isPacked())
-    endPacked(b.CreateMul(numStages(makePlaneProduct(0)), numOwnTiles()));
+  if (hasCopiers())
+    endCopies(b.CreateMul(numStages(makePlaneProduct(0)), numOwnTiles()));
 }
 
 void DeviceContraction::emitOwnTiles() {

@@ -37,9 +37,9 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
     result.how = &operand;
     result.group = &group;
     result.isCopied = !product.isScaled() && !isPacked() && operand.staging == Staging::Vectors;
-    result.shared = {!result.isCopied || operand.alongSum, planes, group.extent};
+    result.shared = {!result.isCopied || operand.alongSum, planes, group.extent, product.elementBytes()};
     bool inVectors = !result.isCopied && operand.staging == Staging::Vectors && operand.alongSum;
-    result.vector = !inVectors ? 1 : product.isScaled() ? 4 : PlaneTile::unit;
+    result.vector = !inVectors ? 1 : product.isScaled() ? 4 : result.shared.unitElements();
     result.planes = product.isScaled() ? operand.parts : 1;
     result.offset = offset;
     result.count = result.shared.units() / stagers();
@@ -92,6 +92,11 @@ DeviceContraction::UnitPlace DeviceContraction::unitInLine(unsigned perLine, uns
 //===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
+
+/// What comes in registers.
+Type *DeviceContraction::elementOf(const PlaneProduct &product) {
+  return product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getIntNTy(8 * product.elementBytes()));
+}
 
 /// Whether the sum has a point `k`; null: always.
 Value *DeviceContraction::existsAt(const PlaneProduct &product, Value *k) {
@@ -151,7 +156,7 @@ Value *DeviceContraction::readPlace(const PlaneProduct &product, const PlaneOper
 Value *DeviceContraction::loadAt(const PlaneProduct &product, const PlaneOperand &operand, Value *place,
                                  Value *exists) {
   unsigned count = operand.vector;
-  Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
+  Type *element = elementOf(product);
   Type *type = count == 1 ? element : FixedVectorType::get(element, count);
   unsigned bytes = count * element->getPrimitiveSizeInBits() / 8;
   LoadInst *load = b.CreateAlignedLoad(type, place, Align(bytes));
@@ -168,10 +173,10 @@ Value *DeviceContraction::loadElement(const PlaneProduct &product, const PlaneOp
     Value *exists = nullptr, *place = readPlace(product, operand, k, number, exists);
     return loadAt(product, operand, place, exists);
   }
-  Type *type = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
+  Type *type = elementOf(product);
   auto value = [&] {
     Value *result = valueAt(product.reduce, product.sum, *operand.side, *operand.group, k, number);
-    return product.isScaled() ? result : TensorCore(b, product.type).narrow(result);
+    return product.isScaled() ? result : narrow(product.type, *operand.how, result);
   };
   Value *exists = existsAt(product, k);
   return exists ? e.emitIfElse(exists, value, Constant::getNullValue(type)) : value();
@@ -196,7 +201,7 @@ std::optional<int64_t> DeviceContraction::stepInUnit(const PlaneProduct &product
     order = order.drop_back();
   bool isAlone = collapses || tgl::knownPoints(summed, order.drop_back()) == 1;
   std::optional<int64_t> extent = tgl::knownPoints(summed, order.back());
-  if (!isAlone && !isPadded && (!extent || *extent % PlaneTile::unit))
+  if (!isAlone && !isPadded && (!extent || *extent % operand.shared.unitElements()))
     return std::nullopt;
   mlir::Value axis = summed.getAxes()[order.back()];
   if (any_of(operand.side->slice,
@@ -221,14 +226,14 @@ Value *DeviceContraction::loadSteps(const PlaneProduct &product, const PlaneOper
   Value *exists = nullptr, *offset = readOffset(product, operand, k, number, exists);
   ArrayRef<unsigned> order = product.sum.order.axes;
   std::optional<int64_t> points = tgl::knownPoints(summed, product.sum.isReordered ? order.take_back() : order);
-  bool isWhole = product.sum.fits || (points && *points % PlaneTile::unit == 0);
+  bool isWhole = product.sum.fits || (points && *points % operand.shared.unitElements() == 0);
   if (isWhole)
     exists = e.emitAnd(exists, existsAt(product, k));
   // From the tensor's first element on there are as many steps as in any unit.
   Value *place = placeAt(operand, exists && isWhole ? b.CreateSelect(exists, offset, i64(0)) : offset);
-  Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
-  Value *unit = PoisonValue::get(FixedVectorType::get(element, PlaneTile::unit));
-  for (unsigned n = 0; n < PlaneTile::unit; n += operand.vector) {
+  Type *element = elementOf(product);
+  Value *unit = PoisonValue::get(FixedVectorType::get(element, operand.shared.unitElements()));
+  for (unsigned n = 0; n < operand.shared.unitElements(); n += operand.vector) {
     Value *from = b.CreateInBoundsGEP(element, place, i64(n * step)), *isThere = exists;
     if (!isWhole) {
       isThere = e.emitAnd(exists, existsAt(product, b.CreateAdd(k, i64(n))));
@@ -244,9 +249,9 @@ Value *DeviceContraction::loadUnitAt(const PlaneProduct &product, const PlaneOpe
                                      Value *number) {
   if (std::optional<int64_t> apart = stepInUnit(product, operand))
     return loadSteps(product, operand, k, number, *apart);
-  Type *element = product.isScaled() ? b.getFloatTy() : static_cast<Type *>(b.getInt16Ty());
-  Value *unit = PoisonValue::get(FixedVectorType::get(element, PlaneTile::unit));
-  for (unsigned n = 0; n < PlaneTile::unit; n += operand.vector)
+  Type *element = elementOf(product);
+  Value *unit = PoisonValue::get(FixedVectorType::get(element, operand.shared.unitElements()));
+  for (unsigned n = 0; n < operand.shared.unitElements(); n += operand.vector)
     unit = insert(unit, loadElement(product, operand, n ? b.CreateAdd(k, i64(n)) : k, number), n);
   return unit;
 }
@@ -256,7 +261,7 @@ Value *DeviceContraction::loadUnit(const PlaneProduct &product, const PlaneOpera
                                    unsigned index) {
   UnitPlace place = unitOf(operand, index);
   Value *first = b.CreateAdd(b.CreateMul(step, i64(operand.shared.depth())),
-                             wide(b.CreateShl(place.unit, i32(3))));
+                             wide(b.CreateMul(place.unit, i32(operand.shared.unitElements()))));
   return loadUnitAt(product, operand, first, numberOf(operand, wide(lineOf(place)), 1));
 }
 
@@ -313,7 +318,7 @@ std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, u
 
 void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *> units,
                                    ArrayRef<Value *> scales, Value *stage) {
-  Warpgroup group(b, product.type == Multiplicand::BF16);
+  Warpgroup group = warpgroupOf(product);
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
       UnitPlace place = unitOf(*operand, index);
@@ -337,14 +342,15 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
 
 /// Starts the copies of one step.
 void DeviceContraction::copyUnits(const PlaneProduct &product, Value *step, Value *stage) {
-  Warpgroup group(b, product.type == Multiplicand::BF16);
+  Warpgroup group = warpgroupOf(product);
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; operand->isCopied && index < operand->count; ++index) {
       UnitPlace place = unitOf(*operand, index);
-      Value *alongLine = wide(b.CreateShl(place.unit, i32(3))), *line = wide(lineOf(place));
+      unsigned inUnit = operand->shared.unitElements();
+      Value *alongLine = wide(b.CreateMul(place.unit, i32(inUnit))), *line = wide(lineOf(place));
       bool alongSum = operand->shared.alongSum;
       Value *k = b.CreateAdd(b.CreateMul(step, i64(operand->shared.depth())), alongSum ? alongLine : line);
-      Value *number = numberOf(*operand, alongSum ? line : alongLine, alongSum ? 1 : PlaneTile::unit);
+      Value *number = numberOf(*operand, alongSum ? line : alongLine, alongSum ? 1 : inUnit);
       Value *exists = nullptr, *from = readPlace(product, *operand, k, number, exists);
       Value *offset = b.CreateAdd(group.place(operand->shared, place.line, place.unit, 0),
                                   i32(operand->offset + place.below * PlaneTile::lineBytes));

@@ -79,6 +79,35 @@ std::array<Value *, 4> TensorCore::loadBlock(const SharedTile &tile, Value *base
 // Products
 //===----------------------------------------------------------------------===//
 
+StringRef tegula::nameOfByte(const ContractionOperand &operand) {
+  mlir::Type element = tgl::ReadOp(operand.read).getTensorType().getElementType();
+  if (isa<mlir::Float8E4M3FNType>(element))
+    return "e4m3";
+  if (isa<mlir::Float8E5M2Type>(element))
+    return "e5m2";
+  return element.isUnsignedInteger() ? "u8" : "s8";
+}
+
+std::array<Value *, 4> TensorCore::call(Intrinsic::ID id, ArrayRef<Value *> operands) {
+  Value *all = b.CreateIntrinsic(id, {}, operands);
+  std::array<Value *, 4> result;
+  for (unsigned n = 0; n < 4; ++n)
+    result[n] = b.CreateExtractValue(all, n);
+  return result;
+}
+
+std::array<Value *, 4> TensorCore::multiplyBytes(ArrayRef<Value *> a, ArrayRef<Value *> columns,
+                                                 const std::array<Value *, 4> &sums, const ProductOperands &formats) {
+  assert(type == Multiplicand::I8 && "f8 is widened to f16 for warps");
+  static constexpr Intrinsic::ID ids[2][2] = {
+      {Intrinsic::nvvm_mma_m16n8k32_row_col_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8},
+      {Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_u8}};
+  SmallVector<Value *> operands(a);
+  operands.append(columns.begin(), columns.end());
+  operands.append(sums.begin(), sums.end());
+  return call(ids[nameOfByte(formats.row) == "u8"][nameOfByte(formats.column) == "u8"], operands);
+}
+
 std::array<Value *, 4> TensorCore::multiply(ArrayRef<Value *> a, ArrayRef<Value *> columns,
                                             const std::array<Value *, 4> &sums) {
   SmallVector<Value *> operands;
@@ -89,11 +118,7 @@ std::array<Value *, 4> TensorCore::multiply(ArrayRef<Value *> a, ArrayRef<Value 
   Intrinsic::ID id = type == Multiplicand::F16    ? Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32
                      : type == Multiplicand::BF16 ? Intrinsic::nvvm_mma_m16n8k16_row_col_bf16
                                                   : Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
-  Value *all = b.CreateIntrinsic(id, {}, operands);
-  std::array<Value *, 4> result;
-  for (unsigned n = 0; n < 4; ++n)
-    result[n] = b.CreateExtractValue(all, n);
-  return result;
+  return call(id, operands);
 }
 
 Value *TensorCore::narrow(Value *value) {

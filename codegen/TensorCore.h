@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// mma.sync multiplies 16 rows by 8 columns over 8 words of the sum; a word is one number of TF32 or two
-// neighbours of 16 bits (PTX ISA, "Matrix Fragments for mma.m16n8k8" and "m16n8k16"). With g = lane / 4
+// mma.sync multiplies 16 rows by 8 columns over 8 words of the sum; a word is one number of TF32, two neighbours of
+// 16 bits or four bytes (PTX ISA, "Matrix Fragments for mma.m16n8k8", "m16n8k16" and "m16n8k32"). With g = lane / 4
 // and t = lane % 4 a lane holds
 //
 //   rows     a0 (g, t)  a1 (g + 8, t)  a2 (g, t + 4)  a3 (g + 8, t + 4)     (row, word)
@@ -32,7 +32,7 @@ namespace tegula {
 /// An operand's tile in shared memory.
 struct SharedTile {
   bool alongSum;
-  unsigned elementBytes; ///< 2 or 4
+  unsigned elementBytes; ///< 2 or 4; or 1, along the sum
   unsigned extent;       ///< rows (or columns), a multiple of 16
   static constexpr unsigned depthBytes = 128;
   static constexpr unsigned exchangedLines = 8; ///< so many lines further bytes are exchanged alike
@@ -43,6 +43,9 @@ struct SharedTile {
   unsigned pitch() const { return lineLength() * elementBytes; }
   unsigned bytes() const { return extent * depthBytes; }
 };
+
+/// What PTX calls the format of the operand's bytes.
+llvm::StringRef nameOfByte(const ContractionOperand &operand);
 
 class TensorCore {
 public:
@@ -60,6 +63,9 @@ public:
   /// sums + a b, for one fragment of 16 x 8.
   std::array<Value *, 4> multiply(llvm::ArrayRef<Value *> a, llvm::ArrayRef<Value *> columns,
                                   const std::array<Value *, 4> &sums);
+  /// The same of bytes, of which each side has its format.
+  std::array<Value *, 4> multiplyBytes(llvm::ArrayRef<Value *> a, llvm::ArrayRef<Value *> columns,
+                                       const std::array<Value *, 4> &sums, const ProductOperands &formats);
 
   /// The 16 bits of a value that came from such an element.
   Value *narrow(Value *value);
@@ -80,6 +86,7 @@ private:
   Value *asFloat(Value *word) { return b.CreateBitCast(word, b.getFloatTy()); }
   Value *asWord(Value *value) { return b.CreateBitCast(value, b.getInt32Ty()); }
   Value *exchange(const SharedTile &tile, Value *line);
+  std::array<Value *, 4> call(llvm::Intrinsic::ID id, llvm::ArrayRef<Value *> operands);
 };
 
 } // namespace tegula

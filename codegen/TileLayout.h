@@ -53,7 +53,7 @@ struct ProductLayout {
 struct TileLayout {
   std::string function;
   TensorTile tile;
-  bool byWarpgroups = false, hasRoles = false;
+  bool byWarpgroups = false, hasRoles = false, hasCopiers = false;
   unsigned sharedBytes = 0; ///< dynamic, of a block
   std::vector<ProductLayout> products;
 };

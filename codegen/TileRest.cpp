@@ -211,7 +211,7 @@ void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
       for (auto [which, product] : enumerate(plan.products)) {
         mlir::Value value = rest.mended ? rest.mended : tgl::ReduceOp(product.reduce).getResult();
         e.values[value] =
-            b.CreateAlignedLoad(b.getFloatTy(), sumPlace(element.row, its.column, sumsBase(which)), Align(4));
+            b.CreateAlignedLoad(sumType(), sumPlace(element.row, its.column, sumsBase(which)), Align(4));
       }
       for (mlir::Operation *op : rest.late)
         e.emitOp(op);

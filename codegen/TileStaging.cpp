@@ -251,13 +251,20 @@ Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const Sum &sum, const Co
   return result;
 }
 
+/// As bits of what is multiplied, which the value is a number of.
+Value *DeviceContraction::narrow(Multiplicand type, const ContractionOperand &how, Value *value) {
+  if (isBytes(type))
+    return StorageConverter(b).encode(value, tgl::ReadOp(how.read).getTensorType().getElementType());
+  return TensorCore(b, type).narrow(value);
+}
+
 /// As bits of the tile's element type.
 Value *DeviceContraction::evaluate(const Product &product, const Operand &operand,
                                    const Place &place) {
   Value *value = valueAt(product.reduce, product.sum, *operand.side, *operand.group, place.k, place.number);
   if (operand.type == Multiplicand::TF32)
     return b.CreateBitCast(value, b.getInt32Ty());
-  return TensorCore(b, operand.type).narrow(value);
+  return narrow(operand.type, *operand.how, value);
 }
 
 /// Where the element does not exist, 0.

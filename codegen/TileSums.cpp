@@ -51,7 +51,9 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
       for (unsigned c = 0; c < columnsOf8; ++c) {
         const std::array<Value *, 4> &words = columnWords[c / 2];
         std::array<Value *, 4> &sum = sums[r * columnsOf8 + c];
-        sum = core.multiply(rowWords[r], {words[c % 2], words[c % 2 + 2]}, sum);
+        SmallVector<Value *> ofColumn{words[c % 2], words[c % 2 + 2]};
+        sum = isBytes(product.row.type) ? core.multiplyBytes(rowWords[r], ofColumn, sum, product.operands)
+                                        : core.multiply(rowWords[r], ofColumn, sum);
       }
   };
   Fragments row = load(product.row, corner.row, rowBlocks);
@@ -174,7 +176,7 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
   if (isShort && evaluated)
     e.emitIf(b.CreateICmpSLT(i64(0), sum.steps),
              [&] { storeStep(product, evaluateStep(product, stepInSum(i64(0))), stageAt(i32(0))); });
-  SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, ConstantFP::get(b.getFloatTy(), 0));
+  SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, zeroSum());
   carried.push_back(i32((start + stages) % stages)); // the stage
   Sums result = e.emitLoop(
       i64(start), sum.steps, i64(1), carried,

@@ -37,7 +37,7 @@ Value *Warpgroup::place(const PlaneTile &tile, Value *line, Value *unit, unsigne
     start = b.CreateAdd(start, b.CreateMul(panel, i32(tile.depth() * PlaneTile::lineBytes)));
     unit = b.CreateAnd(unit, i32(inLine - 1));
   }
-  Value *chunk = b.CreateAdd(unit, i32(plane * tile.depth() / PlaneTile::unit));
+  Value *chunk = b.CreateAdd(unit, i32(plane * tile.depth() / tile.unitElements()));
   chunk = b.CreateXor(chunk, b.CreateAnd(line, i32(inLine - 1)));
   return b.CreateAdd(start, b.CreateShl(chunk, i32(4)));
 }
@@ -52,7 +52,8 @@ Value *Warpgroup::descriptor(const PlaneTile &tile, Value *address, Value *first
   uint32_t stride = 8 * PlaneTile::lineBytes, panel = tile.depth() * PlaneTile::lineBytes;
   uint32_t leading = tile.alongSum ? 16 : panel;
   Value *offset = tile.alongSum ? b.CreateShl(first, i32(7)) : b.CreateMul(b.CreateLShr(first, i32(6)), i32(panel));
-  bytes += tile.alongSum ? (plane * tile.depth() + step * stepDepth) * 2 : step * stepDepth * PlaneTile::lineBytes;
+  bytes += tile.alongSum ? plane * tile.depth() * tile.elementBytes + step * stepBytes
+                         : step * stepDepth * PlaneTile::lineBytes;
   Value *start = b.CreateLShr(b.CreateAnd(b.CreateAdd(address, offset), i32(0x3ffff)), i32(4));
   Value *low = b.CreateAdd(start, i32(leading / 16 << 16 | bytes / 16));
   uint64_t high = uint64_t(stride / 16) << 32 | uint64_t(1) << 62;
@@ -72,12 +73,12 @@ Value *Warpgroup::coreDescriptor(Value *address, Value *offsets, unsigned bytes)
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Inline PTX with `count` floats as its results, $0 and on, and `sums`, if any, in the same registers.
+/// Inline PTX with `count` sums as its results, $0 and on, and `sums`, if any, in the same registers.
 Warpgroup::Sums Warpgroup::callOnSums(const std::string &text, const std::string &inputs,
                                       ArrayRef<Value *> operands, ArrayRef<Value *> sums, unsigned count) {
   std::string constraints;
   for (unsigned n = 0; n < count; ++n)
-    constraints += "=f,";
+    constraints += areIntegers() ? "=r," : "=f,";
   constraints += inputs;
   SmallVector<Value *> all(operands.begin(), operands.end());
   for (auto [n, sum] : enumerate(sums)) {
@@ -88,7 +89,7 @@ Warpgroup::Sums Warpgroup::callOnSums(const std::string &text, const std::string
   SmallVector<Type *> types;
   for (Value *value : all)
     types.push_back(value->getType());
-  auto *result = StructType::get(b.getContext(), SmallVector<Type *>(count, b.getFloatTy()));
+  auto *result = StructType::get(b.getContext(), SmallVector<Type *>(count, sumType()));
   auto *type = FunctionType::get(result, types, false);
   CallInst *call = b.CreateCall(InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true), all);
   call->setConvergent();
@@ -104,17 +105,27 @@ void Warpgroup::commit() {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
 }
 
+/// Of the instruction for so many columns.
+std::string Warpgroup::nameOf(unsigned columns) const {
+  return "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + (areBytes ? "k32." : "k16.") +
+         (areIntegers() ? "s32." : "f32.") + rowType + "." + columnType;
+}
+
 Warpgroup::Sums Warpgroup::multiply(ArrayRef<Value *> sums, unsigned columns, Value *rowOperand,
                                     bool rowsAlongSum, Value *columnOperand, bool columnsAlongSum) {
   unsigned count = columns / 2;
-  std::string type = isBrain ? "bf16" : "f16", registers;
+  std::string registers;
   for (unsigned n = 0; n < count; ++n)
     registers += (n ? ", $" : "$") + std::to_string(n);
   auto number = [&](unsigned n) { return "$" + std::to_string(count + n); };
-  std::string text = "{ .reg .pred p; setp.ne.b32 p, " + number(2) + ", 0; " +
-                     "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + "k16.f32." + type +
-                     "." + type + " {" + registers + "}, " + number(0) + ", " + number(1) + ", p, 1, 1, " +
-                     number(3) + ", " + number(4) + "; }";
+  std::string text = "{ .reg .pred p; setp.ne.b32 p, " + number(2) + ", 0; " + nameOf(columns) + " {" + registers +
+                     "}, " + number(0) + ", " + number(1) + ", p";
+  if (areBytes) {
+    assert(rowsAlongSum && columnsAlongSum && "bytes are not transposed");
+    text += areIntegers() ? "; }" : ", 1, 1; }"; // signs are floats'
+    return callOnSums(text, "l,l,n", {rowOperand, columnOperand, i32(!sums.empty())}, sums, count);
+  }
+  text += ", 1, 1, " + number(3) + ", " + number(4) + "; }";
   return callOnSums(text, "l,l,n,n,n",
                     {rowOperand, columnOperand, i32(!sums.empty()), i32(!rowsAlongSum), i32(!columnsAlongSum)},
                     sums, count);
@@ -122,15 +133,14 @@ Warpgroup::Sums Warpgroup::multiply(ArrayRef<Value *> sums, unsigned columns, Va
 
 Warpgroup::Sums Warpgroup::multiplyWords(ArrayRef<Value *> sums, unsigned columns, ArrayRef<Value *> rowWords,
                                          Value *columnOperand, bool columnsAlongSum) {
+  assert(!areBytes && "words are two numbers of 16 bits");
   unsigned count = columns / 2;
-  std::string type = isBrain ? "bf16" : "f16", registers;
+  std::string registers;
   for (unsigned n = 0; n < count; ++n)
     registers += (n ? ", $" : "$") + std::to_string(n);
   auto number = [&](unsigned n) { return "$" + std::to_string(count + n); };
-  std::string text = "{ .reg .pred p; setp.ne.b32 p, " + number(5) + ", 0; " +
-                     "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + "k16.f32." + type + "." +
-                     type + " {" + registers + "}, {" + number(0) + ", " + number(1) + ", " + number(2) + ", " +
-                     number(3) + "}, " + number(4) + ", p, 1, 1, " + number(6) + "; }";
+  std::string text = "{ .reg .pred p; setp.ne.b32 p, " + number(5) + ", 0; " + nameOf(columns) + " {" + registers +
+                     "}, {" + number(0) + ", " + number(1) + ", " + number(2) + ", " + number(3) + "}, " + number(4) + ", p, 1, 1, " + number(6) + "; }";
   SmallVector<Value *> operands(rowWords.begin(), rowWords.end());
   operands.append({columnOperand, i32(!sums.empty()), i32(!columnsAlongSum)});
   return callOnSums(text, "r,r,r,r,l,n,n", operands, sums, count);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// wgmma (sm_90a) multiplies 64 rows by 8 to 256 columns over 16 points of the sum. Both operands are read
+// wgmma (sm_90a) multiplies 64 rows by 8 to 256 columns over 32 bytes of the sum: 16 points, or 32 of bytes. Both operands are read
 // from shared memory, the four warps' sums lie in registers, and the product runs while the warps go on
 // (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). Thread t of the 128
 // holds of its sums, with n = 0, 1, ...
@@ -16,7 +16,7 @@
 // Operands lie in shared memory as the swizzle of 128 bytes wants it: lines of 128 bytes whose chunks of 16
 // are exchanged by the line's number in its eight (XOR). A line is either a row with its neighbours along
 // the sum, or a point of the sum with 64 neighbours along rows; then tiles of more rows are panels of 64,
-// one after the other.
+// one after the other. Lines of bytes are rows: there is no transposing of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_WARPGROUP_H
@@ -32,23 +32,30 @@ struct PlaneTile {
   bool alongSum;   ///< a line is a row (or column); else it is a point of the sum
   unsigned planes; ///< 16-bit numbers whose sum is a value, beside each other in a line: 1, or 2 along the sum
   unsigned extent; ///< rows (or columns), a multiple of 64
-  static constexpr unsigned lineBytes = 128, lineElements = 64, unit = 8, alignment = 1024;
+  unsigned elementBytes = 2; ///< or 1, along the sum
+  /// Elements of a line and of a unit are those of 16 bits.
+  static constexpr unsigned lineBytes = 128, lineElements = 64, unitBytes = 16, unit = 8, alignment = 1024;
 
-  unsigned depth() const { return lineElements / planes; } ///< points of the sum
+  unsigned depth() const { return lineBytes / elementBytes / planes; } ///< points of the sum
   unsigned bytes() const { return extent * lineBytes; }
-  /// Units of eight neighbours, in a line and in the tile.
-  unsigned unitsInLine() const { return alongSum ? depth() / unit : extent / unit; }
-  unsigned units() const { return extent * depth() / unit; }
+  unsigned unitElements() const { return unitBytes / elementBytes; }
+  /// Units of 16 bytes of neighbours, in a line and in the tile.
+  unsigned unitsInLine() const { return (alongSum ? depth() : extent) / unitElements(); }
+  unsigned units() const { return extent * depth() / unitElements(); }
 };
 
 class Warpgroup {
 public:
   using Value = llvm::Value;
   using Sums = llvm::SmallVector<Value *>;
-  static constexpr unsigned threads = 128, rows = 64, stepDepth = 16;
+  static constexpr unsigned threads = 128, rows = 64, stepDepth = 16, stepBytes = 32;
 
   /// bf16, else f16.
-  Warpgroup(llvm::IRBuilder<> &builder, bool isBrain) : b(builder), isBrain(isBrain) {}
+  Warpgroup(llvm::IRBuilder<> &builder, bool isBrain)
+      : b(builder), rowType(isBrain ? "bf16" : "f16"), columnType(rowType) {}
+  /// Bytes: e4m3 and e5m2, or s8 and u8, of which sums are i32.
+  Warpgroup(llvm::IRBuilder<> &builder, llvm::StringRef rowType, llvm::StringRef columnType)
+      : b(builder), rowType(rowType), columnType(columnType), areBytes(true) {}
 
   /// Starts the copy of a unit to shared memory; of zeros where it does not exist (an i1; null: it does).
   void copyUnit(Value *to, Value *from, Value *exists = nullptr);
@@ -86,8 +93,12 @@ public:
 
 private:
   llvm::IRBuilder<> &b;
-  bool isBrain;
+  std::string rowType, columnType; ///< as PTX has them
+  bool areBytes = false;
 
+  bool areIntegers() const { return areBytes && rowType.back() == '8'; }
+  llvm::Type *sumType() { return areIntegers() ? b.getInt32Ty() : b.getFloatTy(); }
+  std::string nameOf(unsigned columns) const;
   Value *i32(int64_t value) { return b.getInt32(value); }
   Sums callOnSums(const std::string &text, const std::string &inputs, llvm::ArrayRef<Value *> operands,
                   llvm::ArrayRef<Value *> sums, unsigned count);

@@ -153,6 +153,25 @@ void DeviceContraction::waitAt(Value *number) {
                     {number, i32(blockThreads())});
 }
 
+/// Tells consumers that a stage (i32) is there. Where they add up in between each warpgroup goes on by itself, so that
+/// one's products are under way while the other adds.
+void DeviceContraction::announce(Value *stage) {
+  if (!tellsOneByOne())
+    return arriveAt(b.CreateAdd(stage, i32(Full)));
+  for (unsigned first : {Full, FullOfSecond})
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_arrive_aligned_count,
+                      {b.CreateAdd(stage, i32(first)), i32(stagers() + Warpgroup::threads)});
+}
+void DeviceContraction::awaitStage(Value *stage) {
+  if (!tellsOneByOne())
+    return waitAt(b.CreateAdd(stage, i32(Full)));
+  assert(threads() == 2 * Warpgroup::threads && "all tiles have two warpgroups that multiply");
+  Value *isSecond = b.CreateICmpUGE(thread, i32(Warpgroup::threads));
+  Value *number = b.CreateAdd(stage, b.CreateSelect(isSecond, i32(FullOfSecond), i32(Full)));
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                    {number, i32(stagers() + Warpgroup::threads)});
+}
+
 /// The threads of the block that do not multiply do `body` and end; what follows is the others'.
 void DeviceContraction::splitOff(function_ref<void()> body) {
   Function *function = b.GetInsertBlock()->getParent();
@@ -169,7 +188,7 @@ void DeviceContraction::splitOff(function_ref<void()> body) {
 void DeviceContraction::startRoles() {
   // Registers move between roles only where the number at the start is fixed.
   b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "1");
-  const RoleRegisters &registers = isPacked() ? ofCopiers : ofHalves;
+  const RoleRegisters &registers = hasCopiers() ? ofCopiers : ofHalves;
   splitOff([&] {
     SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
     SaveAndRestore number(ownBarrier, unsigned(Producers));
@@ -180,12 +199,12 @@ void DeviceContraction::startRoles() {
       if (number)
         waitAt(i32(Again));
       PlaneProduct product = makePlaneProduct(number);
-      if (!isPacked()) {
+      if (!hasCopiers()) {
         produce(product);
         continue;
       }
-      producePacked(product);
-      endPacked(numStages(product));
+      produceCopies(product);
+      endCopies(numStages(product));
     }
   });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(registers.consumer)});
@@ -242,9 +261,9 @@ void DeviceContraction::release(const PlaneProduct &product, Value *number, Valu
 
 /// Sums of stages one after the other, those of the next begun while one's are under way.
 DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &product) {
-  Warpgroup warps(b, /*isBrain=*/false);
+  Warpgroup warps = warpgroupOf(product);
   unsigned stages = PlaneProduct::stages;
-  SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
+  SmallVector<Value *> zeros(groupColumns(tile) / 2, zeroSum());
   Value *total = numStages(product);
   auto inRing = [&](Value *n) {
     return b.CreateAnd(b.CreateTrunc(stageNumber(product, n), b.getInt32Ty()), i32(stages - 1));
@@ -253,7 +272,7 @@ DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &produ
       i64(0), total, i64(1), zeros,
       [&](Value *number, ArrayRef<Value *> current) {
         Value *stage = inRing(number), *before = b.CreateSub(number, i64(1));
-        waitAt(b.CreateAdd(stage, i32(Full)));
+        awaitStage(stage);
         warps.publish(); // here, where it waits for no loads or copies
         Sums sums = multiplyPlanes(product, planeStage(product, stage), current);
         warps.waitForAllBut(1);
@@ -306,6 +325,7 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
   if (isPacked() && isSplit())
     loadScales(product);
   Sums sums = isShifted()            ? sumUpShifted(product)
+              : areBytes()           ? sumUpBytes(product)
               : product.keepsPartial ? sumUpSteps(product)
                                      : sumUpStages(product);
   if (!isSplit())

@@ -28,10 +28,22 @@ void DeviceContraction::storeGroupSums(ArrayRef<Value *> sums, unsigned base) {
   }
 }
 
-/// Starts the products of a stage, `sums` (none: 0) added.
+Warpgroup DeviceContraction::warpgroupOf(const PlaneProduct &product) {
+  if (isBytes(product.type))
+    return Warpgroup(b, nameOfByte(*product.row.how), nameOfByte(*product.column.how));
+  return Warpgroup(b, product.type == Multiplicand::BF16);
+}
+
 DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &product, Value *stage,
                                                           ArrayRef<Value *> sums) {
-  Warpgroup warps(b, product.type == Multiplicand::BF16);
+  return multiplyPlanes(product, stage, sums, 0, groupColumns(tile));
+}
+
+/// Starts the products of a stage, `sums` (none: 0) added.
+DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &product, Value *stage,
+                                                          ArrayRef<Value *> sums, unsigned firstColumn,
+                                                          unsigned columns) {
+  Warpgroup warps = warpgroupOf(product);
   TilePlace first = groupCorner(b, tile, thread);
   Value *address = b.CreatePtrToInt(stage, b.getInt32Ty());
   warps.begin();
@@ -41,10 +53,11 @@ DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &pr
     Value *rowOperand = warps.descriptor(row, b.CreateAdd(address, i32(product.row.offset)), first.row,
                                          rowPlane, step);
     Value *columnOperand = warps.descriptor(column, b.CreateAdd(address, i32(product.column.offset)),
-                                            first.column, columnPlane, step);
-    result = warps.multiply(result, groupColumns(tile), rowOperand, row.alongSum, columnOperand, column.alongSum);
+                                            first.column, columnPlane, step, firstColumn * PlaneTile::lineBytes);
+    result = warps.multiply(result, columns, rowOperand, row.alongSum, columnOperand, column.alongSum);
   };
-  for (unsigned step = 0; step < product.row.shared.depth() / Warpgroup::stepDepth; ++step) {
+  unsigned steps = PlaneTile::lineBytes / product.row.shared.planes / Warpgroup::stepBytes;
+  for (unsigned step = 0; step < steps; ++step) {
     // Small products first: they are lost next to large sums.
     if (product.column.planes > 1)
       multiply(step, 0, 1);

@@ -57,7 +57,7 @@ private:
       auto reduce = dyn_cast<tgl::ReduceOp>(inner);
       if (reduce && !byVectors && isRest(reduce))
         continue;
-      if (!reduce || reduce.getFilter() || !(reduce.getType().isF32() || reduce.getType().isF64()))
+      if (!reduce || reduce.getFilter())
         return false;
       for (mlir::Operation &summed : reduce.getBody().front())
         if (summed.getNumRegions())
@@ -67,7 +67,7 @@ private:
         if (!isKnownBefore(range.lo) || !isKnownBefore(range.hi))
           return false;
       auto contraction = tgl::matchContraction(reduce);
-      if (!contraction)
+      if (!contraction || !canSum(*contraction))
         return false;
       contractions.push_back(*contraction);
     }
@@ -78,6 +78,19 @@ private:
       return false;
     plan.element = type;
     return true;
+  }
+
+  /// Of integers only devices multiply some: elements of a byte, two for each product.
+  bool canSum(tgl::Contraction &contraction) {
+    mlir::Type type = contraction.reduce.getType();
+    if (type.isF32() || type.isF64())
+      return true;
+    auto isByte = [](const tgl::Contraction::Factor &factor) {
+      auto read = factor.value.getDefiningOp<tgl::ReadOp>();
+      auto element = read ? dyn_cast<mlir::IntegerType>(read.getTensorType().getElementType()) : mlir::IntegerType();
+      return element && element.getWidth() == 8;
+    };
+    return !byVectors && type.isInteger(32) && contraction.factors.size() == 2 && all_of(contraction.factors, isByte);
   }
 
   /// How often it is added up depends on what the statement computes: no product, part of the rest.

@@ -47,7 +47,7 @@ struct ContractionPlan {
   llvm::SmallVector<mlir::Operation *> rest;
   /// The rest can be counted through as if rows (columns) were the last axis alone.
   bool restCollapsesRows = false, restCollapsesColumns = false;
-  mlir::Type element; ///< f32 or f64
+  mlir::Type element; ///< f32 or f64; i32 of sums of products of bytes
 };
 
 /// How to compute the statement as matrix products; nothing where it is none. `byVectors`: vectors of

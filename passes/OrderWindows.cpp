@@ -116,7 +116,7 @@ struct OrderWindowsPass : Counted<tegula::impl::OrderWindowsPassBase<OrderWindow
 
   static std::optional<Windows> findWindows(ParallelOp statement, Prover &prover) {
     std::optional<ContractionPlan> plan = planContraction(statement, /*byVectors=*/false);
-    if (!plan || plan->products.size() != 1)
+    if (!plan || plan->products.size() != 1 || isa<IntegerType>(plan->element))
       return std::nullopt;
     const ContractionProduct &product = plan->products.front();
     if (isRegular(product.row) == isRegular(product.column) && isRegular(product.row))

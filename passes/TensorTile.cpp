@@ -27,7 +27,8 @@ static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op);
 
 /// A read that gives 0 where its element does not exist, or has no such place.
 static bool fillsWithZero(tgl::ReadOp read) {
-  return !read.getFill() || matchPattern(read.getFill(), mlir::m_AnyZeroFloat());
+  return !read.getFill() || matchPattern(read.getFill(), mlir::m_AnyZeroFloat()) ||
+         matchPattern(read.getFill(), mlir::m_Zero());
 }
 
 /// Axes of one point replaced by it, but for `kept`.
@@ -61,6 +62,8 @@ static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> 
   });
 }
 
+static bool isF8(mlir::Type element) { return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element); }
+
 static ContractionOperand describeSide(const ContractionSide &side) {
   ContractionOperand operand;
   operand.alongSum = side.lanesAlongSum;
@@ -69,7 +72,8 @@ static ContractionOperand describeSide(const ContractionSide &side) {
     operand.read = side.factors.front().getDefiningOp<tgl::ReadOp>();
   if (operand.read) {
     mlir::Type element = operand.read.getTensorType().getElementType();
-    operand.isExact = (element.isF16() || element.isBF16()) && fillsWithZero(operand.read);
+    operand.isExact = (element.isF16() || element.isBF16() || isF8(element) || isa<mlir::IntegerType>(element)) &&
+                      fillsWithZero(operand.read);
     if (operand.isExact)
       operand.parts = 1;
   }
@@ -83,25 +87,43 @@ static void chooseStaging(ContractionOperand &operand, const ContractionSide &si
       !fillsWithZero(read))
     return;
   mlir::Type element = read.getTensorType().getElementType();
-  bool isHalf = type != Multiplicand::TF32;
-  if (isHalf ? !element.isF16() && !element.isBF16() : !element.isF32())
+  bool isSingle = type == Multiplicand::TF32;
+  bool isOfType = isSingle          ? element.isF32()
+                  : isBytes(type)   ? element.getIntOrFloatBitWidth() == 8
+                                    : element.isF16() || element.isBF16();
+  if (!isOfType)
     return;
   // What else the side computes are subscripts, which copies do not wait for.
   if (llvm::any_of(side.slice, [&](mlir::Operation *op) { return op != read && isa<tgl::ReadOp>(op); }))
     return;
   operand.isPlain = true;
   SmallVector<unsigned> sums = llvm::to_vector(llvm::seq<unsigned>(0, summed.getAxes().size()));
-  int64_t count = isHalf ? 8 : 4;
+  int64_t count = 16 / bytesOf(type);
   bool vectors = operand.alongSum ? isInVectors(read, summed, sums, side.collapsesSum, count)
-                                  : isInVectors(read, axes, group, side.collapsesAxes, count);
-  if (vectors)
+                                  : !isBytes(type) && isInVectors(read, axes, group, side.collapsesAxes, count);
+  if (vectors) // tensor cores take bytes along the sum alone
     operand.staging = Staging::Vectors;
-  else if (!isHalf)
+  else if (isSingle)
     operand.staging = Staging::Elements;
 }
 
+/// Of two sides whose values are one number each.
+static Multiplicand exactType(ContractionOperand row, ContractionOperand column) {
+  mlir::Type ofRow = row.read.getTensorType().getElementType(), ofColumn = column.read.getTensorType().getElementType();
+  if (isa<mlir::IntegerType>(ofRow))
+    return Multiplicand::I8;
+  if (isF8(ofRow) && isF8(ofColumn))
+    return Multiplicand::F8;
+  // Both formats of f8 are numbers of f16.
+  auto isHalf = [](mlir::Type element) { return element.isF16() || isF8(element); };
+  if (isHalf(ofRow) && isHalf(ofColumn))
+    return Multiplicand::F16;
+  return ofRow == ofColumn ? Multiplicand::BF16 : Multiplicand::TF32;
+}
+
 std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const ContractionPlan &plan) {
-  if (!plan.element.isF32())
+  bool isInteger = plan.element.isInteger(32);
+  if (!plan.element.isF32() && !isInteger)
     return std::nullopt;
   SmallVector<ProductOperands> result;
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
@@ -109,11 +131,10 @@ std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const Contr
     tgl::ReduceOp reduce = product.reduce;
     ProductOperands operands{Multiplicand::TF32, describeSide(product.row),
                              describeSide(product.column)};
-    if (operands.row.parts == 1 && operands.column.parts == 1) {
-      mlir::Type row = operands.row.read.getTensorType().getElementType();
-      if (row == operands.column.read.getTensorType().getElementType())
-        operands.type = row.isF16() ? Multiplicand::F16 : Multiplicand::BF16;
-    }
+    if (operands.row.parts == 1 && operands.column.parts == 1)
+      operands.type = exactType(operands.row, operands.column);
+    else if (isInteger)
+      return std::nullopt;
     auto precision = reduce->getAttrOfType<mlir::StringAttr>(precisionAttrName);
     operands.isRounded = precision && precision != "f32";
     if (operands.isRounded)
@@ -148,12 +169,19 @@ bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<Produ
       return extent && *extent > 0;
     });
   };
-  bool isSingle = products.front().type == Multiplicand::TF32;
+  bool isSingle = products.front().type == Multiplicand::TF32, areBytes = isBytes(products.front().type);
   return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
     auto &[product, operands] = both;
     std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
-    if (isSingle != (operands.type == Multiplicand::TF32))
+    if (isSingle != (operands.type == Multiplicand::TF32) || areBytes != isBytes(operands.type))
       return false; // one division of labour for all
+    bool areVectors = operands.row.staging == Staging::Vectors && operands.column.staging == Staging::Vectors;
+    if (areBytes && !packed && !areVectors)
+      return false; // copied as they are, or brought into order before
+    // wgmma of one side with and one without signs needs PTX 8.4, which older drivers do not load.
+    auto elementOf = [](tgl::ReadOp read) { return read.getTensorType().getElementType(); };
+    if (operands.type == Multiplicand::I8 && elementOf(operands.row.read) != elementOf(operands.column.read))
+      return false;
     tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
     bool isOrdered = packed && planPackedProduct(operands, product.reduce).order.padded;
     if (isSingle && !isOrdered && !(comesInRuns(product.row, summed) && comesInRuns(product.column, summed)))
@@ -202,7 +230,7 @@ namespace {
 /// A shape and the share of a multiprocessor's rate that it reaches.
 struct Candidate {
   int64_t rows, columns, warpRows, warpColumns;
-  double half, single, rounded; // with 16-bit operands, f32, f32 that may be rounded; 0: not for such
+  double half, single, rounded, bytes; // with 16-bit operands, f32, f32 that may be rounded, bytes; 0: not for such
   bool warpgroups = false, packed = false;
 };
 } // namespace
@@ -213,21 +241,21 @@ struct Candidate {
 /// more than a third of the time of three; elsewhere no less, as it is the bringing of operands that takes the time.
 /// Speeds are those of convolutions and products on an H200 (`tegula bench --tensor-tile=...`), in multiplications of a
 /// clock of a multiprocessor.
-static constexpr double halfRate = 960, singleRate = 300;
+static constexpr double halfRate = 960, singleRate = 300, byteRate = 1920;
 static constexpr Candidate candidates[] = {
-    {128, 256, 2, 4, 0.85, 0, 2.6, true, true},  {128, 128, 2, 4, 0.75, 4.0, 2.4, true, true},
-    {64, 256, 2, 4, 0.66, 3.6, 2.1, true, true}, {64, 128, 2, 4, 0.53, 2.8, 1.7, true, true},
-    {128, 256, 2, 4, 1.6, 0, 0, true},        {128, 128, 2, 4, 1.3, 2.6, 0.6, true},
-    {64, 256, 2, 4, 1.2, 2.4, 0.55, true},    {128, 64, 4, 2, 0.9, 1.8, 0.5, true},
-    {64, 128, 2, 4, 0.9, 1.8, 0.5, true},     {128, 256, 2, 4, 1.0, 0, 0},
-    {128, 128, 2, 4, 0.8, 1.0, 0.6},          {128, 64, 4, 2, 0.6, 0.85, 0.5},
-    {64, 128, 2, 4, 0.6, 0.85, 0.5},          {64, 64, 2, 2, 0.5, 0.7, 0.42},
-    {128, 32, 4, 1, 0.35, 0.55, 0.33},        {32, 128, 1, 4, 0.35, 0.55, 0.33},
-    {128, 16, 4, 1, 0.2, 0.35, 0.21},         {16, 128, 1, 4, 0.2, 0.35, 0.21},
+    {128, 256, 2, 4, 0.85, 0, 2.6, 1.4, true, true},   {128, 128, 2, 4, 0.75, 4.0, 2.4, 1.2, true, true},
+    {64, 256, 2, 4, 0.66, 3.6, 2.1, 1.1, true, true},  {64, 128, 2, 4, 0.53, 2.8, 1.7, 0.8, true, true},
+    {128, 256, 2, 4, 1.6, 0, 0, 1.4, true},            {128, 128, 2, 4, 1.3, 2.6, 0.6, 1.2, true},
+    {64, 256, 2, 4, 1.2, 2.4, 0.55, 1.1, true},        {128, 64, 4, 2, 0.9, 1.8, 0.5, 0.8, true},
+    {64, 128, 2, 4, 0.9, 1.8, 0.5, 0.8, true},         {128, 256, 2, 4, 1.0, 0, 0, 0},
+    {128, 128, 2, 4, 0.8, 1.0, 0.6, 0.5},              {128, 64, 4, 2, 0.6, 0.85, 0.5, 0.4},
+    {64, 128, 2, 4, 0.6, 0.85, 0.5, 0.4},              {64, 64, 2, 2, 0.5, 0.7, 0.42, 0.3},
+    {128, 32, 4, 1, 0.35, 0.55, 0.33, 0.2},            {32, 128, 1, 4, 0.35, 0.55, 0.33, 0.2},
+    {128, 16, 4, 1, 0.2, 0.35, 0.21, 0.12},            {16, 128, 1, 4, 0.2, 0.35, 0.21, 0.12},
 };
 
-/// Numbers of 16 bits that come one by one, not in vectors, take that much longer than their products do.
-static constexpr double singleHalves = 0.15;
+/// Numbers of 16 bits that come one by one, not in vectors, take that much longer than their products do; so do bytes.
+static constexpr double singleHalves = 0.15, singleBytes = 0.08;
 
 /// Of the planes of lines, which may hold an element more than once.
 static constexpr double mostPackedBytes = 1 << 30;
@@ -287,7 +315,7 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
     }
     cost.points += points * operands.multiplications();
     auto addSide = [&](const ContractionOperand &operand, const std::optional<WindowOperand> &window, double lines) {
-      double planes = 2.0 * operand.parts, single = operands.type == Multiplicand::TF32 ? 4 : 2;
+      double single = bytesOf(operands.type), planes = isBytes(operands.type) ? 1 : 2.0 * operand.parts;
       if (!window) {
         cost.bytes += lines * points * (single + planes);
         ofLines += lines * points * planes;
@@ -344,17 +372,18 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
                          batch = tgl::knownPoints(axes, plan.batch);
   int64_t summed = 0;
   double clocks = 0; // of a multiprocessor, for an element
-  bool known = rows && columns && batch, allVectors = true, allHalf = true, allRounded = true;
+  bool known = rows && columns && batch, allVectors = true, allHalf = true, allBytes = true, allRounded = true;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
     tgl::AxesOp sums = axesOfOp(tgl::ReduceOp(product.reduce));
     std::optional<int64_t> extent = tgl::knownPoints(sums);
     known &= extent.has_value();
     summed += extent.value_or(0);
-    bool isHalf = operands.type != Multiplicand::TF32;
+    bool areBytes = isBytes(operands.type), isHalf = operands.type != Multiplicand::TF32 && !areBytes;
     allHalf &= isHalf;
+    allBytes &= areBytes;
     allRounded &= operands.isRounded;
     allVectors &= operands.row.staging == Staging::Vectors && operands.column.staging == Staging::Vectors;
-    clocks += extent.value_or(0) / (isHalf ? halfRate : singleRate) *
+    clocks += extent.value_or(0) / (areBytes ? byteRate : isHalf ? halfRate : singleRate) *
               (isHalf ? 1 : operands.multiplications());
   }
   if (!known) // of all sizes something for the middle
@@ -367,7 +396,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
 
   bool canWarpgroups = canMultiplyByWarpgroups(plan, products, /*packed=*/false);
   PackedCost packed;
-  packed.isAllowed = !(allHalf && allVectors) && canMultiplyByWarpgroups(plan, products, /*packed=*/true);
+  packed.isAllowed = !((allHalf || allBytes) && allVectors) && canMultiplyByWarpgroups(plan, products, /*packed=*/true);
   if (packed.isAllowed)
     packed = packedCost(plan, products, double(*batch) * *rows, double(*batch) * *columns);
   SmallVector<RankedTile> ranked;
@@ -380,11 +409,17 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   bool canShift = packed.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
                     return candidate.packed && shiftedCost(plan, products, candidate);
                   });
+  double rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
   for (const Candidate &candidate : candidates) {
-    double speed = allHalf ? candidate.half : allRounded ? candidate.rounded : candidate.single;
+    double speed = allBytes     ? candidate.bytes
+                   : allHalf    ? candidate.half
+                   : allRounded ? candidate.rounded
+                                : candidate.single;
     bool isLarge = candidate.rows * candidate.columns > 128 * 128;
     if (allHalf && !allVectors && !candidate.packed)
       speed *= singleHalves;
+    if (allBytes && !allVectors && !candidate.packed)
+      speed *= singleBytes;
     if (canShift && !allHalf && !candidate.warpgroups)
       speed *= singleElements;
     bool isAllowed = candidate.packed ? packed.isAllowed : !candidate.warpgroups || canWarpgroups;
@@ -394,21 +429,21 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024)
       continue;
     int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
-    int64_t steps = divideCeil(summed, int64_t(allHalf ? 64 : 32));
+    int64_t steps = divideCeil(summed, int64_t(allBytes ? 128 : allHalf ? 64 : 32));
     int64_t most = std::clamp<int64_t>(steps / 8, 1, 64);
     if (std::optional<ShiftedCost> shifted = candidate.packed ? shiftedCost(plan, products, candidate) : std::nullopt) {
       int64_t count = divideCeil(*rows, candidate.rows) * divideCeil(shifted->columns, candidate.columns) * *batch;
       double elements = double(candidate.rows) * candidate.columns;
-      double product = elements * shifted->points / (allHalf ? halfRate : singleRate) / speed;
+      double product = elements * shifted->points / rate / speed;
       double each = product / shiftedSpeed + startUp;
       double total = each * divideCeil(count, multiprocessors) + secondLaunch + packed.bytes / bytesPerClock;
       ranked.push_back({tileOf(candidate, 1, /*shifted=*/true), total});
     }
     for (int64_t splits = 1; splits <= most; ++splits) {
-      double ofElement = candidate.packed ? packed.points / (allHalf ? halfRate : singleRate) : clocks;
+      double ofElement = candidate.packed ? packed.points / rate : clocks;
       double elements = double(candidate.rows) * candidate.columns;
       double each = elements * ofElement / speed / splits + startUp;
-      if (candidate.warpgroups && !allHalf && !allVectors)
+      if (candidate.warpgroups && !allHalf && !allBytes && !allVectors)
         each += candidate.packed && canShift ? candidate.columns * packed.clocksOfLine / splits
                                              : elements * startUpOfElement;
       double total = each * divideCeil(tiles * splits, multiprocessors);

@@ -19,8 +19,12 @@
 namespace tegula {
 
 /// What tensor cores multiply. TF32 holds 11 bits of a significand: values that need more are a sum of
-/// two such numbers, a large and a small one.
-enum class Multiplicand { F16, BF16, TF32 };
+/// two such numbers, a large and a small one. F8 and I8 are bytes, floats or integers, each side in a format of its own.
+enum class Multiplicand { F16, BF16, TF32, F8, I8 };
+
+inline bool isBytes(Multiplicand type) { return type == Multiplicand::F8 || type == Multiplicand::I8; }
+/// Of a number in shared memory, for warps.
+inline unsigned bytesOf(Multiplicand type) { return type == Multiplicand::TF32 ? 4 : isBytes(type) ? 1 : 2; }
 
 /// How a side's elements reach shared memory.
 enum class Staging {

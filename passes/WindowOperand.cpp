@@ -104,6 +104,9 @@ static bool canBeKept(mlir::Type element, Multiplicand type) {
     return element.isBF16();
   case Multiplicand::TF32:
     return element.isF32();
+  case Multiplicand::F8:
+  case Multiplicand::I8:
+    return false; // units of bytes are sixteen channels
   }
   llvm_unreachable("a type of multiplicands");
 }

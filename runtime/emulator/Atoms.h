@@ -70,11 +70,23 @@ template <bool isTransposed> void loadMatrices(AtomCall &call);
 void multiplyF16(AtomCall &call);
 void multiplyBF16(AtomCall &call);
 void multiplyTF32(AtomCall &call);
+void multiplyS8S8(AtomCall &call);
+void multiplyS8U8(AtomCall &call);
+void multiplyU8S8(AtomCall &call);
+void multiplyU8U8(AtomCall &call);
 void roundToTF32(AtomCall &call);
 void roundToPair(AtomCall &call);
 void roundToBrainPair(AtomCall &call);
 void multiplyGroupF16(AtomCall &call);
 void multiplyGroupBF16(AtomCall &call);
+void multiplyGroupE4M3E4M3(AtomCall &call);
+void multiplyGroupE4M3E5M2(AtomCall &call);
+void multiplyGroupE5M2E4M3(AtomCall &call);
+void multiplyGroupE5M2E5M2(AtomCall &call);
+void multiplyGroupS8S8(AtomCall &call);
+void multiplyGroupS8U8(AtomCall &call);
+void multiplyGroupU8S8(AtomCall &call);
+void multiplyGroupU8U8(AtomCall &call);
 void commitProducts(AtomCall &call);
 void waitForProducts(AtomCall &call);
 void waitForSums(AtomCall &call);
@@ -83,7 +95,8 @@ void initBarrier(AtomCall &call);
 void expectBytes(AtomCall &call);
 void storeAsync(AtomCall &call);
 void waitForPhase(AtomCall &call);
-float addProducts(llvm::ArrayRef<double> products, float before);
+/// `bits` after the point: of the largest, of what is added.
+float addProducts(llvm::ArrayRef<double> products, float before, int bits = 25);
 float halfToFloat(uint16_t bits);
 } // namespace atoms
 

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
 #include <bit>
+#include <cmath>
 
 using namespace llvm;
 using namespace tegula;
@@ -26,12 +27,13 @@ struct GroupOperand {
   char *arena;
   uint64_t descriptor;
   bool alongRows; // a line is a point of the sum
+  unsigned elementBytes;
 
-  /// The first byte of the eight neighbours that hold row (or column) `x` at point `k` of the sum.
+  /// The first byte of the 16 that hold row (or column) `x` at point `k` of the sum.
   const char *chunk(AtomCall &call, unsigned x, unsigned k) const {
     auto field = [&](unsigned shift) { return uint32_t(descriptor >> shift & 0x3fff) << 4; };
     unsigned swizzle = descriptor >> 62;
-    if (swizzle > 1 || (descriptor >> 49 & 7) || (swizzle == 0 && alongRows))
+    if (swizzle > 1 || (descriptor >> 49 & 7) || (swizzle == 0 && (alongRows || elementBytes != 2)))
       call.fail("a product's operand that is neither in the swizzle of 128 bytes nor along the sum without one");
     constexpr uint32_t window = 0x3ffff;
     uint32_t start = (field(0) - uint32_t(reinterpret_cast<uintptr_t>(arena))) & window;
@@ -39,30 +41,74 @@ struct GroupOperand {
     if (swizzle == 0)
       return arena + start + x / 8 * stride + x % 8 * 16 + k / 8 * leading;
     uint32_t byte = alongRows ? start + x / 64 * leading + k / 8 * stride + k % 8 * 128 + x % 64 * 2
-                              : start + x / 8 * stride + x % 8 * 128 + k * 2;
+                              : start + x / 8 * stride + x % 8 * 128 + k * elementBytes;
     byte ^= (byte >> 7 & 7) << 4;
     return arena + (byte & ~15u);
   }
-  unsigned within(unsigned x, unsigned k) const { return (alongRows ? x : k) % 8; }
+  /// Elements of those 16 bytes, and which of them it is.
+  unsigned neighbours() const { return 16 / elementBytes; }
+  unsigned within(unsigned x, unsigned k) const { return (alongRows ? x : k) % neighbours(); }
 };
 } // namespace
 
-/// Operands: descriptors of rows and columns, whether sums are added to, whether lines are points of the sum
+namespace {
+/// A format of elements: its bits, and their value.
+struct Half {
+  using Bits = uint16_t;
+  static double valueOf(Bits bits) { return atoms::halfToFloat(bits); }
+};
+struct Brain {
+  using Bits = uint16_t;
+  static double valueOf(Bits bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
+};
+/// f8 are numbers of f16 with fewer bits of the significand, e4m3 with another bias and without infinities.
+struct E5M2 {
+  using Bits = uint8_t;
+  static double valueOf(Bits bits) { return atoms::halfToFloat(uint16_t(bits << 8)); }
+};
+struct E4M3 {
+  using Bits = uint8_t;
+  static double valueOf(Bits bits) {
+    unsigned magnitude = bits & 0x7f;
+    if (magnitude == 0x7f)
+      return NAN;
+    double value = magnitude < 8 ? std::ldexp(magnitude, -9) : std::ldexp(8 + magnitude % 8, int(magnitude / 8) - 10);
+    return bits & 0x80 ? -value : value;
+  }
+};
+struct S8 {
+  using Bits = int8_t;
+  static double valueOf(Bits bits) { return bits; }
+};
+struct U8 {
+  using Bits = uint8_t;
+  static double valueOf(Bits bits) { return bits; }
+};
+} // namespace
+
+static uint32_t addIntegers(ArrayRef<double> products, uint32_t before) {
+  for (double product : products)
+    before += uint32_t(int32_t(product));
+  return before;
+}
+
+/// Operands: descriptors of rows and columns, whether sums are added to, of 16 bits whether lines are points of the sum
 /// (rows, columns), the sums. Instead of the rows' descriptor four words of each lane, and then nothing of their
 /// lines: rows g and g + 8 at points 2t and 2t + 1, with g = lane / 4 and t = lane % 4, and the same 8 points further.
-template <float (*element)(uint16_t bits)> static void multiplyGroup(AtomCall &own) {
+template <typename Row, typename Column = Row> static void multiplyGroup(AtomCall &own) {
   own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
     AtomCall &first = *calls[0];
     unsigned columns = first.numResults() * 2;
-    constexpr unsigned depth = 16, warpRows = 16;
+    constexpr unsigned elementBytes = sizeof(typename Row::Bits), depth = 32 / elementBytes, warpRows = 16;
+    constexpr bool areBytes = elementBytes == 1, areIntegers = std::is_same_v<Row, S8> || std::is_same_v<Row, U8>;
     bool inRegisters = first.operandBytes(0) == 4;
     unsigned next = inRegisters ? 4 : 1; // operand after the rows
     GroupOperand rows{first.thread.block.shared, inRegisters ? 0 : first.operand<uint64_t>(0),
-                      !inRegisters && first.operand<uint32_t>(3) != 0};
+                      !areBytes && !inRegisters && first.operand<uint32_t>(3) != 0, elementBytes};
     GroupOperand cols{first.thread.block.shared, first.operand<uint64_t>(next),
-                      first.operand<uint32_t>(inRegisters ? next + 2 : next + 3) != 0};
+                      !areBytes && first.operand<uint32_t>(inRegisters ? next + 2 : next + 3) != 0, elementBytes};
     bool adds = first.operand<uint32_t>(next + 1) != 0;
-    unsigned firstSum = inRegisters ? next + 3 : next + 4;
+    unsigned firstSum = next + (areBytes ? 2 : inRegisters ? 3 : 4);
     for (AtomCall *call : calls)
       if ((!inRegisters && call->operand<uint64_t>(0) != rows.descriptor) ||
           call->operand<uint64_t>(next) != cols.descriptor)
@@ -75,17 +121,18 @@ template <float (*element)(uint16_t bits)> static void multiplyGroup(AtomCall &o
       thread.grid.memory.check(thread, from, 16, first.site.read);
       thread.products.open.push_back({from, 16, first.site.read});
     };
-    auto valueOf = [&](const GroupOperand &operand, unsigned x, unsigned k) {
-      uint16_t bits;
-      std::memcpy(&bits, operand.chunk(first, x, k) + 2 * operand.within(x, k), 2);
-      return element(bits);
+    auto valueOf = [&]<typename Format>(Format, const GroupOperand &operand, unsigned x, unsigned k) {
+      typename Format::Bits bits;
+      std::memcpy(&bits, operand.chunk(first, x, k) + elementBytes * operand.within(x, k), elementBytes);
+      return Format::valueOf(bits);
     };
-    for (unsigned x = 0; x < warpRows && !inRegisters; x += rows.alongRows ? 8 : 1)
-      for (unsigned k = 0; k < depth; k += rows.alongRows ? 1 : 8)
+    unsigned apart = 16 / elementBytes; // elements that are read together
+    for (unsigned x = 0; x < warpRows && !inRegisters; x += rows.alongRows ? apart : 1)
+      for (unsigned k = 0; k < depth; k += rows.alongRows ? 1 : apart)
         read(rows, 16 * warp + x, k);
     unsigned number = 0;
-    for (unsigned x = 0; x < columns; x += cols.alongRows ? 8 : 1)
-      for (unsigned k = 0; k < depth; k += cols.alongRows ? 1 : 8)
+    for (unsigned x = 0; x < columns; x += cols.alongRows ? apart : 1)
+      for (unsigned k = 0; k < depth; k += cols.alongRows ? 1 : apart)
         if (number++ % 4 == warp)
           read(cols, x, k);
     double a[warpRows][depth];
@@ -93,14 +140,14 @@ template <float (*element)(uint16_t bits)> static void multiplyGroup(AtomCall &o
     for (unsigned k = 0; k < depth; ++k) {
       for (unsigned x = 0; x < warpRows; ++x) {
         if (!inRegisters) {
-          a[x][k] = valueOf(rows, 16 * warp + x, k);
+          a[x][k] = valueOf(Row(), rows, 16 * warp + x, k);
           continue;
         }
         uint32_t word = calls[x % 8 * 4 + k % 8 / 2]->operand<uint32_t>(x / 8 + k / 8 * 2);
-        a[x][k] = element(uint16_t(word >> (k % 2 * 16)));
+        a[x][k] = Row::valueOf(word >> (k % 2 * 16));
       }
       for (unsigned x = 0; x < columns; ++x)
-        b[x][k] = valueOf(cols, x, k);
+        b[x][k] = valueOf(Column(), cols, x, k);
     }
     for (unsigned lane = 0; lane < warpThreads; ++lane)
       for (unsigned sum = 0; sum < calls[lane]->numResults(); ++sum) {
@@ -108,16 +155,27 @@ template <float (*element)(uint16_t bits)> static void multiplyGroup(AtomCall &o
         double products[depth];
         for (unsigned k = 0; k < depth; ++k)
           products[k] = a[row][k] * b[column][k];
-        float before = adds ? calls[lane]->operand<float>(firstSum + sum) : 0;
-        calls[lane]->result<float>(sum, atoms::addProducts(products, before));
+        if constexpr (areIntegers) {
+          uint32_t before = adds ? calls[lane]->operand<uint32_t>(firstSum + sum) : 0;
+          calls[lane]->result<uint32_t>(sum, addIntegers(products, before));
+        } else {
+          float before = adds ? calls[lane]->operand<float>(firstSum + sum) : 0;
+          calls[lane]->result<float>(sum, atoms::addProducts(products, before, areBytes ? 13 : 25));
+        }
       }
   });
 }
 
-static float brainToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
-
-void atoms::multiplyGroupF16(AtomCall &call) { multiplyGroup<halfToFloat>(call); }
-void atoms::multiplyGroupBF16(AtomCall &call) { multiplyGroup<brainToFloat>(call); }
+void atoms::multiplyGroupF16(AtomCall &call) { multiplyGroup<Half>(call); }
+void atoms::multiplyGroupBF16(AtomCall &call) { multiplyGroup<Brain>(call); }
+void atoms::multiplyGroupE4M3E4M3(AtomCall &call) { multiplyGroup<E4M3>(call); }
+void atoms::multiplyGroupE4M3E5M2(AtomCall &call) { multiplyGroup<E4M3, E5M2>(call); }
+void atoms::multiplyGroupE5M2E4M3(AtomCall &call) { multiplyGroup<E5M2, E4M3>(call); }
+void atoms::multiplyGroupE5M2E5M2(AtomCall &call) { multiplyGroup<E5M2>(call); }
+void atoms::multiplyGroupS8S8(AtomCall &call) { multiplyGroup<S8>(call); }
+void atoms::multiplyGroupS8U8(AtomCall &call) { multiplyGroup<S8, U8>(call); }
+void atoms::multiplyGroupU8S8(AtomCall &call) { multiplyGroup<U8, S8>(call); }
+void atoms::multiplyGroupU8U8(AtomCall &call) { multiplyGroup<U8>(call); }
 
 void atoms::commitProducts(AtomCall &call) {
   AsyncProducts &products = call.thread.products;

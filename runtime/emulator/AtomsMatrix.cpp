@@ -60,8 +60,8 @@ float atoms::halfToFloat(uint16_t bits) {
 
 /// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim", 2025):
 /// products and the sum before are cut off below 2^-25 of the largest of them, added exactly, and rounded
-/// towards zero.
-float atoms::addProducts(ArrayRef<double> products, float before) {
+/// towards zero. Of f8, by wgmma, they keep 13 bits in place of 25, and as many of the result.
+float atoms::addProducts(ArrayRef<double> products, float before, int bits) {
   double special = before, largest = std::abs(before);
   bool isFinite = std::isfinite(before);
   for (double product : products) {
@@ -76,7 +76,7 @@ float atoms::addProducts(ArrayRef<double> products, float before) {
   // Powers of two by their bits: products of such numbers are far from the ends of double.
   constexpr int bias = 1023, mantissaBits = 52;
   auto power = [](int exponent) { return std::bit_cast<double>(uint64_t(bias + exponent) << mantissaBits); };
-  int exponent = int(std::bit_cast<uint64_t>(largest) >> mantissaBits) - bias - 25;
+  int exponent = int(std::bit_cast<uint64_t>(largest) >> mantissaBits) - bias - bits;
   double scale = power(-exponent);
   auto cut = [&](double value) { return int64_t(value * scale); };
   int64_t sum = cut(before);
@@ -88,6 +88,9 @@ float atoms::addProducts(ArrayRef<double> products, float before) {
     return std::abs(exact) < 0x1p128 ? std::copysign(std::numeric_limits<float>::max(), rounded) : rounded;
   if (std::abs(double(rounded)) > std::abs(exact))
     rounded = std::nextafter(rounded, 0.0f);
+  constexpr int ownBits = 23; // of an f32
+  if (bits < ownBits)
+    rounded = std::bit_cast<float>(std::bit_cast<uint32_t>(rounded) >> (ownBits - bits) << (ownBits - bits));
   return rounded;
 }
 
@@ -127,6 +130,29 @@ static float singleOf(uint32_t word, unsigned) { return std::bit_cast<float>(wor
 void atoms::multiplyF16(AtomCall &call) { multiply<2, halfOf>(call); }
 void atoms::multiplyBF16(AtomCall &call) { multiply<2, brainOf>(call); }
 void atoms::multiplyTF32(AtomCall &call) { multiply<1, singleOf>(call); }
+
+/// The same of bytes, four of a word: sums are exact modulo 2^32.
+template <typename Row, typename Column> static void multiplyBytes(AtomCall &own) {
+  own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
+    for (unsigned lane = 0; lane < warpThreads; ++lane)
+      for (unsigned sum = 0; sum < 4; ++sum) {
+        unsigned row = lane / 4 + sum / 2 * 8, column = lane % 4 * 2 + sum % 2;
+        auto total = calls[lane]->operand<uint32_t>(6 + sum);
+        for (unsigned k = 0; k < 32; ++k) {
+          unsigned t = k % 16 / 4, half = k / 16, shift = k % 4 * 8;
+          auto a = static_cast<Row>(calls[row % 8 * 4 + t]->operand<uint32_t>(row / 8 + half * 2) >> shift);
+          auto b = static_cast<Column>(calls[column * 4 + t]->operand<uint32_t>(4 + half) >> shift);
+          total += uint32_t(int32_t(a) * int32_t(b));
+        }
+        calls[lane]->result<uint32_t>(sum, total);
+      }
+  });
+}
+
+void atoms::multiplyS8S8(AtomCall &call) { multiplyBytes<int8_t, int8_t>(call); }
+void atoms::multiplyS8U8(AtomCall &call) { multiplyBytes<int8_t, uint8_t>(call); }
+void atoms::multiplyU8S8(AtomCall &call) { multiplyBytes<uint8_t, int8_t>(call); }
+void atoms::multiplyU8U8(AtomCall &call) { multiplyBytes<uint8_t, uint8_t>(call); }
 
 /// cvt.rna.tf32.f32: to the nearest number of 11 bits, halves away from zero.
 void atoms::roundToTF32(AtomCall &call) {

@@ -3,7 +3,7 @@
 set -eu
 file=$1/program.tgl
 sed "s/: T\[/: $3[/g; s/\bT(/$3(/g" "$(dirname "$0")/$2" > "$file"
-names=$(grep -o "[a-z]*: \($3\|f32\)\[" "$file" | cut -d: -f1)
+names=$(tr '\n' ' ' < "$file" | sed 's/.*-> *(//; s/{.*//' | grep -o "[a-z]*: " | cut -d: -f1)
 for target in cpu emulate; do
   outputs=()
   for name in $names; do outputs+=("--out=$name=$1/$target.$name.npy"); done

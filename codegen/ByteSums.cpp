@@ -1,0 +1,50 @@
+//===- ByteSums.cpp - Sums of products of bytes by warpgroups --------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Producers copy bytes as they lie in memory, or as a launch before has ordered them: lines along the sum, 128 points
+// of it a stage.
+//
+// Sums of integers are exact, modulo 2^32, and stay in the registers of the tensor cores' products. Of f8 Hopper's
+// tensor cores keep 14 bits of what they add up (DeepSeek-V3, arXiv 2412.19437, section 3.3.2), so a stage is summed
+// up from 0 and added to f32 sums: errors do not grow with the length of a sum. A warpgroup has no registers for two
+// sets of sums of 256 columns; it takes 128 of them at a time, and while it adds another one's products are under way.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Columns whose sums a warpgroup has in registers beside those of all.
+static constexpr unsigned mostPartial = 128;
+
+DeviceContraction::Sums DeviceContraction::sumUpBytes(const PlaneProduct &product) {
+  if (product.type == Multiplicand::I8)
+    return sumUpStages(product);
+  Warpgroup warps = warpgroupOf(product);
+  unsigned all = groupColumns(tile), part = std::min(all, mostPartial);
+  return e.emitLoop(
+      i64(0), numStages(product), i64(1), Sums(all / 2, zeroSum()),
+      [&](Value *number, ArrayRef<Value *> current) {
+        Value *inRing = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
+        Value *stage = b.CreateAnd(inRing, i32(PlaneProduct::stages - 1));
+        awaitStage(stage);
+        warps.publish(); // here, where it waits for no loads or copies
+        Sums next;
+        for (unsigned first = 0; first < all; first += part) {
+          Sums partial = multiplyPlanes(product, planeStage(product, stage), {}, first, part);
+          partial = warps.wait(partial);
+          if (first + part == all)
+            release(product, number, stage);
+          for (auto [sum, added] : zip_equal(current.slice(first / 2, part / 2), partial))
+            next.push_back(b.CreateFAdd(sum, added));
+        }
+        return next;
+      },
+      "stage");
+}
