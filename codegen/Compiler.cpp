@@ -22,6 +22,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/DeviceFacts.h"
 #include "passes/TensorTile.h"
 #include <chrono>
 
@@ -190,17 +191,13 @@ private:
 
   /// CUDA C++ Programming Guide, "Compute Capabilities": of the largest cluster, which a function must ask for where it
   /// is of more than 8.
-  static unsigned clusterBlocksOf(unsigned capability) {
-    return capability == 90 ? 16 : capability > 90 && capability <= 109 ? 8 : 1;
-  }
-
   Error runPasses() {
     PipelineOptions pipeline = options.pipeline;
     pipeline.runs = runs;
     pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
     pipeline.sizes = options.sizes;
     if (pipeline.machine == Machine::GPU)
-      pipeline.clusterBlocks = clusterBlocksOf(capability());
+      pipeline.clusterBlocks = device::clusterBlocks(capability());
     if (std::string tiles = kernel->choice.tensorTile(); !tiles.empty())
       pipeline.tensorTile = tiles;
     mlir::PassManager manager(&context);
@@ -365,10 +362,10 @@ private:
     emitter.tensorAlignment = kernel->alignment = options.alignment;
     emitter.dependentLaunches =
         options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
-    // CUDA C++ Programming Guide, "Compute Capabilities": of a block.
-    bool isLarge = capability() == 80 || capability() == 87;
-    emitter.sharedBytes = (capability() >= 90 && capability() <= 109 ? 227 : isLarge ? 163 : 99) << 10;
-    emitter.clusterBlocks = clusterBlocksOf(capability());
+    emitter.sharedBytes = device::sharedBytes(capability());
+    emitter.clusterBlocks = device::clusterBlocks(capability());
+    emitter.prefetchRows = !runs || runs->shouldRun("prefetch-rows", "");
+    emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;
     emitter.hasWarpgroups = (isEmulated ? StringRef(emulatedDevice) : StringRef(options.target)) == "sm_90a";

@@ -336,6 +336,8 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     lane.reset();
     wanted.lanes = 1;
   }
+  if (alone && options.ordersPoints && windows.points == 1 && runs.empty() && shape.sharers == 1)
+    planOrder(op, outer, lane);
   Value *count = countOf(axes, outer, lane);
   wanted.rounds = roundsFor(count);
   // A thread's points are a block of threads apart, so that threads side by side touch memory side by side.
@@ -349,21 +351,27 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     first = b.CreateNSWMul(block, perBlock);
     nextLoopStays = true;
   }
-  emitLoop(first, count, step, {}, [&](Value *number, ArrayRef<Value *>) {
+  SmallVector<Value *> parity(shape.cluster > 1 ? 1 : 0, i64(0));
+  emitLoop(first, count, step, parity, [&](Value *number, ArrayRef<Value *> carried) {
+    rowParity = carried.empty() ? nullptr : carried.front();
+    if (row.vectors && options.prefetchRows) {
+      Value *next = b.CreateNSWAdd(number, step);
+      prefetchRow(op, outer, next, b.CreateICmpSLT(next, count));
+    }
     if (shape.sharers > 1) {
       number = b.CreateNSWAdd(number, inside);
       writes = b.CreateAnd(b.CreateICmpEQ(sharer, i64(0)), b.CreateICmpSLT(number, count));
       number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(count, i64(1)));
     }
     for (unsigned round = 0; round < wanted.rounds; ++round)
-      setAxes(axes, outer, b.CreateNSWAdd(number, i64(round * apart)), lane, [&] {
+      setAxes(axes, outer, inOrder(b.CreateNSWAdd(number, i64(round * apart)), count), lane, [&] {
         emitNest(axes, inner, [&] {
           windows.points > 1 ? emitWindows(op) : emitBlock(op.getBody().front());
-          if (!alone)
-            shape.cluster > 1 ? meetCluster() : meet(); // what is shared is used again for the next point
+          if (!alone && shape.cluster == 1)
+            meet(); // what is shared is used again for the next point
         });
       });
-    return SmallVector<Value *>();
+    return carried.empty() ? SmallVector<Value *>() : SmallVector<Value *>{b.CreateXor(rowParity, i64(1))};
   });
   b.CreateRetVoid();
   if (windows.points > 1)

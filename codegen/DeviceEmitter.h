@@ -151,7 +151,8 @@ private:
     /// By operation: the slot where its value replaces the element, or where later nests find it.
     llvm::DenseMap<mlir::Operation *, unsigned> storedTo, foundIn;
   } row;
-  llvm::Value *rank = nullptr; // of the block in its cluster
+  llvm::Value *rank = nullptr;      // of the block in its cluster
+  llvm::Value *rowParity = nullptr; // of the rows that the cluster has done
   llvm::Value *sharer = nullptr, *writes = nullptr; // among those of a column; whether it writes results
   /// Nests of a thread that are written out, so that what several of them read stays in its registers.
   llvm::DenseSet<mlir::Operation *> straight;
@@ -161,6 +162,14 @@ private:
     unsigned axis = 0, points = 1;
     unsigned slack = 0; ///< points that a line's first tile may begin before it
   } windows;
+  /// Points that read the same elements, far apart by their numbers, are taken one after another (DeviceOrder.cpp):
+  /// chunks of vectors, each for all repetitions of these.
+  struct PointOrder {
+    int64_t repeats = 0, vectors = 0, chunk = 0; ///< 0: by their numbers
+  } order;
+  void planOrder(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane);
+  llvm::Value *inOrder(llvm::Value *number, llvm::Value *count);
+
   bool inWindows = false; ///< all of a tile is being written out
 
   bool isTiled(tgl::AxesOp op, unsigned axis) {
@@ -192,6 +201,7 @@ private:
   RowDeal rowDeal() const { return {shape.team, shape.cluster}; }
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
   llvm::Value *dynamicShared();
+  void prefetchRow(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, llvm::Value *next, llvm::Value *exists);
   void meetCluster();
   Accumulator combineCluster(tgl::ReduceOp op, Accumulator accumulator);
 

@@ -435,45 +435,42 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
   return carried;
 }
 
-//===----------------------------------------------------------------------===//
-// Clusters
-//===----------------------------------------------------------------------===//
-
-void DeviceEmitter::meetCluster() {
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
-}
-
-/// Results of the blocks of a cluster: each puts its own into a slot of all the others.
-Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {
-  if (shape.cluster == 1)
-    return accumulator;
-  constexpr unsigned clusterSpace = 7;
-  SmallVector<GlobalVariable *> slots;
-  for (size_t part = 0; part < accumulator.size(); ++part)
-    slots.push_back(shared(ArrayType::get(b.getInt64Ty(), shape.cluster), "cluster"));
-  auto memoryType = [&](Value *element) {
-    return element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType();
-  };
-  // By all threads, as LLVM does not know that there is no address for a block that is not in the cluster.
-  Value *mine = b.CreateURem(thread, i64(shape.cluster));
-  SmallVector<Value *> places;
-  for (GlobalVariable *array : slots)
-    places.push_back(b.CreateIntrinsic(
-        PointerType::get(module.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster,
-        {b.CreateInBoundsGEP(b.getInt64Ty(), array, rank), b.CreateTrunc(mine, b.getInt32Ty())}));
-  emitIf(b.CreateICmpULT(thread, i64(shape.cluster)), [&] {
-    for (auto [element, place] : zip_equal(accumulator, places)) {
-      Value *value = element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element;
-      b.CreateAlignedStore(value, place, Align(memoryType(element)->getPrimitiveSizeInBits() / 8));
+/// The row of the team's next point, where there is one, is on its way into the L2 cache while this one is worked on:
+/// loads of it then do not wait for memory, and memory has something to do while all threads compute.
+void DeviceEmitter::prefetchRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Value *next, Value *exists) {
+  constexpr unsigned line = 128; // bytes: what one access brings
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  RowDeal deal = rowDeal();
+  Value *first = rowThread(b, deal, rank, thread);
+  for (mlir::Operation &nested : op.getBody().front()) {
+    auto nest = dyn_cast<tgl::AxesOp>(nested);
+    if (!nest)
+      continue;
+    for (mlir::Operation &inside : *nest.getAxesBlock()) {
+      auto found = row.slotOf.find(&inside);
+      if (found == row.slotOf.end() || !found->second.second)
+        continue;
+      auto read = cast<tgl::ReadOp>(inside);
+      const Buffer &buffer = buffers.find(read.getTensor())->second;
+      unsigned sharing = std::max(1u, line / row.bytes[found->second.first]); // neighbours with parts of a line
+      Value *isFirst = b.CreateICmpEQ(b.CreateURem(thread, i64(sharing)), i64(0));
+      emitIf(b.CreateAnd(isFirst, exists), [&] {
+        setAxes(axes, outer, next, std::nullopt, [&] {
+          nextLoopStays = true;
+          emitLoop(i64(0), i64(row.rounds), i64(1), {}, [&](Value *round, ArrayRef<Value *>) {
+            Value *number = rowVector(b, deal, round, first);
+            number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(row.vectors - 1));
+            SmallVector<unsigned> inner = to_vector(seq<unsigned>(0, nest.getAxes().size()));
+            setAxes(nest, inner, number, chooseLanes(nest), [&] {
+              ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
+              Type *raw = storageType(read.getTensorType().getElementType());
+              Value *address = b.CreateInBoundsGEP(raw, buffer.pointer, emitIndexAtLaneZero(offset));
+              b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_prefetch_global_L2, {address});
+            });
+            return SmallVector<Value *>();
+          });
+        });
+      });
     }
-  });
-  meetCluster();
-  for (auto [element, array] : zip_equal(accumulator, slots)) {
-    bool isBit = element->getType()->isIntegerTy(1);
-    element = b.CreateLoad(memoryType(element), b.CreateInBoundsGEP(b.getInt64Ty(), array, mine));
-    if (isBit)
-      element = b.CreateTrunc(element, b.getInt1Ty());
   }
-  return combineWarp(op, std::move(accumulator), shape.cluster);
 }

@@ -22,6 +22,7 @@
 #define TEGULA_CODEGEN_EMITTER_H
 
 #include "ir/Tgl.h"
+#include "passes/DeviceFacts.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
@@ -41,10 +42,14 @@ struct EmitterOptions {
   bool dependentLaunches = false;
   /// Dynamic shared memory that a block may ask for, and blocks of a cluster (1: there are none).
   unsigned sharedBytes = 0, clusterBlocks = 1;
+  /// Rows that are kept in shared memory come into the L2 cache while those before are worked on.
+  bool prefetchRows = true;
+  /// Points that read the same elements follow each other.
+  bool ordersPoints = true;
   /// The device has wgmma (sm_90a).
   bool hasWarpgroups = false;
-  /// Of the device, about: of so many blocks each can have one of its own.
-  unsigned multiprocessors = 132;
+  /// Of so many blocks each can have a multiprocessor of its own, about.
+  unsigned multiprocessors = device::multiprocessors;
   /// Verify every access, not only those that data decides.
   bool checked = false;
   /// Device code tells the line of the program of each instruction.

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/DeviceFacts.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -306,7 +307,7 @@ std::optional<RecurrenceShape> RecurrenceShape::of(ParallelOp op) {
 
 std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &plan, int64_t mostBlocks) {
   // Clusters that an H200 surely runs at once, by what their blocks need of its groups of 16 or 18 multiprocessors.
-  static constexpr struct { int64_t blocks, atOnce; } clusters[] = {{1, 132}, {2, 64}, {4, 32}, {8, 14}, {16, 6}};
+  static constexpr struct { int64_t blocks, atOnce; } clusters[] = {{1, device::multiprocessors}, {2, 64}, {4, 32}, {8, 14}, {16, 6}};
   // Shared memory for weights, where there are clusters; the rest is for states.
   constexpr int64_t mostShared = 208 << 10;
   // Cycles of a step: elementary functions and shuffles; a cluster's barrier; and of a step that is launched anew.

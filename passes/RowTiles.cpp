@@ -9,6 +9,7 @@
 
 #include "ir/TglUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/DeviceFacts.h"
 #include "passes/RowTileBounds.h"
 
 using namespace llvm;
@@ -343,8 +344,7 @@ int64_t tegula::sharedBytesOf(const RowTilePlan &plan, const RowTile &tile) {
 
 std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
   // Of 255 registers the sums in the loop leave some to places and numbers of rows.
-  constexpr int64_t mostRegisters = 200, mostShared = 227 * 1024, fewest = 16;
-  constexpr int64_t multiprocessors = 132;
+  constexpr int64_t mostRegisters = 200, mostShared = device::sharedBytes(90), fewest = 16;
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   int64_t rows = *tgl::knownPoints(axes, {plan.row});
   std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);
@@ -355,7 +355,7 @@ std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
     auto type = cast<tgl::TglTensorType>(temp.getTensor().getType());
     kept += type.getDims()[0].getExpr().asConstant().value_or(mostColumns) / 2;
   }
-  int64_t warpgroups = divideCeil(rows, 128) * *batch >= multiprocessors && rows > 64 ? 2 : 1;
+  int64_t warpgroups = divideCeil(rows, 128) * *batch >= device::multiprocessors && rows > 64 ? 2 : 1;
   for (int64_t columns : {128, 64}) {
     RowTile tile{warpgroups, columns};
     if (kept + columns <= mostRegisters && sharedBytesOf(plan, tile) <= mostShared)

@@ -10,6 +10,7 @@
 #include "ir/TglUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/DeviceFacts.h"
 #include "passes/Nest.h"
 #include "passes/WindowOperand.h"
 
@@ -262,9 +263,6 @@ static constexpr double mostPackedBytes = 1 << 30;
 /// Of the planes of windows, for a byte of their tensor: channels that are only there to fill a run are waste.
 static constexpr double mostPackedShare = 4;
 
-/// Of an H200: others with tensor cores differ by less than a factor of two.
-static constexpr int64_t multiprocessors = 132;
-
 std::string TensorTile::name() const {
   return (Twine(rows) + "x" + Twine(columns) + (shifted      ? "-shifted"
                                            : packed     ? "-packed"
@@ -436,7 +434,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       double elements = double(candidate.rows) * candidate.columns;
       double product = elements * shifted->points / rate / speed;
       double each = product / shiftedSpeed + startUp;
-      double total = each * divideCeil(count, multiprocessors) + secondLaunch + packed.bytes / bytesPerClock;
+      double total = each * divideCeil(count, device::multiprocessors) + secondLaunch + packed.bytes / bytesPerClock;
       ranked.push_back({tileOf(candidate, 1, /*shifted=*/true), total});
     }
     for (int64_t splits = 1; splits <= most; ++splits) {
@@ -446,7 +444,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       if (candidate.warpgroups && !allHalf && !allBytes && !allVectors)
         each += candidate.packed && canShift ? candidate.columns * packed.clocksOfLine / splits
                                              : elements * startUpOfElement;
-      double total = each * divideCeil(tiles * splits, multiprocessors);
+      double total = each * divideCeil(tiles * splits, device::multiprocessors);
       if (candidate.packed)
         total += secondLaunch + packed.bytes / bytesPerClock;
       if (splits > 1)

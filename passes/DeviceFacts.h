@@ -1,0 +1,32 @@
+//===- DeviceFacts.h - What a GPU has, by its compute capability -------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_DEVICEFACTS_H
+#define TEGULA_PASSES_DEVICEFACTS_H
+
+#include <cstdint>
+
+namespace tegula::device {
+
+/// What models of cost reckon with: an H200's. Other GPUs with tensor cores differ by less than a factor of two, and
+/// grids are made for the device that is there (runtime/PreparedPlan.cpp).
+inline constexpr int64_t multiprocessors = 132;
+
+/// Dynamic shared memory that a block may ask for (CUDA C++ Programming Guide, "Compute Capabilities").
+constexpr unsigned sharedBytes(unsigned capability) {
+  bool isLarge = capability == 80 || capability == 87;
+  return (capability >= 90 && capability <= 109 ? 227 : isLarge ? 163 : 99) << 10;
+}
+
+/// Blocks of a cluster, with those that a function has to be allowed; 1: there are none.
+constexpr unsigned clusterBlocks(unsigned capability) {
+  return capability == 90 ? 16 : capability > 90 && capability <= 109 ? 8 : 1;
+}
+
+} // namespace tegula::device
+
+#endif // TEGULA_PASSES_DEVICEFACTS_H
