@@ -12,15 +12,19 @@
 // blocks of rows of few places. On an H200 a sum of 8.6 GB with rows of 4095 floats takes 1972 us (a device copy's rate: 2016), an
 // argmax 1978; by 64 columns in place of 128 2143, by 32 2266, by two blocks with eight loads a thread 2074.
 //
+// Columns that several nests read, such as a softmax over channels, stay in registers where those of a few threads
+// have room: each keeps every so many-th term, and writes the results that belong to its terms.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace llvm;
 using namespace tegula;
 
-static constexpr unsigned columnsOfBlock = 128, mostSharers = 8;
+static constexpr unsigned columnsOfLong = 128, columnsOfKept = 64, mostSharers = 8;
 /// Terms of a thread whose loads are under way together.
 static constexpr int64_t termsAtOnce = 4;
 /// Shorter columns are done before threads have come together.
@@ -32,17 +36,25 @@ static bool hasNumbers(tgl::ReduceOp op) {
   return op.getKind() != tgl::ReduceKind::Any && op.getKind() != tgl::ReduceKind::All;
 }
 
-void DeviceEmitter::planSharers(tgl::ParallelOp op, DeviceShape &wanted) {
-  shape.sharers = wanted.sharers = 1;
-  if (!shape.byThread() || options.checked)
-    return;
-  unsigned bytes = 0; // of a column's partial results
+/// Of the partial results of a column's reductions.
+unsigned DeviceEmitter::partialBytes(tgl::ParallelOp op) {
+  unsigned bytes = 0;
+  for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
+    for (Value *part : initialAccumulator(reduce))
+      bytes += part->getType()->getPrimitiveSizeInBits() / 8;
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  std::optional<LaneChoice> lane = chooseLanes(axes);
+  return bytes * (lane ? lane->width : 1);
+}
+
+/// Threads for a column of many terms, none of which is kept.
+unsigned DeviceEmitter::sharersOfLong(tgl::ParallelOp op) {
+  bool hasReduction = false;
+  std::optional<LaneChoice> lane = chooseLanes(cast<tgl::AxesOp>(op.getOperation()));
   for (mlir::Operation &nested : op.getBody().front()) {
     auto reduce = dyn_cast<tgl::ReduceOp>(nested);
-    if (!reduce && (nested.getNumRegions() || isa<tgl::TempOp, tgl::SortOp>(nested)))
-      return;
-    if (auto write = dyn_cast<tgl::WriteOp>(nested); write && write.getAdd())
-      return;
+    if (!reduce && nested.getNumRegions())
+      return 1;
     if (!reduce)
       continue;
     auto nest = cast<tgl::AxesOp>(nested);
@@ -52,22 +64,44 @@ void DeviceEmitter::planSharers(tgl::ParallelOp op, DeviceShape &wanted) {
     reduce.walk([&](tgl::ReadOp read) { hasFill |= read.getFill() != nullptr; });
     if (!terms || *terms < longColumn || !isPlain || hasFill || !hasNumbers(reduce) || !hasRowShape(nest) ||
         *tgl::knownPoints(nest, {unsigned(reduce.getAxes().size() - 1)}) < longColumn)
-      return;
-    for (Value *part : initialAccumulator(reduce))
-      bytes += part->getType()->getPrimitiveSizeInBits() / 8;
+      return 1;
+    if (!lane && chooseLanes(nest)) // terms are neighbours
+      return 1;
+    hasReduction = true;
   }
-  auto axes = cast<tgl::AxesOp>(op.getOperation());
-  std::optional<int64_t> points = tgl::knownPoints(axes);
-  std::optional<LaneChoice> lane = chooseLanes(axes);
-  if (!bytes || !points)
-    return;
-  for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
-    if (!lane && chooseLanes(cast<tgl::AxesOp>(reduce.getOperation()))) // terms are neighbours
-      return;
-  bytes *= lane ? lane->width : 1;
-  unsigned sharers = mostSharers;
-  while (sharers > 1 && columnsOfBlock * sharers * bytes > exchangeBytes)
+  if (!hasReduction)
+    return 1;
+  unsigned sharers = mostSharers, bytes = partialBytes(op);
+  while (sharers > 1 && columnsOfLong * sharers * bytes > exchangeBytes)
     sharers /= 2;
+  return sharers;
+}
+
+/// Threads for a column that several nests read, with too many values for the registers of one.
+unsigned DeviceEmitter::sharersOfKept(tgl::ParallelOp op) {
+  constexpr int64_t mostAlone = 64, mostOfThread = 32;
+  Column column = findColumn(op);
+  if (column.values <= mostAlone || column.values > mostOfThread * mostSharers ||
+      !all_of(op.getBody().getOps<tgl::ReduceOp>(), hasNumbers) || op.getBody().getOps<tgl::ReduceOp>().empty())
+    return 1;
+  unsigned sharers = PowerOf2Ceil(divideCeil(column.values, mostOfThread));
+  return columnsOfKept * sharers * partialBytes(op) <= exchangeBytes ? sharers : 1;
+}
+
+void DeviceEmitter::planSharers(tgl::ParallelOp op, DeviceShape &wanted) {
+  shape.sharers = wanted.sharers = 1;
+  if (!shape.byThread() || options.checked || !tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation())))
+    return;
+  for (mlir::Operation &nested : op.getBody().front()) {
+    auto write = dyn_cast<tgl::WriteOp>(nested);
+    if (isa<tgl::TempOp, tgl::SortOp>(nested) || (write && write.getAdd()))
+      return;
+  }
+  unsigned sharers = sharersOfKept(op), columnsOfBlock = columnsOfKept;
+  if (sharers == 1) {
+    sharers = sharersOfLong(op);
+    columnsOfBlock = columnsOfLong;
+  }
   if (sharers == 1)
     return;
   shape.sharers = wanted.sharers = sharers;
@@ -75,8 +109,72 @@ void DeviceEmitter::planSharers(tgl::ParallelOp op, DeviceShape &wanted) {
   function->addFnAttr("nvvm.maxntid", std::to_string(shape.threads));
 }
 
-/// A thread's terms of a column, then what the others found of theirs, in their order: all have the result.
+/// `body` at each of a thread's points of a nest that is written out; `exists`: null: always.
+void DeviceEmitter::forSharedPoints(tgl::AxesOp nest, function_ref<void(Value *exists)> body) {
+  int64_t points = *tgl::knownPoints(nest), sharers = shape.sharers;
+  SmallVector<unsigned> all = to_vector(seq<unsigned>(0, nest.getAxes().size()));
+  for (int64_t first = 0; first < points; first += sharers) {
+    Value *number = b.CreateNSWAdd(sharer, i64(first)), *exists = nullptr;
+    if (points - first < sharers) {
+      exists = b.CreateICmpULT(number, i64(points));
+      number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(points - 1));
+    }
+    setAxes(nest, all, number, std::nullopt, [&] { body(exists); });
+  }
+}
+
+/// Each thread does the points whose values it keeps.
+void DeviceEmitter::emitSharedParallel(tgl::ParallelOp op) {
+  emitIf(isPoint, [&] {
+    forSharedPoints(cast<tgl::AxesOp>(op.getOperation()), [&](Value *exists) {
+      SaveAndRestore its(writes, exists);
+      emitBlock(op.getBody().front());
+    });
+  });
+}
+
+Emitter::Accumulator DeviceEmitter::emitSharedTerms(tgl::ReduceOp op) {
+  Accumulator accumulator = initialAccumulator(op);
+  if (lanes)
+    accumulator = splatAccumulator(op, std::move(accumulator), lanes->width);
+  forSharedPoints(cast<tgl::AxesOp>(op.getOperation()), [&](Value *exists) {
+    Accumulator more = emitReducePoint(op, accumulator);
+    for (auto [value, before] : zip_equal(more, accumulator))
+      value = exists ? b.CreateSelect(exists, value, before) : value;
+    accumulator = std::move(more);
+  });
+  return accumulator;
+}
+
+/// What the threads of a column found, put together in their order: all have the result.
+Emitter::Accumulator DeviceEmitter::combineSharers(tgl::ReduceOp op, const Accumulator &own) {
+  // Slots of threads of one column are a row of columns apart.
+  Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
+  unsigned columnsOfBlock = shape.unitsPerBlock();
+  Value *column = b.CreateURem(inBlock, i64(columnsOfBlock));
+  SmallVector<GlobalVariable *> slots;
+  for (Value *element : own) {
+    slots.push_back(shared(ArrayType::get(element->getType(), shape.threads), "column"));
+    b.CreateStore(element, b.CreateInBoundsGEP(element->getType(), slots.back(), inBlock));
+  }
+  meet();
+  Accumulator total;
+  for (unsigned other = 0; other < shape.sharers; ++other) {
+    Accumulator theirs;
+    for (auto [element, array] : zip_equal(own, slots)) {
+      Value *place = b.CreateNSWAdd(column, i64(other * columnsOfBlock));
+      theirs.push_back(b.CreateLoad(element->getType(), b.CreateInBoundsGEP(element->getType(), array, place)));
+    }
+    total = other ? combine(op, total, theirs) : theirs;
+  }
+  meet(); // slots are used again for the next point
+  return total;
+}
+
+/// A thread's terms of a column, then those of the others.
 Emitter::Accumulator DeviceEmitter::emitSharedColumn(tgl::ReduceOp op) {
+  if (straight.contains(op))
+    return combineSharers(op, emitSharedTerms(op));
   constexpr int64_t stretch = 256; // terms of a thread that are added up on their own
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   unsigned innermost = op.getAxes().size() - 1;
@@ -122,25 +220,5 @@ Emitter::Accumulator DeviceEmitter::emitSharedColumn(tgl::ReduceOp op) {
     }
     return accumulator;
   });
-
-  // Slots of threads of one column are a row of columns apart.
-  Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
-  Value *column = b.CreateURem(inBlock, i64(columnsOfBlock));
-  SmallVector<GlobalVariable *> slots;
-  for (Value *element : own) {
-    slots.push_back(shared(ArrayType::get(element->getType(), shape.threads), "column"));
-    b.CreateStore(element, b.CreateInBoundsGEP(element->getType(), slots.back(), inBlock));
-  }
-  meet();
-  Accumulator total;
-  for (int64_t other = 0; other < sharers; ++other) {
-    Accumulator theirs;
-    for (auto [element, array] : zip_equal(own, slots)) {
-      Value *place = b.CreateNSWAdd(column, i64(other * columnsOfBlock));
-      theirs.push_back(b.CreateLoad(element->getType(), b.CreateInBoundsGEP(element->getType(), array, place)));
-    }
-    total = other ? combine(op, total, theirs) : theirs;
-  }
-  meet(); // slots are used again for the next point
-  return total;
+  return combineSharers(op, own);
 }

@@ -226,9 +226,10 @@ private:
                     unsigned number);
 
   // TileRest.cpp
-  /// The rest of the statement, in order: what nearly no sum needs, what does not wait for sums, and what does.
+  /// The rest of the statement, in order: what nearly no sum needs, what does not wait for sums, what only makes
+  /// values of them, and what has effects or waits for that.
   struct Rest {
-    llvm::SmallVector<mlir::Operation *> mending, early, late;
+    llvm::SmallVector<mlir::Operation *> mending, early, values, late;
     mlir::Value mended;         ///< what `late` uses instead of the sum, where some are mended
     bool reads = false;         ///< anything
     bool readsElements = false; ///< early, what varies along rows and columns
@@ -241,6 +242,8 @@ private:
   };
   Rest planRest();
   void findMending(Rest &rest);
+  void splitLate(Rest &rest);
+  Value *keptFromBranch(Value *value);
   void forRestRows(unsigned each, llvm::function_ref<void(const RestRows &)> body);
   void mendSums(const Rest &rest);
   void emitRest(const Rest &rest);
@@ -252,6 +255,7 @@ private:
     Value *number, *k;      ///< i64: row or column of the statement, point of the sum
     Value *exists;          ///< null: always
   };
+  Value *opaque(Value *word);
   Value *opaqueThread();
   Place placeOf(const Product &product, const Operand &operand, Value *step, Value *index);
   void forVectors(const Operand &operand, Code code, llvm::function_ref<void(Value *index)> body);

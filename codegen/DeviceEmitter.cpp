@@ -47,7 +47,7 @@ Value *DeviceEmitter::special(Intrinsic::ID id, unsigned limit) {
 }
 
 void DeviceEmitter::meet() {
-  if (shape.team == warp)
+  if (!shape.byThread() && shape.team <= warp)
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_bar_warp_sync, {b.getInt32(-1)});
   else
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
@@ -347,7 +347,9 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     first = b.CreateNSWAdd(b.CreateNSWMul(block, i64(apart * wanted.rounds)), inBlock);
     step = b.CreateNSWMul(units, i64(wanted.rounds));
   }
-  if (shape.sharers > 1) { // who meet all have the same loop: what is no point repeats the last
+  // Who meet all have the same loop, of their block: what is no point repeats the last.
+  bool inStep = shape.sharers > 1 || shape.isPartOfWarp();
+  if (inStep) {
     first = b.CreateNSWMul(block, perBlock);
     nextLoopStays = true;
   }
@@ -358,9 +360,11 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
       Value *next = b.CreateNSWAdd(number, step);
       prefetchRow(op, outer, next, b.CreateICmpSLT(next, count));
     }
-    if (shape.sharers > 1) {
+    if (inStep) {
       number = b.CreateNSWAdd(number, inside);
-      writes = b.CreateAnd(b.CreateICmpEQ(sharer, i64(0)), b.CreateICmpSLT(number, count));
+      isPoint = b.CreateICmpSLT(number, count);
+      if (shape.sharers > 1)
+        writes = b.CreateAnd(b.CreateICmpEQ(sharer, i64(0)), isPoint);
       number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(count, i64(1)));
     }
     for (unsigned round = 0; round < wanted.rounds; ++round)
@@ -410,6 +414,8 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
   if (seen)
     meet();
   Value *isFirst = b.CreateICmpEQ(thread, i64(0));
+  if (isPoint)
+    isFirst = b.CreateAnd(isFirst, isPoint);
   if (shape.cluster > 1)
     isFirst = b.CreateAnd(isFirst, b.CreateICmpEQ(rank, i64(0)));
   emitIf(isFirst, [&] { Emitter::emitOp(op); });
@@ -454,6 +460,8 @@ bool DeviceEmitter::takesInTurn(tgl::ParallelOp nest) {
 
 void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   if (alone && straight.contains(op)) {
+    if (shape.sharers > 1)
+      return emitSharedParallel(op);
     auto nest = cast<tgl::AxesOp>(op.getOperation());
     SmallVector<unsigned> all = to_vector(seq<unsigned>(0, nest.getAxes().size()));
     for (int64_t point = 0, points = *tgl::knownPoints(nest); point < points; ++point)
@@ -492,6 +500,8 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   };
   if (row.nests.contains(op))
     dealRow({axes}, lane, {}, each);
+  else if (isPoint)
+    emitIf(isPoint, [&] { deal(countOf(axes, box, lane), {}, each); });
   else
     deal(countOf(axes, box, lane), {}, each);
   alone = false;

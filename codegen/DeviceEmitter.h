@@ -33,14 +33,15 @@ namespace tegula {
 
 /// Who does a point of a statement.
 struct DeviceShape {
-  unsigned team = 1;     ///< threads for a point: 1, a warp, or a whole block
+  unsigned team = 1;     ///< threads for a point: 1, part of a warp, one, or a whole block
   unsigned threads = 256; ///< of a block
   unsigned lanes = 1;    ///< points of a thread side by side (teams of one alone)
   unsigned rounds = 1;   ///< and such vectors at a time
   unsigned cluster = 1;  ///< blocks that share a point (teams that are whole blocks)
   unsigned sharedBytes = 0; ///< dynamic shared memory of a block
-  unsigned sharers = 1;     ///< threads of a block that share a long column (teams of one alone)
+  unsigned sharers = 1;     ///< threads of a block that share a column (teams of one alone)
   bool byThread() const { return team == 1; }
+  bool isPartOfWarp() const { return !byThread() && team < 32; }
   /// Points (vectors of points) that a block does at a time.
   unsigned unitsPerBlock() const { return threads / team / sharers; }
 };
@@ -153,7 +154,9 @@ private:
   } row;
   llvm::Value *rank = nullptr;      // of the block in its cluster
   llvm::Value *rowParity = nullptr; // of the rows that the cluster has done
-  llvm::Value *sharer = nullptr, *writes = nullptr; // among those of a column; whether it writes results
+  llvm::Value *sharer = nullptr;    // among those of a column
+  llvm::Value *isPoint = nullptr;   // whether what these threads do exists; null: always
+  llvm::Value *writes = nullptr;    // whether results are written; null: always
   /// Nests of a thread that are written out, so that what several of them read stays in its registers.
   llvm::DenseSet<mlir::Operation *> straight;
 
@@ -186,7 +189,14 @@ private:
   void loadRuns(tgl::ParallelOp op);
   bool emitInRun(mlir::Operation *op);
   void emitRuns(tgl::ParallelOp op, llvm::Value *first);
+  unsigned partialBytes(tgl::ParallelOp op);
+  unsigned sharersOfLong(tgl::ParallelOp op);
+  unsigned sharersOfKept(tgl::ParallelOp op);
   void planSharers(tgl::ParallelOp op, DeviceShape &wanted);
+  void forSharedPoints(tgl::AxesOp nest, llvm::function_ref<void(llvm::Value *exists)> body);
+  void emitSharedParallel(tgl::ParallelOp op);
+  Accumulator emitSharedTerms(tgl::ReduceOp op);
+  Accumulator combineSharers(tgl::ReduceOp op, const Accumulator &own);
   Accumulator emitSharedColumn(tgl::ReduceOp op);
   void planWindows(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane);
   void emitWindows(tgl::ParallelOp op);
@@ -194,6 +204,12 @@ private:
   bool hasRowShape(tgl::AxesOp nest);
   bool isSameRow(tgl::AxesOp first, tgl::AxesOp second);
   void planRow(tgl::ParallelOp op, DeviceShape &wanted);
+  /// Nests of a thread's point that read the same column.
+  struct Column {
+    llvm::SmallVector<tgl::AxesOp> nests; ///< none: there is no such column
+    int64_t values = 0;                   ///< of the column that they read more than once
+  };
+  Column findColumn(tgl::ParallelOp op);
   unsigned planColumn(tgl::ParallelOp op);
   void planRowValues(llvm::ArrayRef<tgl::AxesOp> nests, llvm::ArrayRef<unsigned> walks);
   bool isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second, tgl::AxesOp secondNest);

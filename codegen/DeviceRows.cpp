@@ -191,10 +191,8 @@ std::optional<RowLayout> DeviceEmitter::rowLayout(StringRef name) const {
   return layout;
 }
 
-/// Where several nests of a thread's point read the same column, which fits into its registers, they are written
-/// out. Returns how many neighbouring points have room there; 0: there is no such column.
-unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
-  constexpr int64_t mostRegisters = 64;
+DeviceEmitter::Column DeviceEmitter::findColumn(tgl::ParallelOp op) {
+  Column column;
   SmallVector<tgl::AxesOp> nests;
   for (mlir::Operation &nested : op.getBody().front()) {
     if (!nested.getNumRegions())
@@ -203,11 +201,11 @@ unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
     bool isPlain = nest && isa<tgl::ReduceOp, tgl::ParallelOp>(nested) && hasRowShape(nest) &&
                    all_of(*nest.getAxesBlock(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
     if (!isPlain || (!nests.empty() && tgl::knownPoints(nest) != tgl::knownPoints(nests.front())))
-      return 0;
+      return column;
     nests.push_back(nest);
   }
-  if (nests.size() < 2 || *tgl::knownPoints(nests.front()) > mostRegisters || !*tgl::knownPoints(nests.front()))
-    return 0;
+  if (nests.size() < 2)
+    return column;
   tgl::Accesses accesses = tgl::accessesOf(op);
   int64_t kept = 0; // tensors
   for (mlir::Operation &nested : *nests.front().getAxesBlock())
@@ -218,12 +216,22 @@ unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
           return again && isSameElement(read, nests.front(), again, other);
         });
       });
-  int64_t each = kept * *tgl::knownPoints(nests.front());
-  if (!each || each > mostRegisters)
+  column.values = kept * *tgl::knownPoints(nests.front());
+  if (column.values)
+    column.nests = std::move(nests);
+  return column;
+}
+
+/// Where several nests of a thread's point read the same column, which fits into its registers, they are written
+/// out. Returns how many neighbouring points have room there; 0: there is no such column.
+unsigned DeviceEmitter::planColumn(tgl::ParallelOp op) {
+  constexpr int64_t mostRegisters = 64;
+  Column column = findColumn(op);
+  int64_t each = divideCeil(column.values, int64_t(shape.sharers));
+  if (column.nests.empty() || each > mostRegisters)
     return 0;
-  for (tgl::AxesOp nest : nests)
-    straight.insert(nest);
-  unsigned room = mostRegisters / each;
+  straight.insert_range(column.nests);
+  int64_t room = mostRegisters / each;
   return room >= 4 ? 4 : room >= 2 ? 2 : 1;
 }
 

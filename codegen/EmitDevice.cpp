@@ -35,6 +35,7 @@ namespace {
 struct StatementWork {
   bool hasParallel = false, hasReduce = false, hasSort = false, hasPrefix = false;
   bool hasTemporaries = false, hasLarge = false; ///< temporaries that a thread has no room for
+  bool isPlain = true; ///< all teams do the same: nests of known points that hold no others
   std::optional<int64_t> points;
   /// Points of the largest nest that a team deals out; nothing: not known.
   std::optional<int64_t> inside = 0;
@@ -42,6 +43,9 @@ struct StatementWork {
   explicit StatementWork(tgl::ParallelOp op) {
     points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
     op.getBody().walk([&](mlir::Operation *nested) {
+      bool isNest = isa<tgl::ParallelOp, tgl::ReduceOp>(nested) && nested->getParentOp() == op &&
+                    tgl::knownPoints(cast<tgl::AxesOp>(nested));
+      isPlain &= !nested->getNumRegions() || isNest;
       hasParallel |= isa<tgl::ParallelOp>(nested);
       hasReduce |= isa<tgl::ReduceOp>(nested);
       if (auto temp = dyn_cast<tgl::TempOp>(nested)) {
@@ -74,8 +78,10 @@ struct StatementWork {
 static constexpr int64_t shortNest = 16;
 /// Threads that keep a large GPU busy: a point for each is as good as a team for each.
 static constexpr int64_t manyThreads = 32768;
-/// Vectors that a thread of a team takes, where there are enough.
-static constexpr int64_t vectorsPerThread = 4;
+/// Vectors that a thread of a team takes, where there are enough; of a team that is part of a warp.
+static constexpr int64_t vectorsPerThread = 4, vectorsInWarp = 2;
+/// Fewer threads have no whole vector of 32 bytes, which is what memory gives.
+static constexpr int64_t leastTeam = 4;
 
 /// Elements that do not fit into the registers of a block.
 static constexpr int64_t longRow = 32768;
@@ -93,7 +99,11 @@ static DeviceShape teamFor(const StatementWork &work) {
   int64_t most = work.hasPrefix ? 256 : *inside > longRow ? 512 : 1024;
   shape.team = PowerOf2Ceil(
       std::clamp<int64_t>(divideCeil(vectors, vectorsPerThread), DeviceEmitter::warp, most));
-  shape.threads = std::max(shape.team, shape.team == DeviceEmitter::warp ? 128u : shape.team);
+  // Several short rows are a warp's.
+  if (shape.team == DeviceEmitter::warp && work.isPlain && !work.hasTemporaries)
+    shape.team =
+        PowerOf2Ceil(std::clamp<int64_t>(divideCeil(vectors, vectorsInWarp), leastTeam, DeviceEmitter::warp));
+  shape.threads = std::max(shape.team, shape.team <= DeviceEmitter::warp ? 128u : shape.team);
   return shape;
 }
 

@@ -82,7 +82,36 @@ DeviceContraction::Rest DeviceContraction::planRest() {
     }
   }
   findMending(rest);
+  splitLate(rest);
   return rest;
+}
+
+/// Of what waits for sums, what only makes values of them is no part of a branch.
+void DeviceContraction::splitLate(Rest &rest) {
+  DenseSet<mlir::Value> waiting; // for what has an effect
+  SmallVector<mlir::Operation *> effects;
+  for (mlir::Operation *op : rest.late) {
+    bool isValue = op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op) && !isa<tgl::ReadOp>(op) &&
+                   none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
+    if (isValue) {
+      rest.values.push_back(op);
+      continue;
+    }
+    effects.push_back(op);
+    waiting.insert_range(op->getResults());
+  }
+  rest.late = std::move(effects);
+}
+
+/// The value, of which the optimiser does not know that nothing but a branch needs it: it would be computed there, one
+/// element after the other.
+Value *DeviceContraction::keptFromBranch(Value *value) {
+  Type *type = value->getType();
+  if (type->isVectorTy() || type->isPointerTy() || type->getPrimitiveSizeInBits() > 32)
+    return value;
+  Type *bits = b.getIntNTy(type->getPrimitiveSizeInBits());
+  Value *word = opaque(b.CreateZExt(b.CreateBitCast(value, bits), b.getInt32Ty()));
+  return b.CreateBitCast(b.CreateTrunc(word, bits), type);
 }
 
 /// How many rows lie between the elements of two neighbouring columns in the result: phases of a transposed
@@ -175,7 +204,7 @@ void DeviceContraction::mendSums(const Rest &rest) {
 
 void DeviceContraction::emitRest(const Rest &rest) {
   // Loads of several elements are under way at a time: those of the bias come from a cache.
-  unsigned each = rest.readsElements ? 8 : rest.reads ? 4 : 2;
+  unsigned each = rest.readsElements ? 8 : 4;
   forRestRows(each, [&](const RestRows &its) { emitRows(rest, its); });
 }
 
@@ -204,15 +233,39 @@ void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
       element.values.push_back(e.values.lookup(value));
     elements.push_back(std::move(element));
   }
-  for (const Element &element : elements) {
+  auto restore = [&](const Element &element) {
     for (auto [value, emitted] : zip_equal(kept, element.values))
       e.values[value] = emitted;
+  };
+  // What is made of the sums, of all elements side by side, before there are branches.
+  SmallVector<mlir::Value> made;
+  for (const ContractionProduct &product : plan.products)
+    made.push_back(rest.mended ? rest.mended : tgl::ReduceOp(product.reduce).getResult());
+  for (mlir::Operation *op : rest.values)
+    made.append(op->result_begin(), op->result_end());
+  bool branches = its.asks || any_of(rest.late, [](mlir::Operation *op) {
+                    auto write = dyn_cast<tgl::WriteOp>(op);
+                    return write && write.getGuard();
+                  });
+  auto isUsedLate = [&](mlir::Value value) {
+    return any_of(value.getUsers(), [&](mlir::Operation *user) { return is_contained(rest.late, user); });
+  };
+  for (Element &element : elements) {
+    restore(element);
+    for (unsigned which = 0; which < plan.products.size(); ++which)
+      e.values[made[which]] =
+          b.CreateAlignedLoad(sumType(), sumPlace(element.row, its.column, sumsBase(which)), Align(4));
+    for (mlir::Operation *op : rest.values)
+      e.emitOp(op);
+    for (mlir::Value value : made) {
+      Value *emitted = e.values.lookup(value);
+      element.values.push_back(branches && isUsedLate(value) ? keptFromBranch(emitted) : emitted);
+    }
+  }
+  kept.append(made);
+  for (const Element &element : elements) {
+    restore(element);
     auto emitLate = [&] {
-      for (auto [which, product] : enumerate(plan.products)) {
-        mlir::Value value = rest.mended ? rest.mended : tgl::ReduceOp(product.reduce).getResult();
-        e.values[value] =
-            b.CreateAlignedLoad(sumType(), sumPlace(element.row, its.column, sumsBase(which)), Align(4));
-      }
       for (mlir::Operation *op : rest.late)
         e.emitOp(op);
     };

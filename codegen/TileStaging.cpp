@@ -48,12 +48,16 @@ DeviceContraction::Place DeviceContraction::placeOf(const Product &product, cons
   return place;
 }
 
-/// The thread's number, of which the optimiser knows nothing: what is computed from it stays in the loop.
-/// The places of many elements would take the registers that sums need.
-Value *DeviceContraction::opaqueThread() {
+/// The i32, of which the optimiser knows nothing, where it is computed.
+Value *DeviceContraction::opaque(Value *word) {
   auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
-  Value *number =
-      b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true), {thread});
+  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true), {word});
+}
+
+/// What is computed from this number stays in the loop: the places of many elements would take the registers that sums
+/// need.
+Value *DeviceContraction::opaqueThread() {
+  Value *number = opaque(thread);
   // But how large it gets: then lines of a step do not change what stands before them in a place.
   return isPowerOf2_32(threads()) ? b.CreateAnd(number, i32(threads() - 1)) : number;
 }

@@ -5,6 +5,14 @@
 def scaled(x):
     return x / torch.sqrt(torch.mean(x * x, [1], True) + 1e-5)
 
+# check: N=2, C=64, W=333
+# check: N=2, C=128, W=1023
+# check: N=3, C=65, W=140
+# check: N=1, C=253, W=2049
+# check: N=2, C=257, W=70
+def weights(x, b):
+    return torch.tanh(torch.softmax(x, 1) + b.unsqueeze(1)), torch.amax(x, [1], False)
+
 # check: N=2, D=777, W=333
 # check: N=2, D=256, W=260
 # check: N=2, D=37, W=64
