@@ -35,13 +35,16 @@ namespace {
 struct StatementWork {
   bool hasParallel = false, hasReduce = false, hasSort = false, hasPrefix = false;
   bool hasTemporaries = false, hasLarge = false; ///< temporaries that a thread has no room for
-  bool isPlain = true; ///< all teams do the same: nests of known points that hold no others
+  /// All teams do the same, and none reads what another writes: nests of known points that hold no others.
+  bool isPlain = true;
   std::optional<int64_t> points;
   /// Points of the largest nest that a team deals out; nothing: not known.
   std::optional<int64_t> inside = 0;
 
   explicit StatementWork(tgl::ParallelOp op) {
     points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
+    tgl::Accesses accesses = tgl::accessesOf(op);
+    isPlain = none_of(accesses.writes, [&](mlir::Value tensor) { return accesses.reads.contains(tensor); });
     op.getBody().walk([&](mlir::Operation *nested) {
       bool isNest = isa<tgl::ParallelOp, tgl::ReduceOp>(nested) && nested->getParentOp() == op &&
                     tgl::knownPoints(cast<tgl::AxesOp>(nested));
