@@ -23,6 +23,7 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/DeviceFacts.h"
+#include "passes/ScheduleBlock.h"
 #include "passes/TensorTile.h"
 #include <chrono>
 
@@ -81,6 +82,8 @@ public:
     if (Error error = runPasses())
       return std::move(error);
     keep("scheduled");
+    if (options.stopAfter >= Phase::Schedule && options.target != "cpu" && !honoursSchedule())
+      return nullptr;
     if (options.listTiles)
       listTiles();
     if (options.stopAfter < Phase::Lower)
@@ -154,6 +157,19 @@ private:
       for (const RankedTile &one : rankTiles(op))
         options.push_back({one.tile.fullName(), one.clocks});
     });
+  }
+
+  /// Of the `schedule` block everything holds, or it is a mistake of the program.
+  bool honoursSchedule() {
+    bool holds = true;
+    for (const checked::ScheduleSetting &setting : program->schedule) {
+      auto refusal = whyRefused(entry(), {setting.keyword, setting.axis, setting.value.value_or(1)});
+      if (!refusal)
+        continue;
+      holds = false;
+      diagnostics.report(Code::BadSchedule, setting.span, refusal->message).note(refusal->note);
+    }
+    return holds;
   }
 
   bool wants(StringRef stage) { return is_contained(options.keepStages, stage); }

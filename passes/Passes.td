@@ -257,6 +257,20 @@ def BlockRowsPass : Pass<"tgl-block-rows", "::tegula::tgl::KernelOp"> {
   let options = [Option<"rows", "rows", "int64_t", /*default=*/"128", "rows of a block">];
 }
 
+def OrderSumsPass : Pass<"tgl-order-sums", "::tegula::tgl::KernelOp"> {
+  let summary = "accumulates in the order of the program where it says `deterministic`";
+  let description = [{
+    In `parallel (n, d) { write add x[n, d] to y[ids[n], d] }` points may meet at an element, and floating-point numbers
+    are added in the order in which they come. In a kernel that says `deterministic` it becomes
+    `parallel (d) { for n { write add x[n, d] to y[ids[n], d] } }`: points that meet belong to one thread, which goes
+    through them in order. Axes that stand alone in a subscript tell elements apart and stay.
+
+    *Why here*: fusion has made its statements, and axes are still as they were written.
+    *Rounding*: sums get an order, the same on every machine.
+    *Stops*: at integers, whose sums have no order.
+  }];
+}
+
 def CollapseAxesPass : Pass<"tgl-collapse-axes", "::tegula::tgl::KernelOp"> {
   let summary = "counts through neighbouring axes as one";
   let description = [{

@@ -115,6 +115,8 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   if (stopAfter < Phase::Schedule)
     return;
 
+  // Sums that are to have an order get it before anything else is made of their axes.
+  pipeline.add(createOrderSumsPass());
   // Matrix products hidden in the nests of online algorithms come out.
   if (options.machine == Machine::CPU)
     pipeline.add(createBlockRowsPass());
@@ -225,6 +227,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createFuseVariancesPass(); }, counters);
   registerCounted([] { return createSplitReductionsPass(); }, counters);
   registerCounted([] { return createSpreadNestsPass(); }, counters);
+  registerCounted([] { return createOrderSumsPass(); }, counters);
   registerCounted([] { return createGatherRecurrencesPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);
   registerCounted([] { return createVerifyPhasePass(); }, counters);

@@ -10,7 +10,7 @@
 // elements. Each such statement gets its tile; what is none of them is scheduled as `general` does.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/TensorTile.h"
+#include "passes/ScheduleBlock.h"
 #include "passes/schedule/Strategy.h"
 
 using namespace mlir;
@@ -30,8 +30,9 @@ public:
 
   void schedule(LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const override {
     generalStrategy().schedule(launch, request, counts);
+    SmallVector<ScheduleSetting> settings = scheduleSettings(launch->getParentOfType<KernelOp>());
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<TensorTile> tile = chooseTile(op, wantedTile(request.tensorTile, counts.tiled))) {
+      if (std::optional<TensorTile> tile = chooseTile(op, settings, wantedTile(request.tensorTile, counts.tiled))) {
         op->setAttr("tile", tile->toAttribute(op.getContext()));
         ++counts.tiled;
       }
