@@ -240,8 +240,13 @@ def sensitivities(case: Case) -> list[Sensitivity]:
     Meant for a case whose exact result is known; costs a few more runs in float64.
     """
     samples = [[measure_error(one, exact) for one, exact in zip(moved, case.exact)] for moved in moved_results(case)]
-    return [Sensitivity(sorted(one.norm for one in errors)[-2] / ROUNDOFF,
-                        sorted(one.worst for one in errors)[-2] / ROUNDOFF) for errors in zip(*samples)]
+    return [sensitivity_of(errors) for errors in zip(*samples)]
+
+
+def sensitivity_of(samples: list[ErrorMeasure]) -> Sensitivity:
+    """From the errors of one result's samples."""
+    return Sensitivity(sorted(one.norm for one in samples)[-2] / ROUNDOFF,
+                       sorted(one.worst for one in samples)[-2] / ROUNDOFF)
 
 
 def moved_results(case: Case):

@@ -48,7 +48,7 @@ def test_flags_that_are_not_there():
 def test_how_far_roundings_reach():
     record = audit.audit({"task": module("y = x + 1e6\n        return y - y.mean()"), "secret": "s"}, lambda name: None)
     told = record["cases"][-1]["roundings"]
-    assert told["elements"] == 128 and told["beyond"] > 100 and told["moved_beyond"] > 100
+    assert told["elements"] == 128 and told["beyond"] > 100 and told["moved_beyond"] > 100 and told["explained"]
     assert told["error"] > 1e-3 and told["moved_error"] > 1e-3
     page = audit.as_markdown([{**record, "task": "level1/7_near", "level": 1}], [])
     assert "| `amplifies` | 1 | 7 |" in page and "| level1/7_near | own | 128 |" in page
