@@ -80,3 +80,11 @@ def test_what_is_no_audit(tmp_path):
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(tasks.TaskError):
             audit.read_flags(path)
+
+
+def test_a_flag_that_goes_by_the_draw():
+    """A sum of which a few results are near zero: whether one of them is inaccurate is chance."""
+    text = module("return (x - 0.5).sum(1)*1000", "torch.rand(rows, 256)", "rows = 2048")
+    found = [flag in audit.audit({"task": text, "secret": secret}, lambda name: None)["flags"]
+             for secret in "abcdef" for flag in ("inaccurate", "amplifies")]
+    assert sum(found) >= 10, found
