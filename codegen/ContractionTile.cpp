@@ -58,7 +58,8 @@ Function *ContractionEmitter::turnKernel(unsigned count, unsigned stride) {
 }
 
 /// `micro(rows, columns, tile, length, accumulate)`: adds the product of two packed panels to a
-/// tile, or sets it.
+/// tile, or sets it. A panel's sum starts at 0 and is added once: what a sum of thousands loses grows with the
+/// length of a panel and the number of panels, not with their product.
 Function *ContractionEmitter::microKernel() {
   std::string name = ("tegula.tile." + Twine(element->isDoubleTy() ? "f64." : "f32.") +
                       Twine(tileRows) + "x" + Twine(tileColumns()))
@@ -77,37 +78,24 @@ Function *ContractionEmitter::microKernel() {
     function->addParamAttr(k, Attribute::NoAlias);
   Value *rows = function->getArg(0), *columns = function->getArg(1), *tile = function->getArg(2);
   auto *entry = BasicBlock::Create(context, "entry", function);
-  auto *old = BasicBlock::Create(context, "old", function);
-  auto *head = BasicBlock::Create(context, "head", function);
   auto *loop = BasicBlock::Create(context, "loop", function);
   auto *done = BasicBlock::Create(context, "done", function);
+  auto *old = BasicBlock::Create(context, "old", function);
+  auto *store = BasicBlock::Create(context, "store", function);
   auto *vector = FixedVectorType::get(element, lanes);
   auto tileAt = [&](unsigned k) { return m.CreateConstInBoundsGEP1_64(vector, tile, k); };
   unsigned count = tileRows * tileVectors;
 
   m.SetInsertPoint(entry);
-  m.CreateCondBr(function->getArg(4), old, head);
-  m.SetInsertPoint(old);
-  SmallVector<Value *> previous;
-  for (unsigned k = 0; k < count; ++k)
-    previous.push_back(m.CreateAlignedLoad(vector, tileAt(k), Align(cacheLine)));
-  m.CreateBr(head);
-  m.SetInsertPoint(head);
-  SmallVector<Value *> start;
-  for (unsigned k = 0; k < count; ++k) {
-    PHINode *phi = m.CreatePHI(vector, 2);
-    phi->addIncoming(Constant::getNullValue(vector), entry);
-    phi->addIncoming(previous[k], old);
-    start.push_back(phi);
-  }
+  Constant *zero = Constant::getNullValue(vector);
   m.CreateCondBr(m.CreateICmpSGT(function->getArg(3), m.getInt64(0)), loop, done);
   m.SetInsertPoint(loop);
   PHINode *k = m.CreatePHI(m.getInt64Ty(), 2);
-  k->addIncoming(m.getInt64(0), head);
+  k->addIncoming(m.getInt64(0), entry);
   SmallVector<PHINode *> sums;
   for (unsigned n = 0; n < count; ++n) {
     sums.push_back(m.CreatePHI(vector, 2));
-    sums.back()->addIncoming(start[n], head);
+    sums.back()->addIncoming(zero, entry);
   }
   Value *column = m.CreateInBoundsGEP(vector, columns, m.CreateMul(k, m.getInt64(tileVectors)));
   SmallVector<Value *> line;
@@ -128,14 +116,28 @@ Function *ContractionEmitter::microKernel() {
   k->addIncoming(next, loop);
   m.CreateCondBr(m.CreateICmpEQ(next, function->getArg(3)), done, loop);
   m.SetInsertPoint(done);
+  SmallVector<Value *> results;
   for (unsigned n = 0; n < count; ++n) {
     PHINode *result = m.CreatePHI(vector, 2);
-    result->addIncoming(start[n], head);
+    result->addIncoming(zero, entry);
     result->addIncoming(sums[n]->getIncomingValueForBlock(loop), loop);
-    start[n] = result;
+    results.push_back(result);
+  }
+  m.CreateCondBr(function->getArg(4), old, store);
+  m.SetInsertPoint(old);
+  SmallVector<Value *> added;
+  for (unsigned n = 0; n < count; ++n)
+    added.push_back(m.CreateFAdd(results[n], m.CreateAlignedLoad(vector, tileAt(n), Align(cacheLine))));
+  m.CreateBr(store);
+  m.SetInsertPoint(store);
+  SmallVector<PHINode *> stored;
+  for (unsigned n = 0; n < count; ++n) {
+    stored.push_back(m.CreatePHI(vector, 2));
+    stored.back()->addIncoming(results[n], done);
+    stored.back()->addIncoming(added[n], old);
   }
   for (unsigned n = 0; n < count; ++n)
-    m.CreateAlignedStore(start[n], tileAt(n), Align(cacheLine));
+    m.CreateAlignedStore(stored[n], tileAt(n), Align(cacheLine));
   m.CreateRetVoid();
   return function;
 }
