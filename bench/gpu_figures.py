@@ -7,7 +7,8 @@
 Each row is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process, medians,
 results checked (docs/bench.md). --rows takes those rows alone whose name has the text in it.
 
-products   bf16 and f16 beside cuBLAS
+products   bf16 and f16 beside cuBLAS; f8 and i8 beside torch._scaled_mm (scales of 1, a result of bf16) and
+           torch._int_mm, which Python times here, with the same emptied cache before each call
 f32        at f32's accuracy beside cuBLAS's f32 (TF32 off)
 tf32       `precision tf32` beside cuBLAS's TF32
 attention  beside scaled_dot_product_attention by cuDNN and by flash attention, which Python times here, with the same
@@ -45,6 +46,9 @@ def products():
         yield f"bf16 {m}x{n}x{k}", *matmul(m, n, k, "--type=T=bf16")
     yield ("bf16 128x(512x1024x2048)", ROOT / "test/e2e/std/linear.tgl", "...=(128),M=512,N=1024,K=2048",
            ["--type=T=bf16", "--kernel=t_matmul"])
+    for size in 4096, 8192:
+        yield f"f8 {size}", "linear/f8_matmul.tgl", f"M={size},N={size},K={size}", ["-p", "scale_a=1", "-p", "scale_b=1"]
+        yield f"i8 {size}", "linear/int8_matmul.tgl", f"M={size},N={size},K={size}", []
 
 
 def f32():
@@ -96,7 +100,8 @@ def errors(case):
 
 
 class Peers:
-    """scaled_dot_product_attention by one backend at a time, microseconds a call."""
+    """What TorchScript has no name for, microseconds a call: scaled_dot_product_attention by one backend at a time, and
+    products of bytes."""
 
     def __init__(self):
         import torch
@@ -108,19 +113,31 @@ class Peers:
         from torch.nn.attention import SDPBackend, sdpa_kernel
         dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[T]
         q, k, v = (torch.randn(B, H, S, D, device="cuda", dtype=dtype) for _ in range(3))
-        taken = []
         try:
             with sdpa_kernel(getattr(SDPBackend, backend)):
-                for turn in range(13):
-                    self.flush.fill_(turn)
-                    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                    begin.record()
-                    torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-                    end.record()
-                    end.synchronize()
-                    taken.append(begin.elapsed_time(end) * 1e3)
+                return self.median(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal))
         except RuntimeError:
             return None  # this backend does not serve these sizes
+
+    def product(self, T, M, N, K):
+        torch = self.torch
+        if T == "f8":
+            a, b = (torch.randn(rows, K, device="cuda").to(torch.float8_e4m3fn) for rows in (M, N))
+            one = torch.ones((), device="cuda")
+            return self.median(lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16))
+        a, b = (torch.randint(-128, 128, (rows, K), device="cuda", dtype=torch.int8) for rows in (M, N))
+        return self.median(lambda: torch._int_mm(a, b.t()))
+
+    def median(self, call):
+        torch, taken = self.torch, []
+        for turn in range(13):
+            self.flush.fill_(turn)
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            call()
+            end.record()
+            end.synchronize()
+            taken.append(begin.elapsed_time(end) * 1e3)
         return statistics.median(taken[3:])
 
 
@@ -177,6 +194,12 @@ def main():
                 shown = " | ".join(f"{taken:.0f}" if taken else "" for taken in times)
                 ratio = f"{best / ours:.2f}" if best else ""
                 print(f"| {name} | {ours:.0f} | {shown} | {rate} | {ratio} |", flush=True)
+            elif name.startswith(("f8 ", "i8 ")):
+                peers = peers or Peers()
+                given = dict(pair.split("=") for pair in sizes.split(","))
+                theirs = peers.product(name.split()[0], *(int(given[size]) for size in "MNK"))
+                print(f"| {name} | {ours:.3g} | {theirs:.3g} | {rate} | {theirs / ours:.2f} | "
+                      f"{case['outputs'][0]['kernel']['norm']:.1e} |", flush=True)
             else:
                 theirs = case["libtorchTime"]["median"] * 1e6
                 print(f"| {name} | {ours:.3g} | {theirs:.3g} | {rate} | {case['speedup']:.2f} | {errors(case)} |",

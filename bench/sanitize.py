@@ -41,6 +41,7 @@ class Case(NamedTuple):
 
 CODEGEN, GPU, E2E = "test/codegen/Inputs/", "test/gpu/Inputs/", "test/e2e/Inputs/"
 PRODUCTS = "nn,nt,tn,tt,more,both"
+BYTES, INTEGERS = PRODUCTS + ",mixed,other,wide", PRODUCTS + ",mixed,other"
 CASES = [
     Case("pointwise", "dsl/kernels/pointwise/gelu_tanh.tgl", "...=(3, 1031)"),
     Case("pointwise, transposing", "dsl/kernels/pointwise/transpose_add.tgl", "N=67", "y"),
@@ -80,6 +81,15 @@ CASES = [
     Case("product, several tiles", CODEGEN + "products.tgl", "M=261,N=650,K=96", PRODUCTS,
          ("--tensor-tile=64x256-packed",), "f32"),
     Case("product, careful sums", CODEGEN + "infinite.tgl", "M=65,N=131,K=77", type="f32"),
+    Case("product of f8", CODEGEN + "bytes.tgl", "M=136,N=264,K=272", BYTES, ("--tensor-tile=128x256-warpgroups",), "f8e4m3"),
+    Case("product of f8, planes", CODEGEN + "bytes.tgl", "M=130,N=190,K=133", BYTES, ("--tensor-tile=128x128-packed",),
+         "f8e5m2"),
+    Case("product of f8, warps", CODEGEN + "bytes.tgl", "M=65,N=63,K=144", BYTES, ("--tensor-tile=64x64",), "f8e4m3"),
+    Case("product of i8", CODEGEN + "integers.tgl", "M=136,N=264,K=272", INTEGERS,
+         ("--tensor-tile=128x256-warpgroups",), "i8"),
+    Case("product of i8, planes", CODEGEN + "integers.tgl", "M=130,N=190,K=133", INTEGERS,
+         ("--tensor-tile=64x128-packed",), "u8"),
+    Case("product of i8, warps", CODEGEN + "integers.tgl", "M=65,N=63,K=144", INTEGERS, ("--tensor-tile=64x64",), "i8"),
     Case("convolution", CODEGEN + "windows.tgl", "N=2,C=9,H=13,W=14,O=40", "same,apart,point", type="f32"),
     Case("convolution, planes", CODEGEN + "windows.tgl", "N=3,C=9,H=23,W=24,O=40", "same,apart,point",
          ("--tensor-tile=64x128-packed",), "f32"),

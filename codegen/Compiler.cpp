@@ -384,6 +384,7 @@ private:
     emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;
+    emitter.hasF8 = isEmulated || capability() >= 89;
     emitter.hasWarpgroups = (isEmulated ? StringRef(emulatedDevice) : StringRef(options.target)) == "sm_90a";
     std::optional<DeviceCode> lowered;
     std::string failure;

@@ -28,7 +28,7 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
       axes(axesOfOp(tgl::ParallelOp(plan.op))), restRows(tile.rows), rowBlocks(tile.rows / tile.warpRows / 16),
       columnBlocks(tile.columns / tile.warpColumns / 16), hasWarpgroups(emitter.options.hasWarpgroups) {
   for (ProductOperands &product : this->products)
-    if (product.type == Multiplicand::F8 && !byWarpgroups()) { // numbers of f16 all the same
+    if (product.type == Multiplicand::F8 && !byWarpgroups() && !emitter.options.hasF8) { // numbers of f16 all the same
       product.type = Multiplicand::F16;
       product.row.staging = product.column.staging = Staging::Values;
       product.row.isPlain = product.column.isPlain = false;

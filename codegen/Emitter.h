@@ -48,6 +48,7 @@ struct EmitterOptions {
   bool ordersPoints = true;
   /// The device has wgmma (sm_90a).
   bool hasWarpgroups = false;
+  bool hasF8 = false; ///< mma.sync of f8 (sm_89)
   /// Of so many blocks each can have a multiprocessor of its own, about.
   unsigned multiprocessors = device::multiprocessors;
   /// Verify every access, not only those that data decides.

@@ -236,10 +236,11 @@ std::string emitPtxInParts(Module &module, StringRef target, unsigned threads, P
   bool hasLines = any_of(module.debug_compile_units(), [](const DICompileUnit *unit) {
     return unit->getEmissionKind() == DICompileUnit::DebugDirectivesOnly;
   });
+  unsigned leastPtx = neededPtx(module);
   Shares shares = divide(module, hasLines ? 1 : mostParts, leastWeight);
   std::vector<std::unique_ptr<MemoryBuffer>> texts =
       makeParts(module, shares, threads, heard, [&](Module &part, unsigned number) {
-        std::unique_ptr<TargetMachine> machine = cantFail(createDeviceMachine(target));
+        std::unique_ptr<TargetMachine> machine = cantFail(createDeviceMachine(target, leastPtx));
         if (shares.size() > 1)
           nameAfter(number, part);
         optimizeForDevice(part, *machine);

@@ -85,17 +85,23 @@ std::string tegula::deviceTarget(int major, int minor) {
 
 /// The oldest PTX version that has what we use of the target (PTX ISA, "Release history"; st.async came with 8.1): what
 /// older drivers still load.
-static StringRef ptxFeature(unsigned capability) {
-  if (capability >= 120)
-    return "+ptx87";
-  if (capability >= 100)
-    return "+ptx86";
-  if (capability >= 90)
-    return "+ptx81";
-  return "+ptx78";
+static unsigned ptxVersion(unsigned capability) {
+  return capability >= 120 ? 87 : capability >= 100 ? 86 : capability >= 90 ? 81 : 78;
 }
 
-Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef target) {
+static constexpr StringRef neededVersion = "tegula.ptx";
+
+void tegula::needPtx(Module &module, unsigned version) {
+  if (neededPtx(module) < version)
+    module.setModuleFlag(Module::Max, neededVersion, version);
+}
+
+unsigned tegula::neededPtx(const Module &module) {
+  auto *flag = mdconst::extract_or_null<ConstantInt>(module.getModuleFlag(neededVersion));
+  return flag ? flag->getZExtValue() : 0;
+}
+
+Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef target, unsigned leastPtx) {
   initializeDeviceTarget();
   Triple triple(tripleText);
   std::string message;
@@ -104,8 +110,9 @@ Expected<std::unique_ptr<TargetMachine>> tegula::createDeviceMachine(StringRef t
     return createStringError(inconvertibleErrorCode(), message);
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Standard; // fma only where `contract` allows
+  std::string feature = "+ptx" + std::to_string(std::max(ptxVersion(deviceCapability(target)), leastPtx));
   std::unique_ptr<TargetMachine> machine(
-      nvptx->createTargetMachine(triple, target, ptxFeature(deviceCapability(target)), options, std::nullopt,
+      nvptx->createTargetMachine(triple, target, feature, options, std::nullopt,
                                  std::nullopt, CodeGenOptLevel::Default)); // Aggressive: the same code, later
   if (!machine)
     return createStringError(inconvertibleErrorCode(), "no NVPTX target machine for " + target);

@@ -32,7 +32,11 @@ std::string deviceTarget(int major, int minor);
 /// Enters the target in LLVM's registry, which has no lock of its own: once in a process, before two threads
 /// compile for different targets. createDeviceMachine does it too.
 void initializeDeviceTarget();
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createDeviceMachine(llvm::StringRef target);
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createDeviceMachine(llvm::StringRef target,
+                                                                        unsigned leastPtx = 0);
+/// Something in the module needs this version of PTX, 84 for 8.4, though older ones have most of the target.
+void needPtx(llvm::Module &module, unsigned version);
+unsigned neededPtx(const llvm::Module &module);
 /// Sets triple and data layout.
 void applyDeviceTarget(llvm::Module &module, llvm::TargetMachine &machine);
 /// A trimmed middle end: functions inlined, memory to registers, loop invariants out, common

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/TensorCore.h"
+#include "codegen/Ptx.h"
 
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -98,14 +99,23 @@ std::array<Value *, 4> TensorCore::call(Intrinsic::ID id, ArrayRef<Value *> oper
 
 std::array<Value *, 4> TensorCore::multiplyBytes(ArrayRef<Value *> a, ArrayRef<Value *> columns,
                                                  const std::array<Value *, 4> &sums, const ProductOperands &formats) {
-  assert(type == Multiplicand::I8 && "f8 is widened to f16 for warps");
-  static constexpr Intrinsic::ID ids[2][2] = {
-      {Intrinsic::nvvm_mma_m16n8k32_row_col_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8},
-      {Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_u8}};
+  using Ids = Intrinsic::ID[2][2];
+  static constexpr Ids integers = {{Intrinsic::nvvm_mma_m16n8k32_row_col_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8},
+                                   {Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_u8}};
+  static constexpr Ids floats = {
+      {Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e4m3_f32, Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e5m2_f32},
+      {Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e4m3_f32, Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e5m2_f32}};
+  bool areIntegers = type == Multiplicand::I8;
+  if (!areIntegers)
+    needPtx(*b.GetInsertBlock()->getModule(), 84);
+  auto isSecond = [](const ContractionOperand &operand) {
+    StringRef name = nameOfByte(operand);
+    return name == "u8" || name == "e5m2";
+  };
   SmallVector<Value *> operands(a);
   operands.append(columns.begin(), columns.end());
   operands.append(sums.begin(), sums.end());
-  return call(ids[nameOfByte(formats.row) == "u8"][nameOfByte(formats.column) == "u8"], operands);
+  return call((areIntegers ? integers : floats)[isSecond(formats.row)][isSecond(formats.column)], operands);
 }
 
 std::array<Value *, 4> TensorCore::multiply(ArrayRef<Value *> a, ArrayRef<Value *> columns,

@@ -120,7 +120,8 @@ DeviceContraction::Sums DeviceContraction::multiplyPoint(Product &product, Value
 /// 8][4].
 DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value *stage,
                                                         ArrayRef<Value *> sums, Code code) {
-  bool keepsPartial = product.row.how->parts + product.column.how->parts > 2;
+  // Of f8 some tensor cores keep few bits of what they add up.
+  bool keepsPartial = product.row.how->parts + product.column.how->parts > 2 || product.row.type == Multiplicand::F8;
   Sums partial(sums);
   if (keepsPartial)
     partial.assign(sums.size(), ConstantFP::get(b.getFloatTy(), 0));
@@ -173,9 +174,15 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
         },
         "ahead");
   }
+  // Bytes of a step would take a register each.
+  bool inLoops = code == Code::Careful || isBytes(product.row.type);
   if (isShort && evaluated)
-    e.emitIf(b.CreateICmpSLT(i64(0), sum.steps),
-             [&] { storeStep(product, evaluateStep(product, stepInSum(i64(0))), stageAt(i32(0))); });
+    e.emitIf(b.CreateICmpSLT(i64(0), sum.steps), [&] {
+      if (inLoops)
+        evaluateToStage(product, stepInSum(i64(0)), stageAt(i32(0)));
+      else
+        storeStep(product, evaluateStep(product, stepInSum(i64(0))), stageAt(i32(0)));
+    });
   SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, zeroSum());
   carried.push_back(i32((start + stages) % stages)); // the stage
   Sums result = e.emitLoop(
@@ -196,7 +203,7 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
         if (start < 0)
           isMore = b.CreateAnd(b.CreateICmpSGE(next, i64(0)), isMore);
         SmallVector<Value *> values;
-        if (evaluated && code == Code::Careful) {
+        if (evaluated && inLoops) {
           e.emitIf(isMore, [&] {
             evaluateToStage(product, stepInSum(next), stageAt(following(stage, 1)));
           });

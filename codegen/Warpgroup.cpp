@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Warpgroup.h"
+#include "codegen/Ptx.h"
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/IR/InlineAsm.h"
@@ -122,6 +123,8 @@ Warpgroup::Sums Warpgroup::multiply(ArrayRef<Value *> sums, unsigned columns, Va
                      "}, " + number(0) + ", " + number(1) + ", p";
   if (areBytes) {
     assert(rowsAlongSum && columnsAlongSum && "bytes are not transposed");
+    if (areIntegers() && rowType != columnType)
+      needPtx(*b.GetInsertBlock()->getModule(), 84);
     text += areIntegers() ? "; }" : ", 1, 1; }"; // signs are floats'
     return callOnSums(text, "l,l,n", {rowOperand, columnOperand, i32(!sums.empty())}, sums, count);
   }

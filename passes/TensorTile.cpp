@@ -179,10 +179,6 @@ bool tegula::canMultiplyByWarpgroups(const ContractionPlan &plan, ArrayRef<Produ
     bool areVectors = operands.row.staging == Staging::Vectors && operands.column.staging == Staging::Vectors;
     if (areBytes && !packed && !areVectors)
       return false; // copied as they are, or brought into order before
-    // wgmma of one side with and one without signs needs PTX 8.4, which older drivers do not load.
-    auto elementOf = [](tgl::ReadOp read) { return read.getTensorType().getElementType(); };
-    if (operands.type == Multiplicand::I8 && elementOf(operands.row.read) != elementOf(operands.column.read))
-      return false;
     tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
     bool isOrdered = packed && planPackedProduct(operands, product.reduce).order.padded;
     if (isSingle && !isOrdered && !(comesInRuns(product.row, summed) && comesInRuns(product.column, summed)))

@@ -74,6 +74,10 @@ void multiplyS8S8(AtomCall &call);
 void multiplyS8U8(AtomCall &call);
 void multiplyU8S8(AtomCall &call);
 void multiplyU8U8(AtomCall &call);
+void multiplyE4M3E4M3(AtomCall &call);
+void multiplyE4M3E5M2(AtomCall &call);
+void multiplyE5M2E4M3(AtomCall &call);
+void multiplyE5M2E5M2(AtomCall &call);
 void roundToTF32(AtomCall &call);
 void roundToPair(AtomCall &call);
 void roundToBrainPair(AtomCall &call);
@@ -98,6 +102,7 @@ void waitForPhase(AtomCall &call);
 /// `bits` after the point: of the largest, of what is added.
 float addProducts(llvm::ArrayRef<double> products, float before, int bits = 25);
 float halfToFloat(uint16_t bits);
+double e4m3ToDouble(uint8_t bits);
 } // namespace atoms
 
 using AtomFunction = void (*)(AtomCall &call);

@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
 #include <bit>
-#include <cmath>
 
 using namespace llvm;
 using namespace tegula;
@@ -61,20 +60,13 @@ struct Brain {
   using Bits = uint16_t;
   static double valueOf(Bits bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
-/// f8 are numbers of f16 with fewer bits of the significand, e4m3 with another bias and without infinities.
 struct E5M2 {
   using Bits = uint8_t;
   static double valueOf(Bits bits) { return atoms::halfToFloat(uint16_t(bits << 8)); }
 };
 struct E4M3 {
   using Bits = uint8_t;
-  static double valueOf(Bits bits) {
-    unsigned magnitude = bits & 0x7f;
-    if (magnitude == 0x7f)
-      return NAN;
-    double value = magnitude < 8 ? std::ldexp(magnitude, -9) : std::ldexp(8 + magnitude % 8, int(magnitude / 8) - 10);
-    return bits & 0x80 ? -value : value;
-  }
+  static double valueOf(Bits bits) { return atoms::e4m3ToDouble(bits); }
 };
 struct S8 {
   using Bits = int8_t;

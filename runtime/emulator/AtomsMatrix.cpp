@@ -58,6 +58,15 @@ float atoms::halfToFloat(uint16_t bits) {
   return bits & 0x8000 ? -value : value;
 }
 
+/// A number of f16 with fewer bits of the significand and another bias, and no infinities.
+double atoms::e4m3ToDouble(uint8_t bits) {
+  unsigned magnitude = bits & 0x7f;
+  if (magnitude == 0x7f)
+    return NAN;
+  double value = magnitude < 8 ? std::ldexp(magnitude, -9) : std::ldexp(8 + magnitude % 8, int(magnitude / 8) - 10);
+  return bits & 0x80 ? -value : value;
+}
+
 /// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim", 2025):
 /// products and the sum before are cut off below 2^-25 of the largest of them, added exactly, and rounded
 /// towards zero. Of f8, by wgmma, they keep 13 bits in place of 25, and as many of the result.
@@ -153,6 +162,37 @@ void atoms::multiplyS8S8(AtomCall &call) { multiplyBytes<int8_t, int8_t>(call); 
 void atoms::multiplyS8U8(AtomCall &call) { multiplyBytes<int8_t, uint8_t>(call); }
 void atoms::multiplyU8S8(AtomCall &call) { multiplyBytes<uint8_t, int8_t>(call); }
 void atoms::multiplyU8U8(AtomCall &call) { multiplyBytes<uint8_t, uint8_t>(call); }
+
+static double e4m3Of(uint8_t bits) { return atoms::e4m3ToDouble(bits); }
+static double e5m2Of(uint8_t bits) { return atoms::halfToFloat(uint16_t(bits << 8)); }
+
+/// Of f8 ptxas makes two products of f16 for Hopper: first of the lower two bytes of words, then of the upper two.
+template <double (*rowOf)(uint8_t), double (*columnOf)(uint8_t)> static void multiplySmall(AtomCall &own) {
+  own.thread.meet(~uint32_t(0), own, [](LaneCalls &calls) {
+    for (unsigned lane = 0; lane < warpThreads; ++lane)
+      for (unsigned sum = 0; sum < 4; ++sum) {
+        unsigned row = lane / 4 + sum / 2 * 8, column = lane % 4 * 2 + sum % 2;
+        auto total = calls[lane]->operand<float>(6 + sum);
+        for (unsigned upper = 0; upper < 2; ++upper) {
+          SmallVector<double, 16> products;
+          for (unsigned t = 0; t < 4; ++t)
+            for (unsigned half = 0; half < 2; ++half)
+              for (unsigned byte = 2 * upper; byte < 2 * upper + 2; ++byte) {
+                auto a = uint8_t(calls[row % 8 * 4 + t]->operand<uint32_t>(row / 8 + half * 2) >> (8 * byte));
+                auto b = uint8_t(calls[column * 4 + t]->operand<uint32_t>(4 + half) >> (8 * byte));
+                products.push_back(rowOf(a) * columnOf(b));
+              }
+          total = atoms::addProducts(products, total);
+        }
+        calls[lane]->result<float>(sum, total);
+      }
+  });
+}
+
+void atoms::multiplyE4M3E4M3(AtomCall &call) { multiplySmall<e4m3Of, e4m3Of>(call); }
+void atoms::multiplyE4M3E5M2(AtomCall &call) { multiplySmall<e4m3Of, e5m2Of>(call); }
+void atoms::multiplyE5M2E4M3(AtomCall &call) { multiplySmall<e5m2Of, e4m3Of>(call); }
+void atoms::multiplyE5M2E5M2(AtomCall &call) { multiplySmall<e5m2Of, e5m2Of>(call); }
 
 /// cvt.rna.tf32.f32: to the nearest number of 11 bits, halves away from zero.
 void atoms::roundToTF32(AtomCall &call) {

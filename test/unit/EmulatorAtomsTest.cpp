@@ -6,9 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EmulatorFixture.h"
+#include "runtime/emulator/Atoms.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace tegula;
+using namespace tegula::emulator;
 
 namespace {
 
@@ -275,6 +278,20 @@ TEST_F(Emulator, RoundsPairsToTheNearestOfBrainFloat) {
   const uint32_t upper[] = {0x3f80, 0x3f80, 0x3f81, 0x3f82, 0x3f82};
   for (unsigned n = 0; n < 5; ++n)
     EXPECT_EQ(uint32_t(x[n]), upper[n] << 16 | 0x7fff) << n;
+}
+
+TEST_F(Emulator, KeepsThirteenBitsOfSumsOfBytes) {
+  constexpr float largest = 1 << 13;
+  auto add = [](std::vector<double> products, float before) { return atoms::addProducts(products, before, 13); };
+  EXPECT_EQ(add({largest, 1}, 0), largest + 1);
+  EXPECT_EQ(add({largest, 0.5, 0.5}, 0), largest); // each is cut off before they are added
+  EXPECT_EQ(add({-largest, 0.75}, 0), -largest);
+  EXPECT_EQ(add({1, 1}, largest), largest + 2);
+  EXPECT_EQ(add({largest, 1}, largest), 2 * largest); // and the last bit of the sum
+  EXPECT_EQ(add({0x1p-18, -0x1p-18}, 0x1p-40f), 0);
+  EXPECT_EQ(add({INFINITY, 1}, 1), INFINITY);
+  EXPECT_TRUE(std::isnan(add({INFINITY, -INFINITY}, 1)));
+  EXPECT_EQ(atoms::addProducts({largest, 0.5, 0.5}, 0), largest + 1);
 }
 
 TEST_F(Emulator, CountsSharedMemory) {

@@ -42,6 +42,10 @@ protected:
           SCOPED_TRACE(testing::Message() << alongSum << " " << bytes << " " << extent);
           body(SharedTile{alongSum, bytes, extent});
         }
+    for (unsigned extent : {16, 32, 64, 128, 256}) {
+      SCOPED_TRACE(testing::Message() << "bytes " << extent);
+      body(SharedTile{true, 1, extent});
+    }
   }
 };
 
@@ -178,7 +182,8 @@ protected:
 
   void forEachTile(function_ref<void(const PlaneTile &)> body) {
     for (unsigned extent : {64, 128, 256})
-      for (PlaneTile tile : {PlaneTile{true, 1, extent}, PlaneTile{true, 2, extent}, PlaneTile{false, 1, extent}}) {
+      for (PlaneTile tile : {PlaneTile{true, 1, extent}, PlaneTile{true, 2, extent}, PlaneTile{false, 1, extent},
+                             PlaneTile{true, 1, extent, /*elementBytes=*/1}}) {
         SCOPED_TRACE(testing::Message() << tile.alongSum << " " << tile.planes << " " << extent);
         body(tile);
       }
@@ -205,9 +210,10 @@ TEST_F(WarpgroupPlaces, AreDistinctAndInsideTheTile) {
 TEST_F(WarpgroupPlaces, AreThoseOfTheDescriptor) {
   constexpr unsigned base = 0x8000;
   forEachTile([&](const PlaneTile &tile) {
+    unsigned points = 32 / tile.elementBytes, together = 16 / tile.elementBytes;
     for (unsigned plane = 0; plane < tile.planes; ++plane)
       for (unsigned first = 0; first < tile.extent; first += 64)
-        for (unsigned step = 0; step < tile.depth() / 16; ++step) {
+        for (unsigned step = 0; step < tile.depth() / points; ++step) {
           uint64_t descriptor = cast<ConstantInt>(group.descriptor(tile, builder.getInt32(base),
                                                                    builder.getInt32(first), plane, step))
                                     ->getZExtValue();
@@ -215,12 +221,12 @@ TEST_F(WarpgroupPlaces, AreThoseOfTheDescriptor) {
           unsigned start = (descriptor & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4;
           unsigned stride = (descriptor >> 32 & 0x3fff) << 4;
           for (unsigned x = 0; x < 64; x += tile.alongSum ? 1 : 8)
-            for (unsigned k = 0; k < 16; k += tile.alongSum ? 8 : 1) {
-              unsigned byte = tile.alongSum ? start + x / 8 * stride + x % 8 * 128 + k * 2
+            for (unsigned k = 0; k < points; k += tile.alongSum ? together : 1) {
+              unsigned byte = tile.alongSum ? start + x / 8 * stride + x % 8 * 128 + k * tile.elementBytes
                                             : start + x / 64 * leading + k / 8 * stride + k % 8 * 128 + x * 2;
               byte ^= (byte >> 7 & 7) << 4;
-              unsigned line = tile.alongSum ? first + x : step * 16 + k;
-              unsigned unit = tile.alongSum ? (step * 16 + k) / 8 : (first + x) / 8;
+              unsigned line = tile.alongSum ? first + x : step * points + k;
+              unsigned unit = tile.alongSum ? (step * points + k) / together : (first + x) / 8;
               EXPECT_EQ(byte, base + place(tile, line, unit, plane)) << first << " " << step << " " << x << " " << k;
             }
         }

@@ -1,8 +1,9 @@
-# agree.sh FOLDER FILE TYPE SIZES OPTIONS: with this type for T all results of the CPU and of the emulator are the
-# same.
+# agree.sh FOLDER FILE TYPE SIZES OPTIONS: with this type for T, and that of its sums for S, all results of the CPU and of
+# the emulator are the same.
 set -eu
 file=$1/program.tgl
-sed "s/: T\[/: $3[/g; s/\bT(/$3(/g" "$(dirname "$0")/$2" > "$file"
+case $3 in i8 | u8) sum=i32 ;; *) sum=f32 ;; esac
+sed "s/: T\[/: $3[/g; s/: S\[/: $sum[/g; s/\bT(/$3(/g" "$(dirname "$0")/$2" > "$file"
 names=$(tr '\n' ' ' < "$file" | sed 's/.*-> *(//; s/{.*//' | grep -o "[a-z]*: " | cut -d: -f1)
 for target in cpu emulate; do
   outputs=()
