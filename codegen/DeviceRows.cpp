@@ -333,34 +333,6 @@ bool DeviceEmitter::emitKept(mlir::Operation *op) {
   return true;
 }
 
-/// A quotient of elements by a value that all points of a team's nest have in common: with the reciprocal, computed
-/// once, and one correction (Markstein), in place of a division with its branch for each. It is the nearest number but
-/// where the quotient, or the correction, is too small to be a normal number.
-bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
-  auto division = dyn_cast<mlir::arith::DivFOp>(op);
-  if (!division || !division.getType().isF32() || !alone || shape.byThread() ||
-      division.getRhs().getParentBlock() == op->getBlock() || isVector(valueOf(division.getRhs())))
-    return false;
-  Type *type = b.getFloatTy();
-  auto number = [&](double value) { return ConstantFP::get(type, value); };
-  Value *divisor = valueOf(division.getRhs()), *dividend = valueOf(division.getLhs());
-  // The reciprocal of a number near the smallest is none.
-  Value *isTiny = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, divisor), number(0x1p-100));
-  Value *scale = b.CreateSelect(isTiny, number(0x1p64), number(1));
-  divisor = b.CreateFMul(divisor, scale);
-  Value *inverse = b.CreateFDiv(number(1), divisor);
-  auto like = [&](Value *value) { return isVector(dividend) ? splat(value) : value; };
-  Value *inverses = like(inverse);
-  dividend = b.CreateFMul(dividend, like(scale));
-  Value *first = b.CreateFMul(dividend, inverses);
-  Value *rest = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {b.CreateFNeg(first), like(divisor), dividend});
-  Value *second = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {rest, inverses, first});
-  // Infinities and zeros, whose signs a correction loses, stay.
-  Value *isUsual = b.CreateFCmpONE(second, Constant::getNullValue(second->getType()));
-  values[division.getResult()] = b.CreateSelect(isUsual, second, first);
-  return true;
-}
-
 //===----------------------------------------------------------------------===//
 // Walking a row
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,108 @@
+//===- DeviceQuotients.cpp - Divisions without a branch -------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A GPU's division of f32 asks whether its operands are far from 1, and has a branch for that: elements side by side are
+// then computed one after the other. Two kinds of divisors need no branch: those that lie in a range that is known,
+// as in a sigmoid, `1 / (1 + exp(-abs(x)))`, and those that all points of a nest have in common, such as the sum of a
+// softmax, whose reciprocal is computed once. Both take a product with the reciprocal and one correction (Markstein, "IA-64
+// and Elementary Functions"), which gives the nearest number but where the quotient, or the correction, is too small to be
+// a normal number.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceEmitter.h"
+#include "codegen/MathBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace tegula;
+
+namespace {
+/// Where a float lies that is not nan.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+};
+} // namespace
+
+static Range rangeOf(mlir::Value value, unsigned depth = 0) {
+  constexpr unsigned deepest = 6;
+  mlir::Operation *op = value.getDefiningOp();
+  APFloat constant(0.0);
+  if (mlir::matchPattern(value, mlir::m_ConstantFloat(&constant)))
+    return {constant.convertToDouble(), constant.convertToDouble()};
+  if (!op || depth == deepest)
+    return {};
+  auto of = [&](unsigned operand) { return rangeOf(op->getOperand(operand), depth + 1); };
+  if (isa<mlir::math::AbsFOp>(op)) {
+    Range its = of(0);
+    double most = std::max(std::abs(its.low), std::abs(its.high));
+    return {std::max({0.0, its.low, -its.high}), most};
+  }
+  if (isa<mlir::arith::NegFOp>(op)) {
+    Range its = of(0);
+    return {-its.high, -its.low};
+  }
+  if (isa<mlir::math::ExpOp>(op)) {
+    Range its = of(0);
+    return {std::exp(its.low), std::exp(its.high)};
+  }
+  if (isa<mlir::arith::AddFOp>(op)) {
+    Range left = of(0), right = of(1);
+    return {left.low + right.low, left.high + right.high};
+  }
+  if (isa<mlir::arith::MaximumFOp>(op)) {
+    Range left = of(0), right = of(1);
+    return {std::max(left.low, right.low), std::max(left.high, right.high)};
+  }
+  if (isa<mlir::arith::MinimumFOp>(op)) {
+    Range left = of(0), right = of(1);
+    return {std::min(left.low, right.low), std::min(left.high, right.high)};
+  }
+  return {};
+}
+
+bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
+  auto division = dyn_cast<mlir::arith::DivFOp>(op);
+  if (!division || !division.getType().isF32())
+    return false;
+  Value *dividend = valueOf(division.getLhs()), *divisor = valueOf(division.getRhs());
+  auto number = [&](double value) { return ConstantFP::get(divisor->getType(), value); };
+  auto like = [&](Value *value) { return isVector(dividend) ? splat(value) : value; };
+  Value *inverse;
+  Range range = rangeOf(division.getRhs());
+  int exponent;
+  if (range.low == range.high && std::frexp(range.low, &exponent) == 0.5)
+    return false; // by a power of two, which is a product
+  if (range.low >= 0x1p-60 && range.high <= 0x1p60) {
+    if (isVector(divisor))
+      dividend = splat(dividend);
+    inverse = range.low == range.high ? number(1 / range.low) : MathBuilder(b, divisor->getType()).reciprocal(divisor);
+  } else {
+    // Of a thread's own point nothing else has the divisor.
+    bool isCommon = alone && division.getRhs().getParentBlock() != op->getBlock() && !isVector(divisor) &&
+                    (!shape.byThread() || op->getBlock() != &statement.getBody().front());
+    if (!isCommon)
+      return false;
+    // The reciprocal of a number near the smallest is none.
+    Value *isTiny = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, divisor), number(0x1p-100));
+    Value *scale = b.CreateSelect(isTiny, number(0x1p64), number(1));
+    divisor = b.CreateFMul(divisor, scale);
+    inverse = b.CreateFDiv(number(1), divisor);
+    dividend = b.CreateFMul(dividend, like(scale));
+  }
+  Value *inverses = like(inverse), *divisors = like(divisor);
+  Value *first = b.CreateFMul(dividend, inverses);
+  Value *rest = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {b.CreateFNeg(first), divisors, dividend});
+  Value *second = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {rest, inverses, first});
+  // Infinities and zeros, whose signs a correction loses, stay.
+  Value *isUsual = b.CreateFCmpONE(second, Constant::getNullValue(second->getType()));
+  values[division.getResult()] = b.CreateSelect(isUsual, second, first);
+  return true;
+}
