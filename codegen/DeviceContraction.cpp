@@ -78,6 +78,15 @@ IndexExpr DeviceContraction::numBlocks() const {
   return isPersistent() ? persistentBlocks() : numTiles() * tile.splits;
 }
 
+/// Of a tile, added up by one block: few enough for all multiprocessors to take part, if threads have an element each.
+unsigned DeviceContraction::combineRows() const {
+  unsigned least = std::max<unsigned>(4, threads() / tile.columns), own = 16;
+  std::optional<int64_t> tiles = numTiles().asConstant();
+  while (tiles && own > least && *tiles * (tile.rows / own) < 2 * int64_t(e.options.multiprocessors))
+    own /= 2;
+  return own;
+}
+
 /// Numbers of rows and columns and points of sums are divided in 32 bits.
 IndexExpr DeviceContraction::largestNumber() const {
   IndexExpr largest = 1;
@@ -492,24 +501,34 @@ void DeviceContraction::emitCombine(Value *workspace) {
   if (hasRoles())
     splitOff([] {}); // who has no product to stage has nothing to do
   combines = true;
-  restRows = tile.rows / combineBlocks();
+  restRows = combineRows();
   Value *firstRow = b.CreateMul(wide(b.CreateURem(block, i32(combineBlocks()))), i64(restRows));
   Value *firstElement = b.CreateMul(firstRow, i64(tile.columns));
   rows.first = b.CreateAdd(rows.first, firstRow);
+  // Loads of several parts are under way at a time; they are added up in order all the same.
+  constexpr unsigned loadsAtOnce = 32;
+  unsigned own = restRows * tile.columns / threads(), ahead = std::clamp<unsigned>(loadsAtOnce / own, 1, 8);
   for (unsigned which = 0; which < products.size(); ++which) {
-    SmallVector<Value *> zeros(restRows * tile.columns / threads(), zeroSum());
+    auto addParts = [&](Value *part, unsigned count, ArrayRef<Value *> current) {
+      SmallVector<Value *> loaded;
+      for (unsigned n = 0; n < count; ++n) {
+        Value *from = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), b.CreateAdd(part, i64(n)));
+        for (unsigned element = 0; element < own; ++element) {
+          Value *place = partialSum(workspace, from, which, firstElement, element);
+          loaded.push_back(b.CreateAlignedLoad(sumType(), place, Align(4)));
+        }
+      }
+      Sums sums(current);
+      for (auto [n, value] : enumerate(loaded))
+        sums[n % own] = addSums(sums[n % own], value);
+      return sums;
+    };
+    int64_t whole = tile.splits / ahead * ahead;
+    SmallVector<Value *> zeros(own, zeroSum());
     Sums sums = e.emitLoop(
-        i64(0), i64(tile.splits), i64(1), zeros,
-        [&](Value *part, ArrayRef<Value *> current) {
-          Value *from = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), part);
-          Sums next;
-          for (auto [n, sum] : enumerate(current)) {
-            Value *place = partialSum(workspace, from, which, firstElement, n);
-            next.push_back(addSums(sum, b.CreateAlignedLoad(sumType(), place, Align(4))));
-          }
-          return next;
-        },
-        "part");
+        i64(0), i64(whole), i64(ahead), zeros,
+        [&](Value *part, ArrayRef<Value *> current) { return addParts(part, ahead, current); }, "part");
+    sums = addParts(i64(whole), tile.splits - whole, sums);
     forOwnElements([&](unsigned element, Value *row, Value *column) {
       b.CreateAlignedStore(sums[element], sumPlace(row, column, sumsBase(which)), Align(4));
     });

@@ -184,8 +184,9 @@ private:
   bool hasShortNumbers(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   unsigned blockWorkspaceBytes() const;
   /// That add up one tile's parts: few tiles leave most multiprocessors idle.
-  unsigned combineBlocks() const { return tile.rows / 16; }
-  unsigned combineSumsBytes() const { return tile.rows / combineBlocks() * sumsPitch() * 4; }
+  unsigned combineBlocks() const { return tile.rows / combineRows(); }
+  unsigned combineRows() const;
+  unsigned combineSumsBytes() const { return combineRows() * sumsPitch() * 4; }
   unsigned ringBytes() const;
   unsigned linesBytes() const;
   Value *i32(int64_t value) { return b.getInt32(value); }
