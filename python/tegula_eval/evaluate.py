@@ -36,7 +36,7 @@ from .variants import Variant, find_variants, from_json, to_json
 from .verdict import ErrorMeasure, Sensitivity, judge
 
 WIDE = ("normal", "large", "negative", "special")  # after "task", as the task draws its inputs
-SEARCH_VERSION = 3  # of the search for variants: another one does not use what this one found
+SEARCH_VERSION = 4  # of the search for variants: another one does not use what this one found
 
 
 def derived_seed(secret: str, *parts) -> int:

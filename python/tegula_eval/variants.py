@@ -45,6 +45,7 @@ class Measure(TorchDispatchMode):
         super().__init__()
         self.bytes = self.flops = 0
         self.depth = 1.0
+        self.is_empty = False  # an operator gives nothing: on the meta device a window larger than its image does
 
     def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
@@ -55,6 +56,7 @@ class Measure(TorchDispatchMode):
         self.bytes += sum(one.numel() * one.element_size() for one in outs)
         count = max((one.numel() for one in outs), default=0)
         if not count:
+            self.is_empty |= bool(outs)
             return result
         packet = function.overloadpacket
         if packet in flop_registry:
@@ -136,11 +138,11 @@ def measure(source: str, how: str = "meta") -> Cost:
     if any(0 in shape for shape in shapes):
         raise TaskError("a size is zero")
     return Cost(sum(one.numel() * one.element_size() for one in held) + counted.bytes, counted.flops, counted.depth,
-                shapes, _form(built))
+                shapes, _form(built, counted.is_empty and how != "cpu"))
 
 
-def _form(built: Built) -> tuple:
-    return (tuple((name, value.dim()) for name, value in state_of(built.model).items()),
+def _form(built: Built, is_empty: bool = False) -> tuple:
+    return (is_empty, tuple((name, value.dim()) for name, value in state_of(built.model).items()),
             tuple(one.dim() if isinstance(one, torch.Tensor) else None for one in tree_flatten(built.inputs)[0]))
 
 

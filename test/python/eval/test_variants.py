@@ -98,3 +98,12 @@ def test_long_loop_starts_from_small_sizes():
     assert search.is_slow
     values, cost = search.smaller(1 << 20, 1)
     assert values[0] < 2000 and len(search.tried) < 20
+
+
+@pytest.mark.parametrize("max_bytes", [1 << 12, 1 << 14, 1 << 16, 1 << 20])
+def test_images_stay_larger_than_windows(max_bytes):
+    """On the meta device a window one larger than the image gives a result without elements, and no error."""
+    text = module("return torch.nn.functional.conv2d(x, torch.ones(1, 1, 5, 9), dilation=(2, 3))",
+                  "torch.rand(rows, 1, H, W)", "rows = 8\nH = 128\nW = 256")
+    for variant in find_variants(text, max_bytes=max_bytes, max_flops=1 << 30):
+        assert measure(variant.source, "cpu").bytes > 0
