@@ -68,6 +68,11 @@ static Range rangeOf(mlir::Value value, unsigned depth = 0) {
   return {};
 }
 
+/// Whether the value may be -0, or less than 0.
+static bool mayBeNegative(mlir::Value value, const Range &range) {
+  return range.low <= 0 && !value.getDefiningOp<mlir::math::ExpOp>();
+}
+
 bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
   auto division = dyn_cast<mlir::arith::DivFOp>(op);
   if (!division || !division.getType().isF32())
@@ -76,6 +81,7 @@ bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
   auto number = [&](double value) { return ConstantFP::get(divisor->getType(), value); };
   auto like = [&](Value *value) { return isVector(dividend) ? splat(value) : value; };
   Value *inverse;
+  bool mayBeSpecial = true; // an infinity, or -0
   Range range = rangeOf(division.getRhs());
   int exponent;
   if (range.low == range.high && std::frexp(range.low, &exponent) == 0.5)
@@ -84,6 +90,12 @@ bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
     if (isVector(divisor))
       dividend = splat(dividend);
     inverse = range.low == range.high ? number(1 / range.low) : MathBuilder(b, divisor->getType()).reciprocal(divisor);
+    Range over = rangeOf(division.getLhs());
+    mayBeSpecial = mayBeNegative(division.getLhs(), over) || over.high > 0x1p60;
+    if (over.low == 1 && over.high == 1) {
+      values[division.getResult()] = inverse;
+      return true;
+    }
   } else {
     // Of a thread's own point nothing else has the divisor.
     bool isCommon = alone && division.getRhs().getParentBlock() != op->getBlock() && !isVector(divisor) &&
@@ -101,6 +113,10 @@ bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
   Value *first = b.CreateFMul(dividend, inverses);
   Value *rest = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {b.CreateFNeg(first), divisors, dividend});
   Value *second = b.CreateIntrinsic(first->getType(), Intrinsic::fma, {rest, inverses, first});
+  if (!mayBeSpecial) {
+    values[division.getResult()] = second;
+    return true;
+  }
   // Infinities and zeros, whose signs a correction loses, stay.
   Value *isUsual = b.CreateFCmpONE(second, Constant::getNullValue(second->getType()));
   values[division.getResult()] = b.CreateSelect(isUsual, second, first);

@@ -424,7 +424,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       continue;
     int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
     int64_t steps = divideCeil(summed, int64_t(allBytes ? 128 : allHalf ? 64 : 32));
-    int64_t most = std::clamp<int64_t>(steps / 8, 1, 64);
+    int64_t most = std::clamp<int64_t>(steps / 8, 1, device::multiprocessors);
     if (std::optional<ShiftedCost> shifted = candidate.packed ? shiftedCost(plan, products, candidate) : std::nullopt) {
       int64_t count = divideCeil(*rows, candidate.rows) * divideCeil(shifted->columns, candidate.columns) * *batch;
       double elements = double(candidate.rows) * candidate.columns;
