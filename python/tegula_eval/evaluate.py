@@ -156,8 +156,9 @@ def _case(variant: Variant, seed: int, distribution: str, target: str, number: i
         if distribution == "task":
             raise
         return None
+    # Where the module's own result overflows, what it gives on the way does in another order of the same operations.
     if distribution != "task" and any(one.is_floating_point() and not bool(torch.isfinite(one).all())
-                                      for one in case.exact):
+                                      for one in (*case.exact, *case.expected)):
         return None
     return case
 

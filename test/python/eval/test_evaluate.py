@@ -143,3 +143,14 @@ def test_a_distribution_finds_what_the_others_do_not(body, distribution):
         assert record["outcome"] == "right" and len(record["cases"]) == 10, record
     else:
         assert (record["outcome"], record["cases"][-1]["distribution"]) == ("wrong", distribution), record
+
+
+def test_numbers_on_which_the_module_overflows_are_left_out():
+    """A product near the largest float overflows on the way or not, as its order has it."""
+    task = module("return x*3e37", "torch.rand(rows, 9)", "rows = 400")
+    record = judged(task, "kernel k(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = 3e37*x[i, j] }")
+    told = [one["distribution"] for one in record["cases"]]
+    assert record["outcome"] == "right" and "large" not in told and told.count("task") >= 1
+    record = judged(module("return x*3e33", "torch.rand(rows, 9)", "rows = 400"),
+                    "kernel k(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = 3e33*x[i, j] }")
+    assert "large" in [one["distribution"] for one in record["cases"]]

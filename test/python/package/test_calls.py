@@ -239,6 +239,8 @@ def test_four_bit_integers():
 @pytest.mark.gpu
 def test_current_stream_and_devices(scale):
     x = torch.randn(1 << 20, 4, device="cuda")
+    scale(x, 1.0)  # what the first call compiles would take longer than the stream is kept busy below
+    torch.cuda.synchronize()
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         torch.cuda._sleep(50_000_000)
