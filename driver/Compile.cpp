@@ -76,6 +76,8 @@ static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-pa
                                        cl::desc("The tile of matrix products on tensor cores, where it is possible"),
                                        cl::sub(sub));
 static cl::opt<bool> timing("timing", cl::desc("Print the times of all passes"), cl::sub(sub));
+// In place of LLVM's own option of that name, which no pass manager here heeds.
+static cl::alias timePasses("time-passes", cl::desc("The same as --timing"), cl::aliasopt(timing));
 static cl::opt<bool> locations("locations", cl::desc("Print where each operation comes from"),
                                cl::sub(sub));
 static cl::opt<bool> lineTables("lines", cl::desc("Device code tells lines of the program (.loc, for profilers)"),
