@@ -170,7 +170,7 @@ SmallVector<Value *> DeviceEmitter::deal(Value *count, ArrayRef<Value *> inits, 
 /// How many (vectors of) points of straight code a thread does at a time: so many loads are under way at once.
 unsigned DeviceEmitter::roundsFor(Value *count) {
   auto *constant = dyn_cast<ConstantInt>(count);
-  if (!shape.byThread() || !constant)
+  if (!shape.byThread() || !constant || !square.rows.empty())
     return 1;
   bool isLong = false;
   for (mlir::Operation &op : statement.getBody().front()) {
@@ -336,8 +336,16 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     lane.reset();
     wanted.lanes = 1;
   }
-  if (alone && options.ordersPoints && windows.points == 1 && runs.empty() && shape.sharers == 1)
-    planOrder(op, outer, lane);
+  SmallVector<unsigned> numbered(outer);
+  if (alone && windows.points == 1 && runs.empty() && shape.sharers == 1) {
+    if (options.ordersPoints)
+      planOrder(op, outer, lane);
+    if (options.squares)
+      planSquares(op, numbered, lane);
+  }
+  outer = numbered;
+  if (!square.rows.empty())
+    wanted.lanes = lane->width;
   Value *count = countOf(axes, outer, lane);
   wanted.rounds = roundsFor(count);
   // A thread's points are a block of threads apart, so that threads side by side touch memory side by side.
@@ -370,7 +378,9 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     for (unsigned round = 0; round < wanted.rounds; ++round)
       setAxes(axes, outer, inOrder(b.CreateNSWAdd(number, i64(round * apart)), count), lane, [&] {
         emitNest(axes, inner, [&] {
-          windows.points > 1 ? emitWindows(op) : emitBlock(op.getBody().front());
+          !square.rows.empty()  ? emitSquare(op)
+          : windows.points > 1 ? emitWindows(op)
+                               : emitBlock(op.getBody().front());
           if (!alone && shape.cluster == 1)
             meet(); // what is shared is used again for the next point
         });
@@ -402,7 +412,7 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
-  if (emitKept(op) || emitInRun(op) || emitQuotient(op))
+  if (emitKept(op) || emitInRun(op) || emitInSquare(op) || emitQuotient(op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (write && writes)

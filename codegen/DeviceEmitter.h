@@ -170,6 +170,15 @@ private:
   struct PointOrder {
     int64_t repeats = 0, vectors = 0, chunk = 0; ///< 0: by their numbers
   } order;
+  /// Squares of points, along what is written and along what is read in another order (DeviceSquares.cpp).
+  struct Square {
+    unsigned across = 0;
+    llvm::DenseMap<mlir::Operation *, llvm::SmallVector<llvm::Value *>> rows; ///< by read: vectors along the other axis
+    int64_t point = -1;                                                       ///< of that, which is being written out
+  } square;
+  void planSquares(tgl::ParallelOp op, llvm::SmallVectorImpl<unsigned> &outer, std::optional<LaneChoice> &lane);
+  void emitSquare(tgl::ParallelOp op);
+  bool emitInSquare(mlir::Operation *op);
   void planOrder(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane);
   llvm::Value *inOrder(llvm::Value *number, llvm::Value *count);
 

@@ -63,10 +63,8 @@ struct PlanFunction {
   /// faster on an H200 than loops over points. Teams set up more; four waves even out unequal points.
   uint64_t mostBlocks(uint64_t resident) const {
     bool leaves = unitsPerBlock == threads && workspaceBytes == IndexExpr(0);
-    // Some multiprocessors have no room for whole clusters: many waves even that out. Few enough for a cluster to have
-    // rows after its first, which it brings into the L2 cache before it needs them.
-    if (cluster > 1)
-      return 16 * llvm::alignTo(resident, cluster);
+    if (cluster > 1) // some multiprocessors have no room for whole clusters: many waves even that out
+      return 64 * llvm::alignTo(resident, cluster);
     return leaves ? 0x7fffffff : 4 * resident;
   }
 };
