@@ -355,6 +355,7 @@ private:
   Value *numStages(const PlaneProduct &product);
   Value *stageNumber(const PlaneProduct &product, Value *number);
   void produce(const PlaneProduct &product);
+  void produceFew(const PlaneProduct &product, unsigned count);
   Sums consume(const PlaneProduct &product, Value *&isUnsafe);
   Sums sumUpSteps(const PlaneProduct &product);
   Sums sumUpStages(const PlaneProduct &product);

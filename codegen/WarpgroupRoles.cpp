@@ -217,6 +217,9 @@ void DeviceContraction::letProducersGoOn() { arriveAt(i32(Again)); }
 
 void DeviceContraction::produce(const PlaneProduct &product) {
   unsigned stages = PlaneProduct::stages;
+  auto *known = dyn_cast<ConstantInt>(numStages(product));
+  if (known && known->getSExtValue() <= stages)
+    return produceFew(product, known->getSExtValue());
   SmallVector<Value *> first = loadNext(product, i64(0));
   unsigned numUnits = first.size();
   SmallVector<Value *> scales = findScales(product, first);
@@ -239,6 +242,31 @@ void DeviceContraction::produce(const PlaneProduct &product) {
       },
       "step");
   raiseMaxima(product, ArrayRef(last).take_front(numUnits), 1);
+  arriveAt(i32(Finished));
+}
+
+/// All of a tile's stages, for which the ring has room: no load is made for nothing, and as many are under way as there
+/// are registers for.
+void DeviceContraction::produceFew(const PlaneProduct &product, unsigned count) {
+  constexpr unsigned mostValues = 64; // of a thread, in registers
+  std::vector<SmallVector<Value *>> units;
+  auto loadUpTo = [&](unsigned end) {
+    while (units.size() < std::min(end, count))
+      units.push_back(loadNext(product, i64(units.size())));
+  };
+  loadUpTo(1);
+  unsigned numUnits = units.front().size(), ahead = std::max(1u, mostValues / (numUnits * PlaneTile::unit));
+  loadUpTo(ahead);
+  SmallVector<Value *> scales = findScales(product, units.front());
+  SmallVector<Value *> maxima(numUnits, ConstantFP::get(b.getFloatTy(), 0));
+  for (unsigned number = 0; number < count; ++number) {
+    storeUnits(product, units[number], scales, planeStage(product, i32(number)));
+    arriveAt(i32(number + Full));
+    for (unsigned unit = 0; unit < numUnits; ++unit)
+      maxima[unit] = b.CreateMaxNum(maxima[unit], largestOf(units[number][unit]));
+    loadUpTo(number + 1 + ahead);
+  }
+  raiseMaxima(product, maxima, 1);
   arriveAt(i32(Finished));
 }
 
