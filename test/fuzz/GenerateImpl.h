@@ -111,6 +111,7 @@ private:
   void scatter();
   void update();
   void library();
+  bool narrowProduct();
   void steps();
   void output();
   void beginBlock(const Scope &scope);
