@@ -47,8 +47,9 @@ def products():
     yield ("bf16 128x(512x1024x2048)", ROOT / "test/e2e/std/linear.tgl", "...=(128),M=512,N=1024,K=2048",
            ["--type=T=bf16", "--kernel=t_matmul"])
     for size in 4096, 8192:
-        yield f"f8 {size}", "linear/f8_matmul.tgl", f"M={size},N={size},K={size}", ["-p", "scale_a=1", "-p", "scale_b=1"]
-        yield f"i8 {size}", "linear/int8_matmul.tgl", f"M={size},N={size},K={size}", []
+        sizes = f"M={size},N={size},K={size}"
+        yield f"f8 {size}", "linear/f8_matmul.tgl", sizes, ["-p", "scale_a=1", "-p", "scale_b=1"]
+        yield f"i8 {size}", "linear/int8_matmul.tgl", sizes, []
 
 
 def f32():

@@ -29,8 +29,9 @@
 // Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
 // and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp). Where operands are used by many tiles
-// a launch before makes these planes (PackedPlanes.cpp). Bytes are multiplied as they are (ByteSums.cpp); of windows a tile may have one copy for all their taps
-// (ShiftedWindows.cpp). Blocks with roles stay for several tiles (PersistentTiles.cpp).
+// a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all their taps
+// (ShiftedWindows.cpp). Bytes are multiplied as they are (ByteSums.cpp). Blocks with roles stay for several tiles
+// (PersistentTiles.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
 // for each tile, adds them up in order.

@@ -37,7 +37,9 @@ public:
     os << layout.function << ": a tile of " << tile.rows << " x " << tile.columns << " for a block, ";
     if (layout.byWarpgroups)
       os << tile.threads() / Warpgroup::threads << " warpgroups of " << Warpgroup::rows << " x "
-         << groupColumns(tile) << " by wgmma" << (!layout.hasRoles ? "" : layout.hasCopiers ? ", and one that copies operands" : ", as many that stage operands");
+         << groupColumns(tile) << " by wgmma" << (!layout.hasRoles    ? ""
+                                               : layout.hasCopiers ? ", and one that copies operands"
+                                                                   : ", as many that stage operands");
     else
       os << tile.warpRows << " x " << tile.warpColumns << " warps of " << tile.rows / tile.warpRows << " x "
          << tile.columns / tile.warpColumns << " by mma.sync";

@@ -100,8 +100,9 @@ std::array<Value *, 4> TensorCore::call(Intrinsic::ID id, ArrayRef<Value *> oper
 std::array<Value *, 4> TensorCore::multiplyBytes(ArrayRef<Value *> a, ArrayRef<Value *> columns,
                                                  const std::array<Value *, 4> &sums, const ProductOperands &formats) {
   using Ids = Intrinsic::ID[2][2];
-  static constexpr Ids integers = {{Intrinsic::nvvm_mma_m16n8k32_row_col_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8},
-                                   {Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_u8}};
+  static constexpr Ids integers = {
+      {Intrinsic::nvvm_mma_m16n8k32_row_col_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8},
+      {Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8, Intrinsic::nvvm_mma_m16n8k32_row_col_u8}};
   static constexpr Ids floats = {
       {Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e4m3_f32, Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e5m2_f32},
       {Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e4m3_f32, Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e5m2_f32}};

@@ -143,7 +143,8 @@ Warpgroup::Sums Warpgroup::multiplyWords(ArrayRef<Value *> sums, unsigned column
     registers += (n ? ", $" : "$") + std::to_string(n);
   auto number = [&](unsigned n) { return "$" + std::to_string(count + n); };
   std::string text = "{ .reg .pred p; setp.ne.b32 p, " + number(5) + ", 0; " + nameOf(columns) + " {" + registers +
-                     "}, {" + number(0) + ", " + number(1) + ", " + number(2) + ", " + number(3) + "}, " + number(4) + ", p, 1, 1, " + number(6) + "; }";
+                     "}, {" + number(0) + ", " + number(1) + ", " + number(2) + ", " + number(3) + "}, " +
+                     number(4) + ", p, 1, 1, " + number(6) + "; }";
   SmallVector<Value *> operands(rowWords.begin(), rowWords.end());
   operands.append({columnOperand, i32(!sums.empty()), i32(!columnsAlongSum)});
   return callOnSums(text, "r,r,r,r,l,n,n", operands, sums, count);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// wgmma (sm_90a) multiplies 64 rows by 8 to 256 columns over 32 bytes of the sum: 16 points, or 32 of bytes. Both operands are read
-// from shared memory, the four warps' sums lie in registers, and the product runs while the warps go on
+// wgmma (sm_90a) multiplies 64 rows by 8 to 256 columns over 32 bytes of the sum: 16 points, or 32 of bytes. Both
+// operands are read from shared memory, the four warps' sums lie in registers, and the product runs while the warps go on
 // (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). Thread t of the 128
 // holds of its sums, with n = 0, 1, ...
 //
