@@ -99,8 +99,9 @@ void initBarrier(AtomCall &call);
 void expectBytes(AtomCall &call);
 void storeAsync(AtomCall &call);
 void waitForPhase(AtomCall &call);
-/// `bits` after the point: of the largest, of what is added.
-float addProducts(llvm::ArrayRef<double> products, float before, int bits = 25);
+float addProducts(llvm::ArrayRef<double> products, float before);
+/// `exponent`: the largest sum of the exponents of two factors.
+float addSmallProducts(llvm::ArrayRef<double> products, int exponent, float before);
 float halfToFloat(uint16_t bits);
 double e4m3ToDouble(uint8_t bits);
 } // namespace atoms

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
 #include <bit>
+#include <cmath>
 
 using namespace llvm;
 using namespace tegula;
@@ -60,12 +61,15 @@ struct Brain {
   using Bits = uint16_t;
   static double valueOf(Bits bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
+/// Exponents of f8 are those of normal numbers at least.
 struct E5M2 {
   using Bits = uint8_t;
+  static constexpr int leastExponent = -14;
   static double valueOf(Bits bits) { return atoms::halfToFloat(uint16_t(bits << 8)); }
 };
 struct E4M3 {
   using Bits = uint8_t;
+  static constexpr int leastExponent = -6;
   static double valueOf(Bits bits) { return atoms::e4m3ToDouble(bits); }
 };
 struct S8 {
@@ -77,6 +81,10 @@ struct U8 {
   static double valueOf(Bits bits) { return bits; }
 };
 } // namespace
+
+static int exponentOf(double value, int least) {
+  return value == 0 || !std::isfinite(value) ? least : std::max(std::ilogb(value), least);
+}
 
 static uint32_t addIntegers(ArrayRef<double> products, uint32_t before) {
   for (double product : products)
@@ -141,6 +149,16 @@ template <typename Row, typename Column = Row> static void multiplyGroup(AtomCal
       for (unsigned x = 0; x < columns; ++x)
         b[x][k] = valueOf(Column(), cols, x, k);
     }
+    constexpr bool areSmall = areBytes && !areIntegers;
+    std::array<std::array<int, depth>, areSmall ? warpRows : 0> rowExponents;
+    std::vector<std::array<int, depth>> columnExponents(areSmall ? columns : 0);
+    if constexpr (areSmall)
+      for (unsigned k = 0; k < depth; ++k) {
+        for (unsigned x = 0; x < warpRows; ++x)
+          rowExponents[x][k] = exponentOf(a[x][k], Row::leastExponent);
+        for (unsigned x = 0; x < columns; ++x)
+          columnExponents[x][k] = exponentOf(b[x][k], Column::leastExponent);
+      }
     for (unsigned lane = 0; lane < warpThreads; ++lane)
       for (unsigned sum = 0; sum < calls[lane]->numResults(); ++sum) {
         unsigned row = lane / 4 + sum / 2 % 2 * 8, column = sum / 4 * 8 + lane % 4 * 2 + sum % 2;
@@ -152,7 +170,17 @@ template <typename Row, typename Column = Row> static void multiplyGroup(AtomCal
           calls[lane]->result<uint32_t>(sum, addIntegers(products, before));
         } else {
           float before = adds ? calls[lane]->operand<float>(firstSum + sum) : 0;
-          calls[lane]->result<float>(sum, atoms::addProducts(products, before, areBytes ? 13 : 25));
+          float result;
+          if constexpr (areSmall) {
+            int exponent = -1000; // of 0
+            for (unsigned k = 0; k < depth; ++k)
+              if (products[k] != 0)
+                exponent = std::max(exponent, rowExponents[row][k] + columnExponents[column][k]);
+            result = atoms::addSmallProducts(products, exponent, before);
+          } else {
+            result = atoms::addProducts(products, before);
+          }
+          calls[lane]->result<float>(sum, result);
         }
       }
   });

@@ -67,25 +67,13 @@ double atoms::e4m3ToDouble(uint8_t bits) {
   return bits & 0x80 ? -value : value;
 }
 
-/// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim", 2025):
-/// products and the sum before are cut off below 2^-25 of the largest of them, added exactly, and rounded
-/// towards zero. Of f8, by wgmma, they keep 13 bits in place of 25, and as many of the result.
-float atoms::addProducts(ArrayRef<double> products, float before, int bits) {
-  double special = before, largest = std::abs(before);
-  bool isFinite = std::isfinite(before);
-  for (double product : products) {
-    special += product;
-    isFinite &= std::isfinite(product);
-    largest = std::max(largest, std::abs(product));
-  }
-  if (!isFinite)
-    return special;
-  if (largest == 0)
-    return special;
-  // Powers of two by their bits: products of such numbers are far from the ends of double.
-  constexpr int bias = 1023, mantissaBits = 52;
-  auto power = [](int exponent) { return std::bit_cast<double>(uint64_t(bias + exponent) << mantissaBits); };
-  int exponent = int(std::bit_cast<uint64_t>(largest) >> mantissaBits) - bias - bits;
+/// Powers of two by their bits: products of such numbers are far from the ends of double.
+static constexpr int doubleBias = 1023, mantissaBits = 52;
+static int exponentOf(double value) { return int(std::bit_cast<uint64_t>(value) >> mantissaBits) - doubleBias; }
+
+/// The sum of what is left of each term in multiples of 2^`exponent`, rounded towards zero to `bits` after the point.
+static float addCut(ArrayRef<double> products, float before, int exponent, int bits) {
+  auto power = [](int exponent) { return std::bit_cast<double>(uint64_t(doubleBias + exponent) << mantissaBits); };
   double scale = power(-exponent);
   auto cut = [&](double value) { return int64_t(value * scale); };
   int64_t sum = cut(before);
@@ -101,6 +89,42 @@ float atoms::addProducts(ArrayRef<double> products, float before, int bits) {
   if (bits < ownBits)
     rounded = std::bit_cast<float>(std::bit_cast<uint32_t>(rounded) >> (ownBits - bits) << (ownBits - bits));
   return rounded;
+}
+
+/// What addition gives where a term is not finite, or all are 0.
+static std::optional<float> addSpecial(ArrayRef<double> products, float before) {
+  double special = before;
+  bool isFinite = std::isfinite(before), isZero = before == 0;
+  for (double product : products) {
+    special += product;
+    isFinite &= std::isfinite(product);
+    isZero &= product == 0;
+  }
+  return !isFinite || isZero ? std::optional<float>(special) : std::nullopt;
+}
+
+/// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim", 2025):
+/// products and the sum before are cut off below 2^-25 of the largest of them, added exactly, and rounded
+/// towards zero.
+float atoms::addProducts(ArrayRef<double> products, float before) {
+  if (std::optional<float> special = addSpecial(products, before))
+    return *special;
+  double largest = std::abs(before);
+  for (double product : products)
+    largest = std::max(largest, std::abs(product));
+  constexpr int bits = 25;
+  return addCut(products, before, exponentOf(largest) - bits, bits);
+}
+
+/// Of f8, by wgmma, they keep 13 bits in place of 25, and as many of the result. How large a product is its factors'
+/// exponents tell: 1.5 times 1.5 is taken to be less than 2.
+float atoms::addSmallProducts(ArrayRef<double> products, int exponent, float before) {
+  if (std::optional<float> special = addSpecial(products, before))
+    return *special;
+  constexpr int bits = 13;
+  if (before)
+    exponent = std::max(exponent, exponentOf(std::abs(before)));
+  return addCut(products, before, exponent - bits, bits);
 }
 
 /// Operands: four words of rows, two of columns, four sums. `elements` of a word, by `number`.

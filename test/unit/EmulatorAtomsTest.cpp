@@ -282,13 +282,17 @@ TEST_F(Emulator, RoundsPairsToTheNearestOfBrainFloat) {
 
 TEST_F(Emulator, KeepsThirteenBitsOfSumsOfBytes) {
   constexpr float largest = 1 << 13;
-  auto add = [](std::vector<double> products, float before) { return atoms::addProducts(products, before, 13); };
+  auto add = [](std::vector<double> products, float before, int exponent = 13) {
+    return atoms::addSmallProducts(products, exponent, before);
+  };
   EXPECT_EQ(add({largest, 1}, 0), largest + 1);
   EXPECT_EQ(add({largest, 0.5, 0.5}, 0), largest); // each is cut off before they are added
   EXPECT_EQ(add({-largest, 0.75}, 0), -largest);
   EXPECT_EQ(add({1, 1}, largest), largest + 2);
   EXPECT_EQ(add({largest, 1}, largest), 2 * largest); // and the last bit of the sum
-  EXPECT_EQ(add({0x1p-18, -0x1p-18}, 0x1p-40f), 0);
+  EXPECT_EQ(add({0x1p-18, -0x1p-18}, 0x1p-40f, -18), 0);
+  EXPECT_EQ(add({2.25 * largest, 1}, 0), 2.25f * largest); // factors of 1.5: the 1 is added, and cut off of the sum
+  EXPECT_EQ(add({2.25 * largest, 1, 1}, 0), 2.25f * largest + 2);
   EXPECT_EQ(add({INFINITY, 1}, 1), INFINITY);
   EXPECT_TRUE(std::isnan(add({INFINITY, -INFINITY}, 1)));
   EXPECT_EQ(atoms::addProducts({largest, 0.5, 0.5}, 0), largest + 1);
