@@ -41,6 +41,20 @@ private:
     around.push_back(position);
   }
 
+  /// What a device loses of products of f8 (dsl/SPEC.md, 6.4), as the terms of a sum in f32 that loses as much: 2^-11.
+  void countSmallProducts(tgl::ReduceOp reduce) {
+    constexpr int64_t terms = 1 << 26;
+    std::optional<tgl::Contraction> contraction = tgl::matchContraction(reduce);
+    auto isSmall = [](const tgl::Contraction::Factor &factor) {
+      auto read = factor.value.getDefiningOp<tgl::ReadOp>();
+      return read && isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(read.getTensorType().getElementType());
+    };
+    if (!contraction || !all_of(contraction->factors, isSmall))
+      return;
+    work.depths.push_back({unsigned(work.ranges.size())});
+    work.ranges.push_back({IndexExpr(0), IndexExpr(terms)});
+  }
+
   void add(double operations) {
     if (operations > 0)
       work.terms.push_back({around, operations});
@@ -80,8 +94,10 @@ private:
     if (auto axes = dyn_cast<tgl::AxesOp>(op)) {
       for (auto [axis, range] : zip(axes.getAxes(), tgl::getAxisRanges(axes)))
         enter(axis, range.lo, range.hi);
-      if (isa<tgl::ReduceOp>(op))
+      if (auto reduce = dyn_cast<tgl::ReduceOp>(op)) {
         add(1);
+        countSmallProducts(reduce);
+      }
       return body(op, outer, isa<tgl::ReduceOp>(op));
     }
     if (auto loop = dyn_cast<tgl::ForOp>(op)) {
