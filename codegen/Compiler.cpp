@@ -205,8 +205,6 @@ private:
     return deviceCapability(options.target == "emulate" ? emulatedDevice : options.target);
   }
 
-  /// CUDA C++ Programming Guide, "Compute Capabilities": of the largest cluster, which a function must ask for where it
-  /// is of more than 8.
   Error runPasses() {
     PipelineOptions pipeline = options.pipeline;
     pipeline.runs = runs;

@@ -22,7 +22,7 @@ constexpr unsigned sharedBytes(unsigned capability) {
   return (capability >= 90 && capability <= 109 ? 227 : isLarge ? 163 : 99) << 10;
 }
 
-/// Blocks of a cluster, with those that a function has to be allowed; 1: there are none.
+/// Blocks of the largest cluster, which a function must ask for where it is of more than 8; 1: there are none.
 constexpr unsigned clusterBlocks(unsigned capability) {
   return capability == 90 ? 16 : capability > 90 && capability <= 109 ? 8 : 1;
 }
