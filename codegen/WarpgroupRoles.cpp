@@ -245,26 +245,19 @@ void DeviceContraction::produce(const PlaneProduct &product) {
   arriveAt(i32(Finished));
 }
 
-/// All of a tile's stages, for which the ring has room: no load is made for nothing, and as many are under way as there
-/// are registers for.
+/// All of a tile's stages, for which the ring has room: no load is made for nothing. (Nor are two stages' loads under way
+/// at a time: the registers for that are not there.)
 void DeviceContraction::produceFew(const PlaneProduct &product, unsigned count) {
-  constexpr unsigned mostValues = 64; // of a thread, in registers
-  std::vector<SmallVector<Value *>> units;
-  auto loadUpTo = [&](unsigned end) {
-    while (units.size() < std::min(end, count))
-      units.push_back(loadNext(product, i64(units.size())));
-  };
-  loadUpTo(1);
-  unsigned numUnits = units.front().size(), ahead = std::max(1u, mostValues / (numUnits * PlaneTile::unit));
-  loadUpTo(ahead);
-  SmallVector<Value *> scales = findScales(product, units.front());
-  SmallVector<Value *> maxima(numUnits, ConstantFP::get(b.getFloatTy(), 0));
+  SmallVector<Value *> units = loadNext(product, i64(0));
+  SmallVector<Value *> scales = findScales(product, units);
+  SmallVector<Value *> maxima(units.size(), ConstantFP::get(b.getFloatTy(), 0));
   for (unsigned number = 0; number < count; ++number) {
-    storeUnits(product, units[number], scales, planeStage(product, i32(number)));
+    storeUnits(product, units, scales, planeStage(product, i32(number)));
     arriveAt(i32(number + Full));
-    for (unsigned unit = 0; unit < numUnits; ++unit)
-      maxima[unit] = b.CreateMaxNum(maxima[unit], largestOf(units[number][unit]));
-    loadUpTo(number + 1 + ahead);
+    for (auto [maximum, unit] : zip_equal(maxima, units))
+      maximum = b.CreateMaxNum(maximum, largestOf(unit));
+    if (number + 1 < count)
+      units = loadNext(product, i64(number + 1));
   }
   raiseMaxima(product, maxima, 1);
   arriveAt(i32(Finished));
