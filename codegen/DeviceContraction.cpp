@@ -78,15 +78,6 @@ IndexExpr DeviceContraction::numBlocks() const {
   return isPersistent() ? persistentBlocks() : numTiles() * tile.splits;
 }
 
-/// Of a tile, added up by one block: few enough for all multiprocessors to take part, if threads have an element each.
-unsigned DeviceContraction::combineRows() const {
-  unsigned least = std::max<unsigned>(4, threads() / tile.columns), own = 16;
-  std::optional<int64_t> tiles = numTiles().asConstant();
-  while (tiles && own > least && *tiles * (tile.rows / own) < 2 * int64_t(e.options.multiprocessors))
-    own /= 2;
-  return own;
-}
-
 /// Numbers of rows and columns and points of sums are divided in 32 bits.
 IndexExpr DeviceContraction::largestNumber() const {
   IndexExpr largest = 1;
@@ -150,10 +141,7 @@ IndexExpr DeviceContraction::workspaceBytes() const {
   return packedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes()));
 }
 
-/// What a block leaves of its sums.
-unsigned DeviceContraction::blockWorkspaceBytes() const {
-  return tile.splits > 1 ? tile.rows * tile.columns * 4 * products.size() : 0;
-}
+
 
 SmallVector<mlir::Value> DeviceContraction::alignedTensors() const {
   SmallVector<mlir::Value> tensors;
@@ -439,25 +427,6 @@ void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
   }
 }
 
-/// Each thread's elements of the tile's rows that are this block's, neighbouring threads along columns.
-void DeviceContraction::forOwnElements(function_ref<void(unsigned number, Value *row, Value *column)> body) {
-  for (unsigned number = 0; number < restRows * tile.columns / threads(); ++number) {
-    Value *element = b.CreateAdd(thread, i32(number * threads()));
-    body(number, b.CreateUDiv(element, i32(tile.columns)), b.CreateURem(element, i32(tile.columns)));
-  }
-}
-
-/// The sum of this thread's element `number` of those from `first` (i64) on, of one product and one block of those
-/// that share the tile.
-Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first,
-                                     unsigned number) {
-  Value *start = b.CreateMul(blockNumber, i64(blockWorkspaceBytes()));
-  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, b.CreateAdd(start, e.emitSize(packedBytes())));
-  base = b.CreateInBoundsGEP(b.getFloatTy(), base, b.CreateAdd(wide(thread), first));
-  return b.CreateInBoundsGEP(b.getFloatTy(), base,
-                             i64(product * tile.rows * tile.columns + number * threads()));
-}
-
 void DeviceContraction::emitTile(Value *workspace) {
   begin();
   packed = workspace;
@@ -492,50 +461,4 @@ void DeviceContraction::emitTile(Value *workspace) {
       Value *sum = b.CreateAlignedLoad(sumType(), sumPlace(row, column, sumsBase(which)), Align(4));
       b.CreateAlignedStore(sum, partialSum(workspace, wide(block), which, i64(0), element), Align(4));
     });
-}
-
-void DeviceContraction::emitCombine(Value *workspace) {
-  begin();
-  Value *tileNumber = wide(b.CreateUDiv(block, i32(combineBlocks())));
-  setTile(tileNumber);
-  if (hasRoles())
-    splitOff([] {}); // who has no product to stage has nothing to do
-  combines = true;
-  restRows = combineRows();
-  Value *firstRow = b.CreateMul(wide(b.CreateURem(block, i32(combineBlocks()))), i64(restRows));
-  Value *firstElement = b.CreateMul(firstRow, i64(tile.columns));
-  rows.first = b.CreateAdd(rows.first, firstRow);
-  // Loads of several parts are under way at a time; they are added up in order all the same.
-  constexpr unsigned loadsAtOnce = 32;
-  unsigned own = restRows * tile.columns / threads(), ahead = std::clamp<unsigned>(loadsAtOnce / own, 1, 8);
-  for (unsigned which = 0; which < products.size(); ++which) {
-    auto addParts = [&](Value *part, unsigned count, ArrayRef<Value *> current) {
-      SmallVector<Value *> loaded;
-      for (unsigned n = 0; n < count; ++n) {
-        Value *from = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), b.CreateAdd(part, i64(n)));
-        for (unsigned element = 0; element < own; ++element) {
-          Value *place = partialSum(workspace, from, which, firstElement, element);
-          loaded.push_back(b.CreateAlignedLoad(sumType(), place, Align(4)));
-        }
-      }
-      Sums sums(current);
-      for (auto [n, value] : enumerate(loaded))
-        sums[n % own] = addSums(sums[n % own], value);
-      return sums;
-    };
-    int64_t whole = tile.splits / ahead * ahead;
-    SmallVector<Value *> zeros(own, zeroSum());
-    Sums sums = e.emitLoop(
-        i64(0), i64(whole), i64(ahead), zeros,
-        [&](Value *part, ArrayRef<Value *> current) { return addParts(part, ahead, current); }, "part");
-    sums = addParts(i64(whole), tile.splits - whole, sums);
-    forOwnElements([&](unsigned element, Value *row, Value *column) {
-      b.CreateAlignedStore(sums[element], sumPlace(row, column, sumsBase(which)), Align(4));
-    });
-  }
-  barrier();
-  Rest rest = planRest();
-  if (rest.mended)
-    mendSums(rest);
-  emitRest(rest);
 }

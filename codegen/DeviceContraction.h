@@ -33,8 +33,8 @@
 // (ShiftedWindows.cpp). Bytes are multiplied as they are (ByteSums.cpp). Blocks with roles stay for several tiles
 // (PersistentTiles.cpp).
 //
-// Where a tile's sum is split, blocks leave their sums in the workspace and a second function, with a block
-// for each tile, adds them up in order.
+// Where a tile's sum is split, blocks leave their sums in the workspace and a second function adds them up in order
+// (SplitSums.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_DEVICECONTRACTION_H
@@ -186,7 +186,7 @@ private:
   unsigned blockWorkspaceBytes() const;
   /// That add up one tile's parts: few tiles leave most multiprocessors idle.
   unsigned combineBlocks() const { return tile.rows / combineRows(); }
-  unsigned combineRows() const;
+  unsigned combineRows() const; // SplitSums.cpp
   unsigned combineSumsBytes() const { return combineRows() * sumsPitch() * 4; }
   unsigned ringBytes() const;
   unsigned linesBytes() const;
@@ -223,6 +223,8 @@ private:
   void storePair(Value *first, Value *second, Value *row, Value *column, unsigned base);
   Value *sumPlace(Value *row, Value *column, unsigned base);
   unsigned sumsBase(unsigned product) const;
+
+  // SplitSums.cpp
   void forOwnElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
   Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first,
                     unsigned number);

@@ -15,9 +15,7 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-static constexpr unsigned globalSpace = 1, sharedSpace = 3;
-/// Constant-size temporaries up to this live in a thread's local memory or a team's shared memory.
-static constexpr int64_t localBytes = 1024;
+static constexpr unsigned globalSpace = 1;
 /// Points of straight code that a thread does at a time, where enough threads are left.
 static constexpr unsigned mostStraightRounds = 2;
 static constexpr int64_t threadsLeft = 1 << 18;
@@ -31,137 +29,6 @@ static EmitterOptions withVectors(EmitterOptions options) {
 DeviceEmitter::DeviceEmitter(Module &module, const EmitterOptions &options,
                              std::vector<ErrorSite> &sites)
     : Emitter(module, withVectors(options), sites) {}
-
-//===----------------------------------------------------------------------===//
-// Points and threads
-//===----------------------------------------------------------------------===//
-
-bool DeviceEmitter::runsAlongPoints(tgl::ParallelOp op) {
-  return prefersOwnAxes(cast<tgl::AxesOp>(op.getOperation()), accessBytes);
-}
-
-Value *DeviceEmitter::special(Intrinsic::ID id, unsigned limit) {
-  auto *call = b.CreateIntrinsic(b.getInt32Ty(), id, {});
-  call->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, limit)));
-  return b.CreateZExt(call, b.getInt64Ty(), "", /*IsNonNeg=*/true);
-}
-
-void DeviceEmitter::meet() {
-  if (!shape.byThread() && shape.team <= warp)
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_bar_warp_sync, {b.getInt32(-1)});
-  else
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
-}
-
-/// Axes whose bounds do not depend on the op's own axes form a box; the others are looped over inside.
-void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
-                              SmallVectorImpl<unsigned> &rest) {
-  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis) {
-    bool independent = true;
-    for (mlir::Value own : op.getAxes())
-      independent &= !lowOf(op, axis).uses(own) && !highOf(op, axis).uses(own);
-    (independent ? box : rest).push_back(axis);
-  }
-}
-
-Value *DeviceEmitter::extent(tgl::AxesOp op, unsigned axis) {
-  int64_t points = isTiled(op, axis) ? windows.points : 1;
-  if (std::optional<int64_t> constant = (highOf(op, axis) - lowOf(op, axis)).asConstant())
-    return i64(divideCeil(std::max<int64_t>(0, *constant) + (points > 1 ? windows.slack : 0), points));
-  Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
-  return b.CreateBinaryIntrinsic(Intrinsic::smax, difference, i64(0));
-}
-
-/// Points of a box; of the lane axis, vectors.
-Value *DeviceEmitter::countOf(tgl::AxesOp op, ArrayRef<unsigned> axes,
-                              const std::optional<LaneChoice> &lane) {
-  Value *count = i64(1);
-  for (unsigned axis : axes) {
-    Value *size = extent(op, axis);
-    if (lane && lane->axis == axis)
-      size = b.CreateUDiv(size, i64(lane->width)); // exact: vectors are whole
-    count = b.CreateMul(count, size);
-  }
-  return count;
-}
-
-/// `body` at the point (the vector of points) with this number in the box of `axes`, the last axis fastest,
-/// the lane axis faster than all.
-void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *number,
-                            const std::optional<LaneChoice> &lane, function_ref<void()> body) {
-  SmallVector<unsigned> axes(given);
-  if (lane) {
-    llvm::erase(axes, lane->axis);
-    axes.push_back(lane->axis);
-  }
-  // Divisions of 32 bits cost a fraction of those of 64.
-  std::optional<int64_t> points = tgl::knownPoints(op, axes);
-  bool isShort = points && *points <= std::numeric_limits<int32_t>::max() && axes.size() > 1;
-  if (isShort)
-    number = b.CreateTrunc(number, b.getInt32Ty(), "", /*IsNUW=*/true, /*IsNSW=*/true);
-  Value *base = nullptr;
-  for (unsigned axis : reverse(axes)) {
-    bool isLane = lane && lane->axis == axis;
-    Value *size = extent(op, axis);
-    if (isLane)
-      size = b.CreateUDiv(size, i64(lane->width));
-    Value *digit = number;
-    if (isShort)
-      size = b.CreateTrunc(size, b.getInt32Ty());
-    if (axis != axes.front()) {
-      digit = b.CreateURem(number, size);
-      number = b.CreateUDiv(number, size);
-    }
-    if (isShort)
-      digit = b.CreateZExt(digit, b.getInt64Ty(), "", /*IsNonNeg=*/true);
-    if (isLane)
-      digit = b.CreateNSWMul(digit, i64(lane->width));
-    if (isTiled(op, axis))
-      digit = b.CreateNSWMul(digit, i64(windows.points));
-    Value *position = b.CreateNSWAdd(digit, emitIndex(lowOf(op, axis)));
-    if (isLane)
-      base = position;
-    else
-      values[op.getAxes()[axis]] = position;
-  }
-  if (lane)
-    withLanes(op.getAxes()[lane->axis], lane->width, base, nullptr, body);
-  else
-    body();
-}
-
-SmallVector<Value *> DeviceEmitter::deal(Value *count, ArrayRef<Value *> inits, Dealt body, unsigned ahead) {
-  auto *constant = dyn_cast<ConstantInt>(count);
-  int64_t team = shape.team;
-  SmallVector<Value *> carried(inits);
-  if (!constant || constant->getSExtValue() > mostRounds * team) {
-    Value *first = thread;
-    if (int64_t step = team * ahead; constant && ahead > 1) {
-      Value *whole = i64(constant->getSExtValue() / step * step);
-      nextLoopStays = true;
-      carried = emitLoop(thread, whole, i64(step), carried, [&](Value *number, ArrayRef<Value *> now) {
-        SmallVector<Value *> results(now);
-        for (unsigned round = 0; round < ahead; ++round)
-          results = body(b.CreateNSWAdd(number, i64(round * team)), nullptr, results);
-        return results;
-      });
-      first = b.CreateNSWAdd(thread, whole);
-    }
-    return emitLoop(first, count, i64(team), carried, [&](Value *number, ArrayRef<Value *> now) {
-      return body(number, nullptr, now);
-    });
-  }
-  int64_t points = constant->getSExtValue();
-  for (int64_t first = 0; first < points; first += team) {
-    Value *number = b.CreateNSWAdd(thread, i64(first)), *exists = nullptr;
-    if (points - first < team) {
-      exists = b.CreateICmpULT(number, count);
-      number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(points - 1));
-    }
-    carried = body(number, exists, carried);
-  }
-  return carried;
-}
 
 //===----------------------------------------------------------------------===//
 // The function
@@ -433,11 +300,6 @@ void DeviceEmitter::emitPlaced(mlir::Operation *op) {
     meet();
 }
 
-bool DeviceEmitter::isLarge(tgl::TempOp temp) {
-  std::optional<int64_t> bytes = bytesOf(temp.getTensor().getType(), 16).asConstant();
-  return !bytes || *bytes > localBytes;
-}
-
 bool DeviceEmitter::takesInTurn(tgl::ParallelOp nest) {
   // Terms of a row for each point from where on it is worth while that threads come together for it.
   constexpr int64_t termsForPoint = 32, shortRow = 256;
@@ -530,73 +392,4 @@ void DeviceEmitter::emitSteps(Value *count, function_ref<void(Value *)> body) {
   });
   alone = false;
   meet();
-}
-
-//===----------------------------------------------------------------------===//
-// Temporaries
-//===----------------------------------------------------------------------===//
-
-GlobalVariable *DeviceEmitter::shared(Type *type, const Twine &name) {
-  auto *space = new GlobalVariable(module, type, false, GlobalValue::InternalLinkage,
-                                   UndefValue::get(type), function->getName() + "." + name, nullptr,
-                                   GlobalValue::NotThreadLocal, sharedSpace);
-  space->setAlignment(Align(16));
-  return space;
-}
-
-/// The bytes that a launch gives: one object for all functions of the module.
-Value *DeviceEmitter::dynamicShared() {
-  constexpr StringLiteral name = "tegula_shared_memory";
-  if (GlobalVariable *known = module.getNamedGlobal(name))
-    return known;
-  auto *space = new GlobalVariable(module, ArrayType::get(b.getInt8Ty(), 0), false, GlobalValue::ExternalLinkage,
-                                   nullptr, name, nullptr, GlobalValue::NotThreadLocal, sharedSpace);
-  space->setAlignment(Align(128));
-  return space;
-}
-
-/// Places every private temporary of the statement: in the stack frame or shared memory where it is small,
-/// else in the team's part of the workspace.
-void DeviceEmitter::placeTemporaries() {
-  int64_t teams = shape.unitsPerBlock();
-  Value *inBlock = b.CreateURem(unit, i64(teams));
-  statement.getBody().walk([&](tgl::TempOp temp) {
-    bool ownedByThread = shape.byThread();
-    for (auto around = temp->getParentOfType<tgl::ParallelOp>(); around != statement;
-         around = around->getParentOfType<tgl::ParallelOp>())
-      ownedByThread |= !takesInTurn(around);
-    IndexExpr bytes = bytesOf(temp.getTensor().getType(), 16);
-    std::optional<int64_t> constant = bytes.asConstant();
-    Value *&place = places[temp];
-    if (constant && *constant <= localBytes && ownedByThread) {
-      AllocaInst *space = b.CreateAlloca(b.getInt8Ty(), i64(*constant), temp.getName());
-      space->setAlignment(Align(16));
-      place = space;
-      return;
-    }
-    if (constant && *constant <= localBytes) {
-      int64_t each = std::max<int64_t>(*constant, 16);
-      GlobalVariable *space = shared(ArrayType::get(b.getInt8Ty(), each * teams), temp.getName());
-      place = b.CreateInBoundsGEP(b.getInt8Ty(), space, b.CreateMul(inBlock, i64(each)));
-      return;
-    }
-    place = emitSize(workspaceBytes); // the offset; the address follows when the size of all is known
-    // A thread function's units are threads: each has a part of its own already.
-    bool isShared = ownedByThread && !shape.byThread();
-    if (isShared)
-      place = b.CreateAdd(place, b.CreateMul(thread, emitSize(bytes)));
-    inWorkspace.push_back(temp);
-    workspaceBytes = workspaceBytes + (isShared ? bytes * IndexExpr(shape.team) : bytes);
-  });
-  if (inWorkspace.empty())
-    return;
-  Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, b.CreateMul(unit, emitSize(workspaceBytes)));
-  for (tgl::TempOp temp : inWorkspace)
-    places[temp] = b.CreateInBoundsGEP(b.getInt8Ty(), base, places[temp]);
-  workspaceBytes = workspaceBytes * IndexExpr(teams);
-}
-
-void DeviceEmitter::emitTemp(tgl::TempOp op) {
-  if (tgl::isPrivate(op))
-    buffers[op.getTensor()] = Buffer{places.lookup(op), op.getTensor().getType()};
 }
