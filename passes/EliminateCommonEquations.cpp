@@ -8,6 +8,7 @@
 #include "passes/Outline.h"
 #include "passes/Passes.h"
 #include "passes/SameValue.h"
+#include <map>
 
 using namespace mlir;
 using namespace tegula;
@@ -31,9 +32,18 @@ struct Definition {
 struct Reduction {
   ReduceOp op;
   Operation *statement;
-  llvm::hash_code hash;
+  llvm::hash_code hash; // of its structure and of the tensors that it reads from outside the statement
 };
 } // namespace
+
+/// Of an op of a statement (or of itself): its structure, and the tensors that it reads from outside the statement.
+static llvm::hash_code hashOf(Operation *op, Operation *statement) {
+  llvm::hash_code hash = hashOfStructure(op);
+  for (Value tensor : accessesOf(op).reads)
+    if (!statement->isAncestor(tensor.getParentBlock()->getParentOp()))
+      hash = llvm::hash_combine(hash, tensor.getAsOpaquePointer());
+  return hash;
+}
 
 /// The only write of a statement, if it alone defines a temporary.
 static std::optional<Definition> asDefinition(Operation *op) {
@@ -54,10 +64,7 @@ static std::optional<Definition> asDefinition(Operation *op) {
         return user != definition.write && !isa<ReadOp>(user);
       }))
     return std::nullopt;
-  definition.hash = hashOfStructure(definition.statement);
-  for (Value tensor : accessesOf(op).reads)
-    if (!definition.statement->isAncestor(tensor.getParentBlock()->getParentOp()))
-      definition.hash = llvm::hash_combine(definition.hash, tensor.getAsOpaquePointer());
+  definition.hash = hashOf(op, op);
   return definition;
 }
 
@@ -87,6 +94,7 @@ struct EliminateCommonEquationsPass
     if (!shareReductions)
       return;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      hashes.clear(); // they are of the statements of a block
       if (isa<KernelOp, ParallelOp, ForOp, TilesOp>(op))
         while (shareOneReduction(op->getRegion(0).front(), prover)) {
         }
@@ -128,21 +136,41 @@ struct EliminateCommonEquationsPass
 
   //===--- Equal reductions inside statements ---===//
 
+  /// Hashes of reductions in the statements of a block, while they stand as they are.
+  DenseMap<Operation *, llvm::hash_code> hashes;
+
   /// Finds two equal reductions in different places of the block's statements and computes them once.
   bool shareOneReduction(Block &block, Prover &prover) {
     SmallVector<Reduction> reductions;
     for (Operation &op : block)
       op.walk<WalkOrder::PreOrder>([&](Operation *nested) {
-        if (auto reduce = dyn_cast<ReduceOp>(nested))
-          reductions.push_back({reduce, &op, hashOfStructure(reduce)});
+        if (auto reduce = dyn_cast<ReduceOp>(nested)) {
+          auto [known, isNew] = hashes.try_emplace(nested, 0);
+          if (isNew)
+            known->second = hashOf(nested, &op);
+          reductions.push_back({reduce, &op, known->second});
+        }
         return isa<ForOp, TilesOp>(nested) ? WalkResult::skip() : WalkResult::advance();
       });
+    std::map<size_t, SmallVector<unsigned, 2>> alike; // places in `reductions`
+    for (auto [number, reduction] : llvm::enumerate(reductions))
+      alike[reduction.hash].push_back(number);
     for (auto [number, first] : llvm::enumerate(reductions))
-      for (const Reduction &second : ArrayRef(reductions).drop_front(number + 1))
-        if (first.hash == second.hash && !first.op->isAncestor(second.op) && share(first, second, prover)) {
-          count("reductions shared");
-          return true;
-        }
+      for (unsigned other : alike[first.hash]) {
+        const Reduction &second = reductions[other];
+        if (other <= number || first.op->isAncestor(second.op))
+          continue;
+        // Sharing changes the two statements: what is in them is looked at again.
+        SmallVector<Operation *> changed;
+        for (Operation *statement : {first.statement, second.statement})
+          statement->walk([&](ReduceOp reduce) { changed.push_back(reduce); });
+        if (!share(first, second, prover))
+          continue;
+        for (Operation *reduce : changed)
+          hashes.erase(reduce);
+        count("reductions shared");
+        return true;
+      }
     return false;
   }
 

@@ -177,6 +177,15 @@ static bool runsAlongShared(ParallelOp statement, const SharedAxes &shared) {
                       [&](const AxisPair &pair) { return write->subscripts.back()->uses(pair.first); });
 }
 
+/// Whether the second statement reads what inner nests of the first write: elements, not values of a point.
+static bool handsElements(ParallelOp first, ParallelOp second) {
+  for (Access &read : accessesIn(second))
+    for (Operation *user : read.tensor.getUsers())
+      if (isa<WriteOp, SortOp>(user) && first->isProperAncestor(user) && user->getParentOp() != first)
+        return true;
+  return false;
+}
+
 /// Whether a nest over the shared axes leaves most of the machine without work: it has few points, with much to
 /// do at each. (Many statements of their own have axes enough; sums of few points are split.)
 static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t fewestPoints) {
@@ -186,7 +195,7 @@ static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &share
   constexpr int64_t muchInside = 65536, muchForThread = 512;
   constexpr int64_t threadsOfBlock = 64; // that read at a time as much as a block of them does
   int64_t much = muchInside;
-  if (restOf(first, shared.pairs, false).empty()) {
+  if (restOf(first, shared.pairs, false).empty() && !handsElements(first, second)) {
     much = muchWork;
   } else if (runsAlongShared(first, shared)) {
     much = muchForThread;

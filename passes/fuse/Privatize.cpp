@@ -153,47 +153,65 @@ static bool privatize(ArrayRef<TempOp> temps, ParallelOp nest, Prover &prover) {
   return true;
 }
 
-/// Replaces a temporary of one element, written once before every read, by the value.
+/// The last of the writes, all of one block and in its order, that is done before `op` is reached. Null where there is
+/// none.
+static WriteOp lastBefore(ArrayRef<WriteOp> writes, Operation *op) {
+  Operation *ancestor = WriteOp(writes.front())->getBlock()->findAncestorOpInBlock(*op);
+  WriteOp last;
+  for (WriteOp write : writes)
+    if (ancestor && write->isBeforeInBlock(ancestor))
+      last = write;
+  return last;
+}
+
+/// Replaces a temporary of one element, whose writes stand in the nest itself, one of them before every read, by the
+/// values. (A function that fills its result before it sets it writes twice.)
 static bool forward(TempOp temp) {
   // Axes of one point that were dropped leave dims of one.
   if (!llvm::all_of(temp.getType().getDims(), [](IndexExprAttr dim) { return dim.getExpr().asConstant() == 1; }))
     return false;
-  WriteOp write;
+  SmallVector<WriteOp> writes;
   SmallVector<ReadOp> reads;
   for (Operation *user : temp->getUsers()) {
     if (auto read = dyn_cast<ReadOp>(user)) {
       reads.push_back(read);
-    } else if (auto other = dyn_cast<WriteOp>(user)) {
-      if (write)
+    } else if (auto write = dyn_cast<WriteOp>(user)) {
+      if (write.getAdd() || write.getGuard() || write->getBlock() != temp->getBlock())
         return false;
-      write = other;
+      writes.push_back(write);
     } else {
       return false;
     }
   }
-  if (!write || write.getAdd() || write.getGuard() || write->getBlock() != temp->getBlock())
+  if (writes.empty())
     return false;
+  llvm::sort(writes, [](WriteOp a, WriteOp b) { return a->isBeforeInBlock(b); });
   for (ReadOp read : reads) {
-    Operation *ancestor = temp->getBlock()->findAncestorOpInBlock(*read);
-    if (!ancestor || !write->isBeforeInBlock(ancestor))
+    WriteOp write = lastBefore(writes, read);
+    if (!write)
       return false;
     if (temp.getType().getRank() && !(isPlain(read) && llvm::equal(read.getSubscriptExprs(), write.getSubscriptExprs())))
       return false;
   }
-  OpBuilder builder(write);
-  Value value = roundToStorage(builder, write.getLoc(), write.getValue(), temp.getType().getElementType());
+  DenseMap<Operation *, Value> rounded;
   for (ReadOp read : reads) {
+    WriteOp write = lastBefore(writes, read);
+    OpBuilder builder(write);
+    Value &value = rounded[write];
+    if (!value)
+      value = roundToStorage(builder, write.getLoc(), write.getValue(), temp.getType().getElementType());
     Value result = value;
     if (read.getGuard()) {
       OpBuilder here(read);
       Value zero =
-          arith::ConstantOp::create(here, read.getLoc(), here.getZeroAttr(value.getType()));
-      result = arith::SelectOp::create(here, read.getLoc(), read.getGuard(), value, zero);
+          arith::ConstantOp::create(here, read.getLoc(), here.getZeroAttr(result.getType()));
+      result = arith::SelectOp::create(here, read.getLoc(), read.getGuard(), result, zero);
     }
     read.replaceAllUsesWith(result);
     read.erase();
   }
-  write.erase();
+  for (WriteOp write : writes)
+    write.erase();
   temp.erase();
   return true;
 }

@@ -19,6 +19,18 @@ using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
+/// Whether an expression varies along an axis, by itself or by the bounds of an axis that it uses (a part of a sum goes
+/// over `n = 2*part to 2*part + 2`).
+static bool followsAxis(const ValueExpr &expr, Value axis) {
+  return llvm::any_of(expr.operands(), [&](Value operand) {
+    if (operand == axis)
+      return true;
+    auto inner = dyn_cast<BlockArgument>(operand);
+    return inner && isa<AxesOp>(inner.getOwner()->getParentOp()) &&
+           (followsAxis(lowOf(inner), axis) || followsAxis(highOf(inner), axis));
+  });
+}
+
 /// How much an access matters: the ops with axes around it, up to the launch, count for 8 each, and
 /// tensors that vary along all of their axes, the large ones, for 8 again. Each point around a private tensor has its
 /// own.
@@ -31,7 +43,7 @@ static unsigned weightOf(Operation *access, Value tensor, ArrayRef<ValueExpr> su
       weight *= 8;
     if (auto axes = dyn_cast<AxesOp>(around); axes && !around->isAncestor(tensor.getParentBlock()->getParentOp()))
       for (Value axis : axes.getAxes())
-        large &= llvm::any_of(subscripts, [&](const ValueExpr &expr) { return expr.uses(axis); });
+        large &= llvm::any_of(subscripts, [&](const ValueExpr &expr) { return followsAxis(expr, axis); });
   }
   return large ? weight * 8 : weight;
 }
@@ -66,6 +78,28 @@ static std::pair<Value, unsigned> bestAxis(AxesOp op) {
   for (Value axis : op.getAxes())
     if (unsigned axisGain = gain(op, axis); axisGain >= best.second && axisGain > 0)
       best = {axis, axisGain};
+  return best;
+}
+
+/// The regions directly inside `op` that run over axes; those inside others come with their owner.
+static SmallVector<AxesOp> innerRegions(Operation *op) {
+  SmallVector<AxesOp> regions;
+  op->walk<WalkOrder::PreOrder>([&](Operation *nested) {
+    if (nested == op || !isa<AxesOp>(nested))
+      return WalkResult::advance();
+    regions.push_back(cast<AxesOp>(nested));
+    return WalkResult::skip();
+  });
+  return regions;
+}
+
+/// The most that an axis anywhere inside `op` gains.
+static unsigned bestInside(Operation *op) {
+  unsigned best = 0;
+  op->walk([&](AxesOp nested) {
+    if (nested != op)
+      best = std::max(best, bestAxis(nested).second);
+  });
   return best;
 }
 
@@ -132,27 +166,12 @@ static Value orderAxes(ParallelOp &op, Value vectorAxis, ScheduleCounts &counts)
   return vectorAxis ? map.lookup(vectorAxis) : Value();
 }
 
-/// The regions directly inside `op` that run over axes; those inside others come with their owner.
-static SmallVector<AxesOp> innerRegions(Operation *op) {
-  SmallVector<AxesOp> regions;
-  op->walk<WalkOrder::PreOrder>([&](Operation *nested) {
-    if (nested == op || !isa<AxesOp>(nested))
-      return WalkResult::advance();
-    regions.push_back(cast<AxesOp>(nested));
-    return WalkResult::skip();
-  });
-  return regions;
-}
-
 /// Inside a nest without a vector axis yet.
 static void scheduleInner(AxesOp op, bool vectorTaken, ScheduleCounts &counts) {
   Value vectorAxis;
   if (!vectorTaken) {
     auto [axis, axisGain] = bestAxis(op);
-    unsigned inner = 0;
-    for (AxesOp region : innerRegions(op))
-      inner = std::max(inner, bestAxis(region).second);
-    if (axis && axisGain >= inner)
+    if (axis && axisGain >= bestInside(op))
       vectorAxis = axis;
   }
   if (auto parallel = dyn_cast<ParallelOp>(op.getOperation())) {
@@ -166,10 +185,7 @@ static void scheduleInner(AxesOp op, bool vectorTaken, ScheduleCounts &counts) {
 
 static void scheduleNest(ParallelOp nest, ScheduleCounts &counts) {
   auto [axis, axisGain] = bestAxis(cast<AxesOp>(nest.getOperation()));
-  unsigned inner = 0;
-  for (AxesOp region : innerRegions(nest))
-    inner = std::max(inner, bestAxis(region).second);
-  Value vectorAxis = axis && axisGain > inner ? axis : Value();
+  Value vectorAxis = axis && axisGain > bestInside(nest) ? axis : Value();
   vectorAxis = orderAxes(nest, vectorAxis, counts);
   setMapping(cast<AxesOp>(nest.getOperation()),
              mappingOf(cast<AxesOp>(nest.getOperation()), "thread", vectorAxis));

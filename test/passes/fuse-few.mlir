@@ -192,3 +192,41 @@ tgl.kernel @least_of_many(%x: !tgl.tensor<[512, 8, 256, 256], f32> {tgl.name = "
     tgl.write %m, %y[%n, %q] : f32, !tgl.tensor<[512, 256], f32>
   }
 }
+
+// -----
+
+// A mean of 120,000 elements and what is made of them stay one nest of 24 points, in which a block keeps its row. Windows
+// over what that writes read memory again: they have a launch of their own, with points enough.
+// CHECK-LABEL: tgl.kernel @pooled
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 24)
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 24, %{{.*}} = 0 to 60000)
+// NARROW-LABEL: tgl.kernel @pooled
+// NARROW: tgl.launch
+// NARROW-NOT: tgl.launch
+tgl.kernel @pooled(%x: !tgl.tensor<[24, 120000], f32> {tgl.name = "x", tgl.role = "in"},
+                   %h: !tgl.tensor<[24, 120000], f32> {tgl.name = "h", tgl.role = "out"},
+                   %y: !tgl.tensor<[24, 60000], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %mean = tgl.temp "mean" : !tgl.tensor<[24], f32>
+  tgl.parallel (%c = 0 to 24) {
+    %s = tgl.reduce sum (%k = 0 to 120000) -> f32 {
+      %a = tgl.read %x[%c, %k] : !tgl.tensor<[24, 120000], f32>
+      tgl.yield %a : f32
+    }
+    tgl.write %s, %mean[%c] : f32, !tgl.tensor<[24], f32>
+  }
+  tgl.parallel (%c = 0 to 24, %k = 0 to 120000) {
+    %a = tgl.read %x[%c, %k] : !tgl.tensor<[24, 120000], f32>
+    %m = tgl.read %mean[%c] : !tgl.tensor<[24], f32>
+    %d = arith.subf %a, %m : f32
+    tgl.write %d, %h[%c, %k] : f32, !tgl.tensor<[24, 120000], f32>
+  }
+  tgl.parallel (%c = 0 to 24, %p = 0 to 60000) {
+    %w = tgl.reduce max (%r = 0 to 2) -> f32 {
+      %v = tgl.read %h[%c, 2*%p + %r] : !tgl.tensor<[24, 120000], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %w, %y[%c, %p] : f32, !tgl.tensor<[24, 60000], f32>
+  }
+}

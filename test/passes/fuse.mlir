@@ -365,3 +365,35 @@ tgl.kernel @windows(%x: !tgl.tensor<[C, 4*Q], f32> {tgl.name = "x", tgl.role = "
     tgl.write %m, %y[%q] : f32, !tgl.tensor<[Q], f32>
   }
 }
+
+// A result that is filled before it is set (what a function leaves of its rows is 0) and then read at once: the element
+// that counts goes through as a value, and nothing but the product is left.
+// CHECK-LABEL: tgl.kernel @filled
+// CHECK-NOT: tgl.temp
+// CHECK: %[[SUM:.*]] = tgl.reduce sum
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.write %[[SUM]], %y[%{{.*}}, %{{.*}}]
+// CHECK-NOT: tgl.write
+tgl.kernel @filled(%x: !tgl.tensor<[M, K], f32> {tgl.name = "x", tgl.role = "in"},
+                   %w: !tgl.tensor<[N, K], f32> {tgl.name = "w", tgl.role = "in"},
+                   %y: !tgl.tensor<[M, N], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [M = 0 : 0, K = 0 : 1, N = 1 : 0] {
+  %zero = arith.constant 0.0 : f32
+  %h = tgl.temp "h" : !tgl.tensor<[M, N], f32>
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    tgl.write %zero, %h[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %s = tgl.reduce sum (%k = 0 to K) -> f32 {
+      %v = tgl.read %x[%i, %k] : !tgl.tensor<[M, K], f32>
+      %u = tgl.read %w[%j, %k] : !tgl.tensor<[N, K], f32>
+      %m = arith.mulf %v, %u : f32
+      tgl.yield %m : f32
+    }
+    tgl.write %s, %h[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+  tgl.parallel (%i = 0 to M, %j = 0 to N) {
+    %v = tgl.read %h[%i, %j] : !tgl.tensor<[M, N], f32>
+    tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f32>
+  }
+}

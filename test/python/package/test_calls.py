@@ -1,4 +1,5 @@
 """Calls with tensors of torch: arguments, specialisation, outputs, errors."""
+import gc
 import threading
 
 import pytest
@@ -261,6 +262,7 @@ def test_workspace_comes_from_torch():
     wanted = x - x.double().sum(0).max().float()
     torch.testing.assert_close(kernel(x), wanted, rtol=1e-4, atol=1e-3)
     torch.cuda.synchronize()
+    gc.collect()  # tensors of tests before, in cycles
     before = torch.cuda.memory_allocated()
     streams = [torch.cuda.Stream() for _ in range(3)]
     results = []
