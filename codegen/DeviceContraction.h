@@ -360,6 +360,7 @@ private:
   void produce(const PlaneProduct &product);
   void produceFew(const PlaneProduct &product, unsigned count);
   Sums consume(const PlaneProduct &product, Value *&isUnsafe);
+  unsigned stagesTogether(const PlaneProduct &product);
   Sums sumUpSteps(const PlaneProduct &product);
   Sums sumUpStages(const PlaneProduct &product);
   Sums sumUpBytes(const PlaneProduct &product);

@@ -49,7 +49,7 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
   auto windowOf = [](const std::optional<WindowOperand> &window) { return window ? &*window : nullptr; };
   product.row = operand(planned.row, how.row, rows, 0, 0);
   product.column = operand(planned.column, how.column, columns, product.row.shared.bytes(), rows.extent);
-  // Sums of f32 are kept for 64 points alone.
+  // Sums of f32 are kept for 64 points at most.
   product.substeps = planes;
   SumOrder order{to_vector(seq<unsigned>(0, cast<tgl::AxesOp>(product.reduce.getOperation()).getAxes().size()))};
   if (isPacked()) {

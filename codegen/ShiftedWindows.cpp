@@ -249,19 +249,19 @@ DeviceContraction::Sums DeviceContraction::multiplyShifted(const PlaneProduct &p
   warps.publish(); // here, where it waits for no copies
   warps.begin();
   Sums result(sums.begin(), sums.end());
-  for (unsigned step = 0; step < steps; ++step) {
-    auto multiply = [&](unsigned rowPlane, unsigned columnPlane) {
+  auto multiplyAll = [&](unsigned rowPlane, unsigned columnPlane) {
+    for (unsigned step = 0; step < steps; ++step) {
       Value *rows = warps.descriptor(row, rowAddress, first.row, rowPlane, step);
       Value *columns = warps.coreDescriptor(patchAddress, offsets[step], columnPlane * plane);
       result = warps.multiply(result, groupColumns(tile), rows, row.alongSum, columns, /*columnsAlongSum=*/true);
-    };
-    // Small products first: they are lost next to large sums.
-    if (product.column.planes > 1)
-      multiply(0, 1);
-    if (product.row.planes > 1)
-      multiply(1, 0);
-    multiply(0, 0);
-  }
+    }
+  };
+  // Small products first: what is cut off is as small as the sum so far.
+  if (product.column.planes > 1)
+    multiplyAll(0, 1);
+  if (product.row.planes > 1)
+    multiplyAll(1, 0);
+  multiplyAll(0, 0);
   warps.commit();
   return result;
 }

@@ -10,7 +10,7 @@
 // number of f16 and l that of the rest, products hh, hl and lh. The power of two s puts the largest element of
 // a row's (or column's) first step below 2^10: so all up to 64 times as large fit, and elements down to 2^-12
 // of it keep 22 bits, smaller ones an error of 2^-34 of it. Tensor cores truncate what they add up: sums are
-// kept for 64 points of the sum and added to f32 sums in registers.
+// kept for 32 or 64 points of the sum and added to f32 sums in registers.
 //
 // Where that does not hold a tile is computed again by sumUp: where a sum is not finite (an element too large,
 // or itself not finite), and where a row's first step was 0 and all that came later is tiny (below 2^-9).
@@ -309,34 +309,49 @@ DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &produ
   return sums;
 }
 
-/// Sums of steps of 64 points, each added to those before in registers.
+/// Stages, of 32 points, that tensor cores add up before f32 registers do. They cut off what does not fit: of sums of 64
+/// points a part of 2e-7, always towards zero. An f32 sum of more than so many points loses more by its roundings; of a
+/// short one f32's accuracy is kept by adding each stage.
+unsigned DeviceContraction::stagesTogether(const PlaneProduct &product) {
+  constexpr int64_t shortSum = 512;
+  std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation()));
+  return points && *points <= shortSum ? 1 : product.substeps;
+}
+
+/// Sums of one stage or a step's, each added to those before in registers.
 DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &product) {
   Warpgroup warps(b, /*isBrain=*/false);
-  unsigned stages = PlaneProduct::stages;
+  unsigned stages = PlaneProduct::stages, together = stagesTogether(product);
   SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
+  auto addStages = [&](Value *first, ArrayRef<Value *> sums) {
+    Sums partial, next;
+    SmallVector<std::pair<Value *, Value *>> used;
+    for (unsigned n = 0; n < together; ++n) {
+      Value *number = b.CreateAdd(first, i64(n));
+      Value *inRing = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
+      Value *stage = b.CreateAnd(inRing, i32(stages - 1));
+      waitAt(b.CreateAdd(stage, i32(Full)));
+      warps.publish(); // here, where it waits for no loads or copies
+      partial = multiplyPlanes(product, planeStage(product, stage), partial);
+      used.push_back({number, stage});
+    }
+    for (unsigned n = 0; n + 1 < together; ++n) {
+      warps.waitForAllBut(together - 1 - n);
+      release(product, used[n].first, used[n].second);
+    }
+    partial = warps.wait(partial);
+    release(product, used.back().first, used.back().second);
+    for (auto [sum, added] : zip_equal(sums, partial))
+      next.push_back(b.CreateFAdd(sum, added));
+    return next;
+  };
   return e.emitLoop(
       i64(0), product.sum.steps, i64(1), zeros,
       [&](Value *step, ArrayRef<Value *> current) {
-        Sums partial, next;
-        SmallVector<std::pair<Value *, Value *>> used;
-        for (unsigned substep = 0; substep < product.substeps; ++substep) {
-          Value *number = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), i64(substep));
-          Value *inRing = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
-          Value *stage = b.CreateAnd(inRing, i32(stages - 1));
-          waitAt(b.CreateAdd(stage, i32(Full)));
-          warps.publish(); // here, where it waits for no loads or copies
-          partial = multiplyPlanes(product, planeStage(product, stage), partial);
-          used.push_back({number, stage});
-        }
-        for (unsigned substep = 0; substep + 1 < product.substeps; ++substep) {
-          warps.waitForAllBut(product.substeps - 1 - substep);
-          release(product, used[substep].first, used[substep].second);
-        }
-        partial = warps.wait(partial);
-        release(product, used.back().first, used.back().second);
-        for (auto [sum, added] : zip_equal(current, partial))
-          next.push_back(b.CreateFAdd(sum, added));
-        return next;
+        Sums sums(current);
+        for (unsigned substep = 0; substep < product.substeps; substep += together)
+          sums = addStages(b.CreateAdd(b.CreateMul(step, i64(product.substeps)), i64(substep)), sums);
+        return sums;
       },
       "step");
 }

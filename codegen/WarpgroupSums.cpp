@@ -57,14 +57,16 @@ DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &pr
     result = warps.multiply(result, columns, rowOperand, row.alongSum, columnOperand, column.alongSum);
   };
   unsigned steps = PlaneTile::lineBytes / product.row.shared.planes / Warpgroup::stepBytes;
-  for (unsigned step = 0; step < steps; ++step) {
-    // Small products first: they are lost next to large sums.
-    if (product.column.planes > 1)
-      multiply(step, 0, 1);
-    if (product.row.planes > 1)
-      multiply(step, 1, 0);
-    multiply(step, 0, 0);
-  }
+  auto multiplyAll = [&](unsigned rowPlane, unsigned columnPlane) {
+    for (unsigned step = 0; step < steps; ++step)
+      multiply(step, rowPlane, columnPlane);
+  };
+  // Small products first: what is cut off is as small as the sum so far.
+  if (product.column.planes > 1)
+    multiplyAll(0, 1);
+  if (product.row.planes > 1)
+    multiplyAll(1, 0);
+  multiplyAll(0, 0);
   warps.commit();
   return result;
 }
