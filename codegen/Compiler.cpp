@@ -378,7 +378,6 @@ private:
         options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
     emitter.sharedBytes = device::sharedBytes(capability());
     emitter.clusterBlocks = device::clusterBlocks(capability());
-    emitter.prefetchRows = runs && runs->shouldAdd("prefetch-rows");
     emitter.squares = !runs || runs->shouldRun("squares", "");
     emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
     if (isEmulated) // small problems have blocks with several tiles too

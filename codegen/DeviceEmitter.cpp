@@ -231,10 +231,6 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   SmallVector<Value *> parity(shape.cluster > 1 ? 1 : 0, i64(0));
   emitLoop(first, count, step, parity, [&](Value *number, ArrayRef<Value *> carried) {
     rowParity = carried.empty() ? nullptr : carried.front();
-    if (row.vectors && options.prefetchRows) {
-      Value *next = b.CreateNSWAdd(number, step);
-      prefetchRow(op, outer, next, b.CreateICmpSLT(next, count));
-    }
     if (inStep) {
       number = b.CreateNSWAdd(number, inside);
       isPoint = b.CreateICmpSLT(number, count);

@@ -226,7 +226,6 @@ private:
   RowDeal rowDeal() const { return {shape.team, shape.cluster}; }
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
   llvm::Value *dynamicShared();
-  void prefetchRow(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, llvm::Value *next, llvm::Value *exists);
   void meetCluster();
   Accumulator combineCluster(tgl::ReduceOp op, Accumulator accumulator);
 

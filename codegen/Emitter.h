@@ -42,8 +42,6 @@ struct EmitterOptions {
   bool dependentLaunches = false;
   /// Dynamic shared memory that a block may ask for, and blocks of a cluster (1: there are none).
   unsigned sharedBytes = 0, clusterBlocks = 1;
-  /// Rows that are kept in shared memory come into the L2 cache while those before are worked on.
-  bool prefetchRows = false;
   /// Threads take squares of points whose tensors are in different orders.
   bool squares = true;
   /// Points that read the same elements follow each other.
