@@ -15,61 +15,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
+#include "codegen/FloatRange.h"
 #include "codegen/MathBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 #include <cmath>
 
 using namespace llvm;
 using namespace tegula;
 
-namespace {
-/// Where a float lies that is not nan.
-struct Range {
-  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
-};
-} // namespace
-
-static Range rangeOf(mlir::Value value, unsigned depth = 0) {
-  constexpr unsigned deepest = 6;
-  mlir::Operation *op = value.getDefiningOp();
-  APFloat constant(0.0);
-  if (mlir::matchPattern(value, mlir::m_ConstantFloat(&constant)))
-    return {constant.convertToDouble(), constant.convertToDouble()};
-  if (!op || depth == deepest)
-    return {};
-  auto of = [&](unsigned operand) { return rangeOf(op->getOperand(operand), depth + 1); };
-  if (isa<mlir::math::AbsFOp>(op)) {
-    Range its = of(0);
-    double most = std::max(std::abs(its.low), std::abs(its.high));
-    return {std::max({0.0, its.low, -its.high}), most};
-  }
-  if (isa<mlir::arith::NegFOp>(op)) {
-    Range its = of(0);
-    return {-its.high, -its.low};
-  }
-  if (isa<mlir::math::ExpOp>(op)) {
-    Range its = of(0);
-    return {std::exp(its.low), std::exp(its.high)};
-  }
-  if (isa<mlir::arith::AddFOp>(op)) {
-    Range left = of(0), right = of(1);
-    return {left.low + right.low, left.high + right.high};
-  }
-  if (isa<mlir::arith::MaximumFOp>(op)) {
-    Range left = of(0), right = of(1);
-    return {std::max(left.low, right.low), std::max(left.high, right.high)};
-  }
-  if (isa<mlir::arith::MinimumFOp>(op)) {
-    Range left = of(0), right = of(1);
-    return {std::min(left.low, right.low), std::min(left.high, right.high)};
-  }
-  return {};
-}
-
 /// Whether the value may be -0, or less than 0.
-static bool mayBeNegative(mlir::Value value, const Range &range) {
+static bool mayBeNegative(mlir::Value value, const FloatRange &range) {
   return range.low <= 0 && !value.getDefiningOp<mlir::math::ExpOp>();
 }
 
@@ -82,7 +38,7 @@ bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
   auto like = [&](Value *value) { return isVector(dividend) ? splat(value) : value; };
   Value *inverse;
   bool mayBeSpecial = true; // an infinity, or -0
-  Range range = rangeOf(division.getRhs());
+  FloatRange range = rangeOf(division.getRhs());
   int exponent;
   if (range.low == range.high && std::frexp(range.low, &exponent) == 0.5)
     return false; // by a power of two, which is a product
@@ -90,7 +46,7 @@ bool DeviceEmitter::emitQuotient(mlir::Operation *op) {
     if (isVector(divisor))
       dividend = splat(dividend);
     inverse = range.low == range.high ? number(1 / range.low) : MathBuilder(b, divisor->getType()).reciprocal(divisor);
-    Range over = rangeOf(division.getLhs());
+    FloatRange over = rangeOf(division.getLhs());
     mayBeSpecial = mayBeNegative(division.getLhs(), over) || over.high > 0x1p60;
     if (over.low == 1 && over.high == 1) {
       values[division.getResult()] = inverse;

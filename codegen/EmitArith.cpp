@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
+#include "codegen/FloatRange.h"
 #include "codegen/LowerMath.h"
 #include "ir/Random.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -104,7 +105,9 @@ static Intrinsic::ID intrinsicOf(mlir::Operation *op) {
 static std::optional<MathFunction> functionOf(mlir::Operation *op) {
   using Result = std::optional<MathFunction>;
   return TypeSwitch<mlir::Operation *, Result>(op)
-      .Case<math::ExpOp>([](auto) -> Result { return MathFunction::Exp; })
+      .Case<math::ExpOp>([](math::ExpOp exp) -> Result {
+        return rangeOf(exp.getOperand()).high <= mostExpLow ? MathFunction::ExpLow : MathFunction::Exp;
+      })
       .Case<math::Exp2Op>([](auto) -> Result { return MathFunction::Exp2; })
       .Case<math::ExpM1Op>([](auto) -> Result { return MathFunction::Expm1; })
       .Case<math::LogOp>([](auto) -> Result { return MathFunction::Log; })

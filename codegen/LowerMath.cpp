@@ -13,6 +13,7 @@
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 using namespace llvm;
 
@@ -24,6 +25,7 @@ using V = Value *;
 StringRef toString(MathFunction function) {
   switch (function) {
   case MathFunction::Exp: return "exp";
+  case MathFunction::ExpLow: return "explow";
   case MathFunction::Exp2: return "exp2";
   case MathFunction::Expm1: return "expm1";
   case MathFunction::Log: return "log";
@@ -56,36 +58,51 @@ static V scale(MathBuilder &m, V p, V n) {
 
 /// n = round(x / ln 2) as integer and float, found by the addition of a magic number.
 struct Rounded {
-  V integer, value;
+  V integer, value, shifted;
 };
 static Rounded roundTimes(MathBuilder &m, V x, V factor) {
   V shifted = factor ? m.fma(x, factor, m.magic()) : m.add(x, m.magic());
-  return {m.b.CreateSub(m.bits(shifted), m.bits(m.magic())), m.sub(shifted, m.magic())};
+  return {m.b.CreateSub(m.bits(shifted), m.bits(m.magic())), m.sub(shifted, m.magic()), m.bits(shifted)};
 }
 
-/// exp(x) = p * 2^n, p near 1.
+/// exp(x) = (1 + tail) * 2^n; `shifted`: n in the low bits of a number whose other low bits are 0.
 struct Power {
-  V p, n;
+  V tail, n, shifted;
 };
 static Power expParts(MathBuilder &m, V x) {
   Rounded n = roundTimes(m, x, m.pick(0, log2eF32, log2eF64));
   V r = m.fma(n.value, m.neg(m.pick(0, ln2F32, ln2F64)), x);
   r = m.fma(n.value, m.neg(m.pick(1, ln2F32, ln2F64)), r);
   V tail = m.poly(r, expTailF32, expTailF64);
-  return {m.add(m.c(1), m.fma(m.mul(r, r), tail, r)), n.integer};
+  return {m.fma(m.mul(r, r), tail, r), n.integer, n.shifted};
 }
 
+/// Below them results are 0.
+static constexpr double leastExpF32 = -104, leastExpF64 = -746;
+
 static V emitExp(MathBuilder &m, V x) {
-  x = m.atLeast(m.atMost(x, m.isDouble ? 710 : 89), m.isDouble ? -746 : -104);
+  x = m.atLeast(m.atMost(x, m.isDouble ? 710 : 89), m.isDouble ? leastExpF64 : leastExpF32);
   Power power = expParts(m, x);
-  return scale(m, power.p, power.n);
+  // As in scale(), the addition of 1 and the first product at once: powers of two round nothing.
+  V half = m.b.CreateAShr(power.n, m.ic(1)), first = m.pow2(half);
+  return m.mul(m.fma(power.tail, first, first), m.pow2(m.b.CreateSub(power.n, half)));
+}
+
+/// The same bits for x of at most mostExpLow: scaled by a constant power of two every 2^n is a normal number.
+static V emitExpLow(MathBuilder &m, V x) {
+  unsigned up = m.isDouble ? 512 : 64;
+  Power power = expParts(m, m.atLeast(x, m.isDouble ? leastExpF64 : leastExpF32));
+  V scaled = m.fromBits(m.b.CreateAdd(m.b.CreateShl(power.shifted, m.ic(m.mantissaBits())),
+                                      m.ic(uint64_t(m.bias() + up) << m.mantissaBits())));
+  return m.mul(m.fma(power.tail, scaled, scaled), m.c(std::ldexp(1.0, -int(up))));
 }
 
 /// exp(x) where neither x nor the result is far from 1: |x| < 80, and anything for a NaN. The power is added to the
 /// exponent of p.
 static V emitNearExp(MathBuilder &m, V x) {
   Power power = expParts(m, x);
-  return m.fromBits(m.b.CreateAdd(m.bits(power.p), m.b.CreateShl(power.n, m.ic(m.mantissaBits()))));
+  V p = m.add(m.c(1), power.tail);
+  return m.fromBits(m.b.CreateAdd(m.bits(p), m.b.CreateShl(power.n, m.ic(m.mantissaBits()))));
 }
 
 /// 2^(x + low) for a small correction `low`, which may be null.
@@ -202,7 +219,7 @@ static V emitLog1p(MathBuilder &m, V x) {
 
 /// log1p(exp(-|x|)): the sum is 2 at most, so that its exponent takes one comparison, and nothing is special.
 static V emitLog1pExp(MathBuilder &m, V x) {
-  V e = emitExp(m, m.neg(m.abs(x)));
+  V e = emitExpLow(m, m.neg(m.abs(x)));
   V isUpper = m.b.CreateFCmpOGE(m.add(m.c(1), e), m.c(m.isDouble ? 0x1.6a09e667f3bcdp+0 : 0x1.6a09e6p+0));
   V f = m.select(isUpper, m.fma(m.c(0.5), e, m.c(-0.5)), e);
   return naturalLog(m, m.select(isUpper, m.c(1), m.c(0)), f);
@@ -403,6 +420,7 @@ static V emitFmod(MathBuilder &m, V x, V y) {
 static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
   switch (function) {
   case MathFunction::Exp: return emitExp(m, x);
+  case MathFunction::ExpLow: return emitExpLow(m, x);
   case MathFunction::Exp2: return emitExp2(m, x);
   case MathFunction::Expm1: return emitExpm1(m, x);
   case MathFunction::Log: return emitLog(m, x);

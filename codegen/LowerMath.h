@@ -24,10 +24,13 @@ class Type;
 
 namespace tegula {
 
-/// Log1pExp is log1p(exp(-|x|)), to the bit.
+/// ExpLow is exp for arguments of at most mostExpLow, Log1pExp is log1p(exp(-|x|)), to the bit.
 enum class MathFunction {
-  Exp, Exp2, Expm1, Log, Log2, Log1p, Log1pExp, Sin, Cos, Tan, Tanh, Erf, Pow, Rsqrt, Fmod
+  Exp, ExpLow, Exp2, Expm1, Log, Log2, Log1p, Log1pExp, Sin, Cos, Tan, Tanh, Erf, Pow, Rsqrt, Fmod
 };
+
+/// exp of it and what is less is far from the largest number.
+inline constexpr double mostExpLow = 40;
 
 llvm::StringRef toString(MathFunction function);
 inline unsigned numArguments(MathFunction function) {

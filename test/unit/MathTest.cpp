@@ -83,7 +83,8 @@ Compiled compile(MathFunction function, bool isDouble, unsigned width = lanes) {
 
 long double reference(MathFunction function, long double x, long double y) {
   switch (function) {
-  case MathFunction::Exp: return expl(x);
+  case MathFunction::Exp:
+  case MathFunction::ExpLow: return expl(x);
   case MathFunction::Exp2: return exp2l(x);
   case MathFunction::Expm1: return expm1l(x);
   case MathFunction::Log: return logl(x);
@@ -307,6 +308,33 @@ TEST(MathTogether, Log1pExpIsLog1pOfExp) {
     ASSERT_TRUE((std::isnan(apart[k]) && std::isnan(once[k])) ||
                 std::bit_cast<uint32_t>(apart[k]) == std::bit_cast<uint32_t>(once[k]))
         << xs[k];
+}
+
+template <typename T> void expectExpLowIsExp(const std::vector<T> &given) {
+  std::vector<T> xs = given, usual, low;
+  std::erase_if(xs, [](T x) { return x > T(mostExpLow); });
+  xs.resize(xs.size() / lanes * lanes);
+  usual.resize(xs.size());
+  low.resize(xs.size());
+  bool isDouble = sizeof(T) == 8;
+  compile(MathFunction::Exp, isDouble).run(xs.data(), xs.data(), usual.data(), xs.size() / lanes);
+  compile(MathFunction::ExpLow, isDouble).run(xs.data(), xs.data(), low.data(), xs.size() / lanes);
+  for (size_t k = 0; k < xs.size(); ++k)
+    ASSERT_TRUE((std::isnan(usual[k]) && std::isnan(low[k])) || (usual[k] == low[k] && !std::isnan(usual[k]))) << xs[k];
+}
+
+/// Nor does which exp is, results too small to be normal numbers included.
+TEST(MathTogether, ExpLowIsExp) {
+  std::vector<float> singles = specialValues<float>();
+  for (uint64_t pattern = 0; pattern < (uint64_t(1) << 32); pattern += 4093)
+    singles.push_back(std::bit_cast<float>(static_cast<uint32_t>(pattern)));
+  for (float x = -105; x < 41; x += 0x1p-10f)
+    singles.push_back(x);
+  expectExpLowIsExp(singles);
+  std::vector<double> doubles = specialValues<double>();
+  for (double x = -747; x < 41; x += 0x1.123p-8)
+    doubles.push_back(x);
+  expectExpLowIsExp(doubles);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Math, testing::ValuesIn(cases()), [](const auto &info) {
