@@ -9,8 +9,9 @@
 // A reduction along an axis that is not the last, such as `y[n, w] = sum(x[n, d, w] for d)`, gives neighbouring columns
 // to neighbouring threads. Were each column one thread's, the machine would walk hundreds of rows far apart from each
 // other at a time. So eight threads of a block take every eighth term of a column each: what is read at a time are
-// blocks of rows of few places. On an H200 a sum of 8.6 GB with rows of 4095 floats takes 1972 us (a device copy's rate: 2016), an
-// argmax 1978; by 64 columns in place of 128 2143, by 32 2266, by two blocks with eight loads a thread 2074.
+// blocks of rows of few places. Where there are too few columns to keep the memory busy, shorter ones are shared too. On
+// an H200 a sum of 8.6 GB with rows of 4095 floats takes 1972 us (a device copy's rate: 2016), an argmax 1978; by 64
+// columns in place of 128 2143, by 32 2266, by two blocks with eight loads a thread 2074.
 //
 // Columns that several nests read, such as a softmax over channels, stay in registers where those of a few threads
 // have room: each keeps every so many-th term, and writes the results that belong to its terms.
@@ -24,11 +25,13 @@
 using namespace llvm;
 using namespace tegula;
 
-static constexpr unsigned columnsOfLong = 128, columnsOfKept = 64, mostSharers = 8;
+static constexpr unsigned columnsOfLong = 128, fewestColumns = 32, columnsOfKept = 64, mostSharers = 8;
 /// Terms of a thread whose loads are under way together.
 static constexpr int64_t termsAtOnce = 4;
-/// Shorter columns are done before threads have come together.
+/// Shorter columns are done before threads have come together...
 static constexpr int64_t longColumn = 512;
+/// ...unless there are fewer (vectors of) columns than threads that keep the memory busy.
+static constexpr int64_t manyColumns = 131072;
 /// What partial results may take of a block's shared memory.
 static constexpr unsigned exchangeBytes = 40 << 10;
 
@@ -47,14 +50,18 @@ unsigned DeviceEmitter::partialBytes(tgl::ParallelOp op) {
   return bytes * (lane ? lane->width : 1);
 }
 
-/// Threads for a column of many terms, none of which is kept.
-unsigned DeviceEmitter::sharersOfLong(tgl::ParallelOp op) {
+/// Threads for a column of many terms, none of which is kept, and how many columns (or vectors of them) a block has.
+std::pair<unsigned, unsigned> DeviceEmitter::sharersOfLong(tgl::ParallelOp op) {
+  constexpr std::pair<unsigned, unsigned> none = {1, columnsOfLong};
   bool hasReduction = false;
-  std::optional<LaneChoice> lane = chooseLanes(cast<tgl::AxesOp>(op.getOperation()));
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  std::optional<LaneChoice> lane = chooseLanes(axes);
+  int64_t columns = *tgl::knownPoints(axes) / (lane ? lane->width : 1);
+  int64_t shortest = columns < manyColumns ? mostSharers * termsAtOnce : longColumn;
   for (mlir::Operation &nested : op.getBody().front()) {
     auto reduce = dyn_cast<tgl::ReduceOp>(nested);
     if (!reduce && nested.getNumRegions())
-      return 1;
+      return none;
     if (!reduce)
       continue;
     auto nest = cast<tgl::AxesOp>(nested);
@@ -62,19 +69,23 @@ unsigned DeviceEmitter::sharersOfLong(tgl::ParallelOp op) {
     bool isPlain = all_of(reduce.getBody().front(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
     bool hasFill = false;
     reduce.walk([&](tgl::ReadOp read) { hasFill |= read.getFill() != nullptr; });
-    if (!terms || *terms < longColumn || !isPlain || hasFill || !hasNumbers(reduce) || !hasRowShape(nest) ||
-        *tgl::knownPoints(nest, {unsigned(reduce.getAxes().size() - 1)}) < longColumn)
-      return 1;
+    if (!terms || *terms < shortest || !isPlain || hasFill || !hasNumbers(reduce) || !hasRowShape(nest) ||
+        *tgl::knownPoints(nest, {unsigned(reduce.getAxes().size() - 1)}) < shortest)
+      return none;
     if (!lane && chooseLanes(nest)) // terms are neighbours
-      return 1;
+      return none;
     hasReduction = true;
   }
   if (!hasReduction)
-    return 1;
+    return none;
   unsigned sharers = mostSharers, bytes = partialBytes(op);
   while (sharers > 1 && columnsOfLong * sharers * bytes > exchangeBytes)
     sharers /= 2;
-  return sharers;
+  // Smaller blocks where there are too few for two on each multiprocessor.
+  unsigned ofBlock = columnsOfLong;
+  while (ofBlock > fewestColumns && columns < 2 * int64_t(ofBlock) * options.multiprocessors)
+    ofBlock /= 2;
+  return {sharers, ofBlock};
 }
 
 /// Threads for a column that several nests read, with too many values for the registers of one.
@@ -98,10 +109,8 @@ void DeviceEmitter::planSharers(tgl::ParallelOp op, DeviceShape &wanted) {
       return;
   }
   unsigned sharers = sharersOfKept(op), columnsOfBlock = columnsOfKept;
-  if (sharers == 1) {
-    sharers = sharersOfLong(op);
-    columnsOfBlock = columnsOfLong;
-  }
+  if (sharers == 1)
+    std::tie(sharers, columnsOfBlock) = sharersOfLong(op);
   if (sharers == 1)
     return;
   shape.sharers = wanted.sharers = sharers;

@@ -199,7 +199,7 @@ private:
   bool emitInRun(mlir::Operation *op);
   void emitRuns(tgl::ParallelOp op, llvm::Value *first);
   unsigned partialBytes(tgl::ParallelOp op);
-  unsigned sharersOfLong(tgl::ParallelOp op);
+  std::pair<unsigned, unsigned> sharersOfLong(tgl::ParallelOp op);
   unsigned sharersOfKept(tgl::ParallelOp op);
   void planSharers(tgl::ParallelOp op, DeviceShape &wanted);
   void forSharedPoints(tgl::AxesOp nest, llvm::function_ref<void(llvm::Value *exists)> body);
