@@ -27,6 +27,7 @@
 #include "codegen/Fragments.h"
 #include "codegen/Plan.h"
 #include "codegen/TileLayout.h"
+#include "passes/PrefixLoop.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tegula {
@@ -45,16 +46,6 @@ struct DeviceShape {
   /// Points (vectors of points) that a block does at a time.
   unsigned unitsPerBlock() const { return threads / team / sharers; }
 };
-
-/// A loop that carries a total: what is combined in each step does not depend on the total, and points of the
-/// loop meet nowhere else.
-struct PrefixLoop {
-  tgl::ForOp loop;
-  mlir::Operation *combine = nullptr; ///< associative; of the total and `added`
-  mlir::Value added;
-  llvm::SmallVector<mlir::Operation *> before, after; ///< without the total; what needs it, and writes
-};
-std::optional<PrefixLoop> matchPrefixLoop(tgl::ForOp loop);
 
 class DeviceEmitter : public Emitter {
 public:

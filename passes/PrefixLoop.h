@@ -1,0 +1,27 @@
+//===- PrefixLoop.h - Loops that carry a total -------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_PREFIXLOOP_H
+#define TEGULA_PASSES_PREFIXLOOP_H
+
+#include "ir/Tgl.h"
+
+namespace tegula {
+
+/// A loop that carries a total: what is combined in each step does not depend on the total, and points of the
+/// loop meet nowhere else.
+struct PrefixLoop {
+  tgl::ForOp loop;
+  mlir::Operation *combine = nullptr; ///< associative; of the total and `added`
+  mlir::Value added;
+  llvm::SmallVector<mlir::Operation *> before, after; ///< without the total; what needs it, and writes
+};
+std::optional<PrefixLoop> matchPrefixLoop(tgl::ForOp loop);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_PREFIXLOOP_H
