@@ -199,12 +199,12 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   }
   if (alone)
     planWindows(op, outer, lane);
-  if (!runs.empty()) { // vectors of their own
+  if (!runs.empty() || !windowReads.empty()) { // vectors of their own
     lane.reset();
     wanted.lanes = 1;
   }
   SmallVector<unsigned> numbered(outer);
-  if (alone && windows.points == 1 && runs.empty() && shape.sharers == 1) {
+  if (alone && windowReads.empty() && runs.empty() && shape.sharers == 1) {
     if (options.ordersPoints)
       planOrder(op, outer, lane);
     if (options.squares)
@@ -241,9 +241,10 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     for (unsigned round = 0; round < wanted.rounds; ++round)
       setAxes(axes, outer, inOrder(b.CreateNSWAdd(number, i64(round * apart)), count), lane, [&] {
         emitNest(axes, inner, [&] {
-          !square.rows.empty()  ? emitSquare(op)
-          : windows.points > 1 ? emitWindows(op)
-                               : emitBlock(op.getBody().front());
+          !square.rows.empty()   ? emitSquare(op)
+          : !runs.empty()        ? emitRunTile(op)
+          : !windowReads.empty() ? emitWindows(op)
+                                 : emitBlock(op.getBody().front());
           if (!alone && shape.cluster == 1)
             meet(); // what is shared is used again for the next point
         });
@@ -251,8 +252,8 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     return carried.empty() ? SmallVector<Value *>() : SmallVector<Value *>{b.CreateXor(rowParity, i64(1))};
   });
   b.CreateRetVoid();
-  if (windows.points > 1)
-    wanted.rounds = windows.points;
+  if (windows.points * windows.wide > 1)
+    wanted.rounds = windows.points * windows.wide;
   return workspaceBytes;
 }
 
@@ -275,7 +276,7 @@ void DeviceEmitter::emitOp(mlir::Operation *op) {
 }
 
 void DeviceEmitter::emitPlaced(mlir::Operation *op) {
-  if (emitKept(op) || emitInRun(op) || emitInSquare(op) || emitQuotient(op))
+  if (emitKept(op) || emitInRun(op) || emitInWindow(op) || emitInSquare(op) || emitQuotient(op))
     return;
   auto write = dyn_cast<tgl::WriteOp>(op);
   if (write && writes)

@@ -29,6 +29,7 @@
 #include "codegen/TileLayout.h"
 #include "passes/PrefixLoop.h"
 #include "llvm/ADT/SetVector.h"
+#include <map>
 
 namespace tegula {
 
@@ -58,6 +59,14 @@ public:
     int64_t first, length;                 ///< from where the tile's first point is and axes of the sum are 0
     llvm::SmallVector<int64_t> position;   ///< of these axes, at the first
     llvm::SmallVector<llvm::Value *> elements;
+  };
+  /// What a read of a reduction takes of its tensor, by dim, in elements.
+  struct Window {
+    tgl::ReadOp read;
+    llvm::SmallVector<tgl::ValueExpr> subscripts; ///< where axes of the reduction are 0
+    llvm::SmallVector<int64_t> dims, strides;
+    llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> steps; ///< by axis
+    llvm::SmallVector<llvm::SmallVector<int64_t>> terms;           ///< displacements
   };
   /// Bytes of a block that are on their way from memory together: so many blocks as one multiprocessor holds keep its
   /// share of the memory busy.
@@ -151,11 +160,25 @@ private:
   /// Nests of a thread that are written out, so that what several of them read stays in its registers.
   llvm::DenseSet<mlir::Operation *> straight;
 
-  /// Points of a thread along one axis of the statement, whose windows overlap (DeviceWindows.cpp).
+  /// Points of a thread along one axis of the statement and along the last one, whose windows overlap
+  /// (DeviceWindows.cpp).
   struct WindowTile {
     unsigned axis = 0, points = 1;
     unsigned slack = 0; ///< points that a line's first tile may begin before it
+    unsigned along = 0, wide = 1;
   } windows;
+  std::vector<Window> windowReads;
+  /// By read and displacement from where a tile's first point is and axes of the sum are 0.
+  std::map<std::pair<mlir::Operation *, llvm::SmallVector<int64_t>>, llvm::Value *> windowElements;
+  llvm::Value *windowFirst = nullptr;            ///< of the tile's points along the last axis
+  std::pair<int64_t, int64_t> windowPoint{0, 0}; ///< of the tile, which is being written out
+  unsigned windowVector(Window &window, int64_t &offColumn);
+  std::optional<int64_t> windowSteps(tgl::WriteOp write);
+  bool writesVectors(tgl::WriteOp write);
+  std::optional<std::pair<int64_t, int64_t>> tileRangeOf(const tgl::ValueExpr &expr);
+  void loadWindow(Window &window);
+  bool emitInWindow(mlir::Operation *op);
+  void storeVector(tgl::WriteOp write, llvm::Value *vector);
   /// Points that read the same elements, far apart by their numbers, are taken one after another (DeviceOrder.cpp):
   /// chunks of vectors, each for all repetitions of these.
   struct PointOrder {
@@ -175,20 +198,24 @@ private:
 
   bool inWindows = false; ///< all of a tile is being written out
 
-  bool isTiled(tgl::AxesOp op, unsigned axis) {
-    return windows.points > 1 && axis == windows.axis && op.getOperation() == statement.getOperation();
+  /// Of a thread's tile.
+  int64_t pointsAlong(tgl::AxesOp op, unsigned axis) {
+    if (op.getOperation() != statement.getOperation())
+      return 1;
+    return (axis == windows.axis ? windows.points : 1) * (axis == windows.along ? windows.wide : 1);
   }
   /// Tiles along lines of memory, and what their windows read of those (DeviceRuns.cpp): by read.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Run>> runs;
   int64_t runPoint = -1; ///< the point of such a tile that is being written out
   llvm::SmallVector<llvm::Value *> runResults;
-  void planRuns(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, int64_t loads, int64_t points);
+  void planRuns(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, int64_t steps);
   llvm::Value *emitRunStart(tgl::ParallelOp op, llvm::Value *first);
   llvm::Value *emitRunPlace(tgl::ReadOp read, const Run &run);
   llvm::Value *emitRunsInside(tgl::ParallelOp op);
   void loadRuns(tgl::ParallelOp op);
   bool emitInRun(mlir::Operation *op);
   void emitRuns(tgl::ParallelOp op, llvm::Value *first);
+  void emitRunTile(tgl::ParallelOp op);
   unsigned partialBytes(tgl::ParallelOp op);
   std::pair<unsigned, unsigned> sharersOfLong(tgl::ParallelOp op);
   unsigned sharersOfKept(tgl::ParallelOp op);

@@ -42,7 +42,7 @@ void DeviceEmitter::splitAxes(tgl::AxesOp op, SmallVectorImpl<unsigned> &box,
 }
 
 Value *DeviceEmitter::extent(tgl::AxesOp op, unsigned axis) {
-  int64_t points = isTiled(op, axis) ? windows.points : 1;
+  int64_t points = pointsAlong(op, axis);
   if (std::optional<int64_t> constant = (highOf(op, axis) - lowOf(op, axis)).asConstant())
     return i64(divideCeil(std::max<int64_t>(0, *constant) + (points > 1 ? windows.slack : 0), points));
   Value *difference = b.CreateSub(emitIndex(highOf(op, axis)), emitIndex(lowOf(op, axis)));
@@ -93,8 +93,8 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
       digit = b.CreateZExt(digit, b.getInt64Ty(), "", /*IsNonNeg=*/true);
     if (isLane)
       digit = b.CreateNSWMul(digit, i64(lane->width));
-    if (isTiled(op, axis))
-      digit = b.CreateNSWMul(digit, i64(windows.points));
+    if (int64_t points = pointsAlong(op, axis); points > 1)
+      digit = b.CreateNSWMul(digit, i64(points));
     Value *position = b.CreateNSWAdd(digit, emitIndex(lowOf(op, axis)));
     if (isLane)
       base = position;

@@ -67,8 +67,9 @@ static std::optional<SmallVector<DeviceEmitter::Run>> findRuns(tgl::ReadOp read,
   return runs;
 }
 
-/// Takes points along the last axis where vectors of lines are fewer than what else is loaded: `loads` for `points`.
-void DeviceEmitter::planRuns(tgl::ParallelOp op, ArrayRef<unsigned> outer, int64_t loads, int64_t points) {
+/// Takes points along the last axis where L1 gives their vectors sooner than what else is loaded,
+/// in `steps`, hundredths, for each point of a warp.
+void DeviceEmitter::planRuns(tgl::ParallelOp op, ArrayRef<unsigned> outer, int64_t steps) {
   constexpr int64_t mostElements = 72;
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   unsigned last = op.getAxes().size() - 1;
@@ -108,8 +109,9 @@ void DeviceEmitter::planRuns(tgl::ParallelOp op, ArrayRef<unsigned> outer, int64
       }
       found[read] = std::move(*own);
     }
-  // For a warp L1 gives a vector in four steps, single elements that begin anywhere in two: by a fifth fewer of them.
-  bool isBetter = 4 * vectors * points * 5 < 2 * loads * vectorLanes * 4;
+  // For a warp L1 gives a vector in four steps, beside the access's own: by a fifth fewer of them.
+  constexpr int64_t stepsOfVector = 5;
+  bool isBetter = 125 * stepsOfVector * (vectors + 1) < steps * vectorLanes;
   if (found.empty() || elements > mostElements || !isBetter)
     return;
   // Whether every line begins with a vector.
@@ -124,7 +126,7 @@ void DeviceEmitter::planRuns(tgl::ParallelOp op, ArrayRef<unsigned> outer, int64
   std::optional<int64_t> begin = origin.asConstant();
   isWhole &= begin && *begin % vectorLanes == 0;
   runs = std::move(found);
-  windows = {last, unsigned(vectorLanes), isWhole ? 0u : unsigned(vectorLanes - 1)};
+  windows = {last, unsigned(vectorLanes), isWhole ? 0u : unsigned(vectorLanes - 1), last, 1};
 }
 
 /// Where the points of a tile begin that has this number: where a vector of the result does.
@@ -226,15 +228,70 @@ void DeviceEmitter::emitRuns(tgl::ParallelOp op, Value *first) {
   runPoint = -1;
   values[axis] = first;
   tgl::WriteOp write = *op.getBody().getOps<tgl::WriteOp>().begin();
-  const Buffer &buffer = buffers.find(write.getTensor())->second;
-  Value *place = emitIndex(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()));
   Value *vector = PoisonValue::get(FixedVectorType::get(b.getFloatTy(), vectorLanes));
   for (auto [lane, value] : enumerate(runResults))
     vector = b.CreateInsertElement(vector, value, lane);
-  StoreInst *store =
-      b.CreateAlignedStore(vector, b.CreateInBoundsGEP(b.getFloatTy(), buffer.pointer, place), Align(4 * vectorLanes));
+  storeVector(write, vector);
+}
+
+/// Stores encoded neighbours at the current axes, the first of which are where a vector begins.
+void DeviceEmitter::storeVector(tgl::WriteOp write, Value *vector) {
+  const Buffer &buffer = buffers.find(write.getTensor())->second;
+  Type *element = cast<VectorType>(vector->getType())->getElementType();
+  Value *place = emitIndex(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()));
+  unsigned bytes = vector->getType()->getPrimitiveSizeInBits() / 8;
+  StoreInst *store = b.CreateAlignedStore(vector, b.CreateInBoundsGEP(element, buffer.pointer, place), Align(bytes));
   if (buffer.scope)
     store->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
   if (buffer.noalias)
     store->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
+}
+
+/// The points of a tile of a line: together where all of them exist and all that their windows
+/// read, else one by one.
+void DeviceEmitter::emitRunTile(tgl::ParallelOp op) {
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  mlir::Value axis = op.getAxes()[windows.axis];
+  int64_t extent = *tgl::knownPoints(axes, {windows.axis}), points = windows.points;
+  Value *low = emitIndex(lowOf(axes, windows.axis)), *high = emitIndex(highOf(axes, windows.axis));
+  Value *first = emitRunStart(op, values[axis]);
+  Value *last = b.CreateNSWAdd(first, i64(points - 1));
+  Value *inside = extent % points || windows.slack ? b.CreateICmpSLT(last, high) : nullptr;
+  if (windows.slack)
+    inside = emitAnd(inside, b.CreateICmpSGE(first, low));
+  DenseSet<mlir::Operation *> unchecked;
+  bool isKnown = true;
+  for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
+    for (Value *corner : {first, last}) {
+      values[axis] = corner;
+      SmallVector<mlir::Operation *> free;
+      inside = emitAnd(inside, emitInterior(reduce, free));
+      unchecked.insert_range(free);
+      reduce.walk([&](tgl::ReadOp read) { isKnown &= !read.getFill() || unchecked.contains(read); });
+    }
+  if (!isKnown)
+    inside = b.getFalse();
+  values[axis] = first;
+  inside = emitAnd(inside, emitRunsInside(op));
+  auto together = [&] {
+    insideReads.insert_range(unchecked);
+    inWindows = true;
+    emitRuns(op, first);
+    inWindows = false;
+    insideReads.clear();
+  };
+  if (!inside)
+    return together();
+  emitIf(inside, together);
+  emitIf(b.CreateNot(inside), [&] {
+    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateNSWAdd(first, i64(points)), high);
+    nextLoopStays = true;
+    if (windows.slack)
+      first = b.CreateBinaryIntrinsic(Intrinsic::smax, first, low);
+    emitLoop(first, end, i64(1), {}, [&](Value *position, ArrayRef<Value *>) {
+      values[axis] = position;
+      emitBlock(op.getBody().front());
+      return SmallVector<Value *>();
+    });
+  });
 }

@@ -6,71 +6,208 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Windows of points one below the other share most of their rows. A thread takes several such points, along an axis
-// other than that along which threads are neighbours in memory, and all their windows are written out together: what
-// several of them read is one load, and what several of them add up or compare, row by row, is computed once. LLVM
-// finds both, as the expressions are the same.
+// Windows of neighbouring points share most of what they read. A thread takes a tile of points:
+// some along the last axis, if they make a vector of what is written, and some along another one.
+// All of its windows are written out together. What several of them read is one load, and what
+// several of them add up or compare, line by line, is computed once: LLVM finds that, as the
+// expressions are the same. Lines that begin with a vector are read as vectors.
+//
+// Elements outside of a tensor are not loaded, each (each vector) by a condition of its own, where
+// they may be outside at all. A border then costs what the interior does. A branch to other code
+// for it would be taken by a part of every warp where lines are as long as a warp.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
 #include "ir/TglUtils.h"
+#include <set>
 
 using namespace llvm;
 using namespace tegula;
 
 /// Terms of all windows of a tile: more only fill the instruction cache.
 static constexpr int64_t mostTerms = 256;
-/// Loads of a tile, each of which may need a register: 81 made an average pooling of 3 x 3 x 3 at stride 2 6 % slower.
-static constexpr int64_t mostLoads = 72;
+/// Elements that a tile loads, each of which may need a register.
+static constexpr int64_t mostElements = 96;
 /// Threads that are left to hide what a load takes.
 static constexpr int64_t enoughThreads = 1 << 15;
+/// Tiles are worth it from this share of the loads' time on.
+static constexpr int64_t percentSaved = 20;
 
-/// Reads of one element of a tensor for each point and term: where it moves with them.
-static std::optional<int64_t> stepOf(tgl::ReadOp read, mlir::Value axis) {
-  return tgl::stepAlong(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), axis);
+namespace {
+/// Elements of a line that are loaded together, from `place` on, in displacements from a tile's
+/// first element.
+struct Piece {
+  SmallVector<int64_t> place;
+  unsigned width;
+};
+} // namespace
+
+static unsigned bitsOf(tgl::TglTensorType type) { return type.getElementType().getIntOrFloatBitWidth(); }
+
+/// What a read takes for the terms of its reduction; nothing where it is not steady in each of its
+/// subscripts.
+static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::ReduceOp reduce, tgl::ReadOp read) {
+  auto nest = cast<tgl::AxesOp>(reduce.getOperation());
+  DeviceEmitter::Window window;
+  window.read = read;
+  for (const tgl::ValueExpr &subscript : read.getSubscriptExprs())
+    window.subscripts.push_back(subscript);
+  size_t rank = window.subscripts.size();
+  auto addSteps = [&](mlir::Value axis) {
+    SmallVector<int64_t> &steps = window.steps[axis];
+    for (const tgl::ValueExpr &subscript : window.subscripts) {
+      std::optional<int64_t> step = tgl::stepAlong(subscript, axis);
+      if (!step)
+        return false;
+      steps.push_back(*step);
+    }
+    return true;
+  };
+  if (!rank || read.getGuard() || read.getChecked() || !read.getExactExprs().empty() ||
+      bitsOf(read.getTensorType()) < 8)
+    return std::nullopt;
+  for (mlir::Value axis : op.getAxes())
+    if (!addSteps(axis))
+      return std::nullopt;
+  window.terms.push_back(SmallVector<int64_t>(rank, 0));
+  for (auto [number, own] : enumerate(reduce.getAxes())) {
+    std::optional<int64_t> low = tgl::getAxisRange(nest, number).lo.asConstant();
+    if (!low || !addSteps(own))
+      return std::nullopt;
+    SmallVector<SmallVector<int64_t>> terms;
+    for (const SmallVector<int64_t> &term : window.terms)
+      for (int64_t n = *low, end = *low + *tgl::knownPoints(nest, unsigned(number)); n < end; ++n) {
+        terms.push_back(term);
+        for (auto [place, step] : zip_equal(terms.back(), window.steps[own]))
+          place += n * step;
+      }
+    window.terms = std::move(terms);
+    for (tgl::ValueExpr &subscript : window.subscripts)
+      subscript = subscript.substitute(own, tgl::ValueExpr(int64_t(0)));
+  }
+  int64_t stride = 1;
+  for (const auto &dim : reverse(read.getTensorType().getDims())) {
+    std::optional<int64_t> extent = dim.getExpr().asConstant();
+    if (!extent)
+      return std::nullopt;
+    window.dims.insert(window.dims.begin(), *extent);
+    window.strides.insert(window.strides.begin(), stride);
+    stride *= *extent;
+  }
+  return window;
 }
 
-/// Loads that the windows of so many points side by side along `axis` need; nothing where that is not known.
-static std::optional<int64_t> countLoads(tgl::ReduceOp reduce, mlir::Value axis, int64_t points) {
-  auto nest = cast<tgl::AxesOp>(reduce.getOperation());
-  int64_t loads = 0;
-  for (mlir::Operation &nested : reduce.getBody().front()) {
-    auto read = dyn_cast<tgl::ReadOp>(nested);
-    if (!read)
-      continue;
-    std::optional<int64_t> step = stepOf(read, axis);
-    if (!step || !read.getExactExprs().empty() || read.getGuard() || read.getChecked())
-      return std::nullopt;
-    SmallVector<int64_t> places{0};
-    auto spread = [&](int64_t extent, int64_t apart) {
-      SmallVector<int64_t> more;
-      for (int64_t place : places)
-        for (int64_t n = 0; n < extent; ++n)
-          more.push_back(place + n * apart);
-      places = std::move(more);
+/// Elements of a vector that begins wherever a tile's first column, less `offColumn`, does; 1: none
+/// is known to.
+unsigned DeviceEmitter::windowVector(Window &window, int64_t &offColumn) {
+  mlir::Value along = statement.getAxes()[windows.along];
+  int64_t width = accessBytes * 8 / bitsOf(window.read.getTensorType());
+  auto axes = cast<tgl::AxesOp>(statement.getOperation());
+  std::optional<int64_t> first =
+      window.subscripts.back().substitute(along, tgl::getAxisRange(axes, windows.along).lo).asConstant();
+  mlir::Value tensor = window.read.getTensor();
+  bool isAligned = tensor.getDefiningOp() || options.tensorAlignment >= accessBytes;
+  if (!isAligned || !first || window.dims.back() % width ||
+      window.steps.lookup(along).back() * int64_t(windows.wide) % width)
+    return 1;
+  offColumn = (*first % width + width) % width;
+  return width;
+}
+
+/// What a tile loads for a read: of each line whole vectors, or the part of one that is needed.
+static SmallVector<Piece> piecesOf(DeviceEmitter::Window &window, ArrayRef<int64_t> across, int64_t high,
+                                   ArrayRef<int64_t> along, int64_t wide, int64_t vector, int64_t off) {
+  std::set<SmallVector<int64_t>> places;
+  for (const SmallVector<int64_t> &term : window.terms)
+    for (int64_t i = 0; i < high; ++i)
+      for (int64_t j = 0; j < wide; ++j) {
+        SmallVector<int64_t> place = term;
+        for (size_t dim = 0; dim < place.size(); ++dim)
+          place[dim] += i * across[dim] + j * along[dim];
+        places.insert(place);
+      }
+  SmallVector<Piece> pieces;
+  for (auto it = places.begin(); it != places.end();) {
+    auto isTogether = [&](const SmallVector<int64_t> &other, int64_t width) {
+      return ArrayRef(*it).drop_back() == ArrayRef(other).drop_back() &&
+             divideFloorSigned(it->back() + off, width) == divideFloorSigned(other.back() + off, width);
     };
-    for (auto [number, own] : enumerate(reduce.getAxes())) {
-      std::optional<int64_t> ownStep = stepOf(read, own);
-      if (!ownStep)
-        return std::nullopt;
-      spread(*tgl::knownPoints(nest, unsigned(number)), *ownStep);
-    }
-    spread(points, *step);
-    sort(places);
-    loads += std::unique(places.begin(), places.end()) - places.begin();
+    auto end = std::next(it);
+    while (end != places.end() && isTogether(*end, vector))
+      ++end;
+    int64_t width = 1;
+    while (!isTogether(*std::prev(end), width))
+      width *= 2;
+    Piece piece{*it, unsigned(width)};
+    piece.place.back() = divideFloorSigned(it->back() + off, width) * width - off;
+    pieces.push_back(std::move(piece));
+    it = end;
   }
-  return loads;
+  return pieces;
+}
+
+/// Lines of the L1 cache that a warp touches with one access whose threads are `apart` bytes apart,
+/// and the access.
+static int64_t stepsFor(int64_t apart, int64_t bytes, bool isAligned) {
+  constexpr int64_t line = 128, threads = DeviceEmitter::warp;
+  int64_t lines = std::max(divideCeil(threads * std::abs(apart), line), apart ? divideCeil(threads * bytes, line) : 1);
+  return std::min(lines + !(isAligned || !apart), threads) + 1;
+}
+
+/// Steps that L1 takes for a warp's tiles; nothing for those that are too large.
+std::optional<int64_t> DeviceEmitter::windowSteps(tgl::WriteOp write) {
+  mlir::Value across = statement.getAxes()[windows.axis], along = statement.getAxes()[windows.along];
+  int64_t steps = 0, elements = 0;
+  for (Window &window : windowReads) {
+    int64_t off = 0, vector = windowVector(window, off), bytes = bitsOf(window.read.getTensorType()) / 8;
+    SmallVector<int64_t> alongSteps = window.steps.lookup(along);
+    int64_t apart = 0;
+    for (auto [step, stride] : zip_equal(alongSteps, window.strides))
+      apart += step * stride * bytes * windows.wide;
+    for (const Piece &piece :
+         piecesOf(window, window.steps.lookup(across), windows.points, alongSteps, windows.wide, vector, off)) {
+      steps += stepsFor(apart, piece.width * bytes, vector > 1);
+      elements += piece.width;
+    }
+  }
+  int64_t bytes = std::max(1u, bitsOf(write.getTensorType()) / 8);
+  steps += windows.points * stepsFor(bytes * windows.wide, bytes * windows.wide, windows.wide > 1);
+  return elements <= mostElements ? std::optional(steps) : std::nullopt;
+}
+
+/// Whether a thread's points along the last axis are a vector of what is written.
+bool DeviceEmitter::writesVectors(tgl::WriteOp write) {
+  int64_t wide = windows.wide;
+  auto axes = cast<tgl::AxesOp>(statement.getOperation());
+  tgl::ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()), origin = offset;
+  unsigned bits = bitsOf(write.getTensorType());
+  if (write.getAdd() || write.getGuard() || write.getChecked() || bits < 8 || bits * wide > accessBytes * 8 ||
+      !(write.getTensor().getDefiningOp() || options.tensorAlignment >= accessBytes) ||
+      *tgl::knownPoints(axes, {windows.along}) % wide)
+    return false;
+  for (auto [number, variable] : enumerate(statement.getAxes())) {
+    std::optional<int64_t> step = tgl::stepAlong(offset, variable);
+    if (!step || (number == windows.along ? *step != 1 : *step % wide != 0))
+      return false;
+    origin = origin.substitute(variable, tgl::getAxisRange(axes, number).lo);
+  }
+  std::optional<int64_t> begin = origin.asConstant();
+  return begin && *begin % wide == 0;
 }
 
 void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, const std::optional<LaneChoice> &lane) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   windows = WindowTile();
+  windowReads.clear();
   runs.clear();
   std::optional<int64_t> all = tgl::knownPoints(axes);
   if (!all || options.checked || shape.sharers > 1 || outer.size() != axes.getAxes().size())
     return;
   SmallVector<tgl::ReduceOp> reductions(op.getBody().getOps<tgl::ReduceOp>());
+  SmallVector<tgl::WriteOp> written(op.getBody().getOps<tgl::WriteOp>());
+  tgl::Accesses accesses = tgl::accessesOf(op);
   int64_t terms = 0;
+  bool hasFill = false;
   for (tgl::ReduceOp reduce : reductions) {
     std::optional<int64_t> own = tgl::knownPoints(cast<tgl::AxesOp>(reduce.getOperation()));
     bool isPlain = all_of(reduce.getBody().front(), [](mlir::Operation &nested) {
@@ -79,66 +216,74 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
     if (!own || *own < 2 || *own > mostTerms || !isPlain || !hasRowShape(cast<tgl::AxesOp>(reduce.getOperation())))
       return;
     terms += *own;
+    for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>()) {
+      std::optional<Window> window = findWindow(op, reduce, read);
+      if (!window || accesses.writes.contains(read.getTensor()))
+        return windowReads.clear();
+      hasFill |= read.getFill() != nullptr;
+      windowReads.push_back(std::move(*window));
+    }
   }
   bool isOther = any_of(op.getBody().front(), [](mlir::Operation &nested) {
     return isa<tgl::TempOp, tgl::SortOp>(nested) || (nested.getNumRegions() && !isa<tgl::ReduceOp>(nested));
   });
-  if (reductions.empty() || isOther)
-    return;
-  int64_t best = 0, fewest = terms; // loads saved of each hundred; for the points of a tile
-  for (unsigned axis : outer) {
-    mlir::Value variable = axes.getAxes()[axis];
-    int64_t extent = *tgl::knownPoints(axes, {axis});
-    // Threads stay neighbours in memory.
-    bool isAcross = !(lane && lane->axis == axis);
+  if (windowReads.empty() || written.empty() || isOther)
+    return windowReads.clear();
+  windows.along = windows.axis = axes.getAxes().size() - 1;
+  // Threads stay neighbours in memory.
+  auto isAcross = [&](unsigned axis) {
+    constexpr int64_t line = 32; // elements
+    bool is = axis != windows.along && !(lane && lane->axis == axis);
     op.walk([&](mlir::Operation *nested) {
       std::optional<int64_t> step = 0;
       if (auto read = dyn_cast<tgl::ReadOp>(nested))
-        step = stepOf(read, variable);
+        step = tgl::stepAlong(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), op.getAxes()[axis]);
       else if (auto write = dyn_cast<tgl::WriteOp>(nested))
-        step = tgl::stepAlong(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()), variable);
-      constexpr int64_t line = 32; // elements
-      isAcross &= step && (*step == 0 || std::abs(*step) >= line);
+        step = tgl::stepAlong(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()), op.getAxes()[axis]);
+      is &= step && (*step == 0 || std::abs(*step) >= line);
     });
-    for (int64_t points : {8, 4, 2}) {
-      if (!isAcross || extent < 2 * points || terms * points > mostTerms || *all / points < enoughThreads)
-        continue;
-      int64_t loads = 0, apart = 0;
-      for (tgl::ReduceOp reduce : reductions) {
-        std::optional<int64_t> together = countLoads(reduce, variable, points), one = countLoads(reduce, variable, 1);
-        if (!together || !one)
-          return;
-        loads += *together;
-        apart += *one * points;
-      }
-      int64_t saved = 100 - 100 * loads / apart;
-      if (loads > mostLoads || saved < 20 || saved <= best)
-        continue;
-      best = saved;
-      fewest = loads;
-      windows = {axis, unsigned(points)};
-    }
-  }
-  unsigned innermost = axes.getAxes().size() - 1;
-  // Elements of vectors that begin anywhere are loaded one by one; what points of several lines share is fewer still.
-  if (lane && lane->axis == innermost && windows.points == 1) {
-    fewest = 0;
-    for (tgl::ReduceOp reduce : reductions)
-      fewest += 2 * countLoads(reduce, axes.getAxes()[innermost], lane->width).value_or(0);
-    planRuns(op, outer, fewest, lane->width);
-  } else if (!lane && *all / 4 >= enoughThreads && 4 * terms <= mostTerms) {
-    planRuns(op, outer, fewest, windows.points);
-  }
+    return is;
+  };
+  // In hundredths of what L1 does for a warp's points one by one.
+  std::optional<int64_t> alone = terms <= mostTerms ? windowSteps(written[0]) : std::nullopt;
+  int64_t one = alone ? *alone : 3 * terms, least = 100 - percentSaved + 1;
+  WindowTile best = windows;
+  auto consider = [&](unsigned axis, unsigned high, unsigned wide) {
+    int64_t points = high * wide, extent = *tgl::knownPoints(axes, {axis});
+    windows.axis = axis;
+    windows.points = high;
+    windows.wide = wide;
+    if (terms * points > mostTerms || *all / points < enoughThreads || (high > 1 && extent < 2 * int64_t(high)) ||
+        (wide > 1 && (written.size() != 1 || !writesVectors(written[0]))))
+      return;
+    std::optional<int64_t> steps = windowSteps(written[0]);
+    if (!steps || 100 * *steps >= least * one * points)
+      return;
+    least = divideCeil(100 * *steps, one * points);
+    best = windows;
+  };
+  for (unsigned axis : outer)
+    for (unsigned wide : {1, 2, 4, 8})
+      for (unsigned high : {1, 2, 4, 8})
+        if ((high == 1 ? axis == outer.front() : isAcross(axis)) && high * wide > 1)
+          consider(axis, high, wide);
+  windows = best;
+  bool isTile = windows.points * windows.wide > 1;
+  planRuns(op, outer, isTile ? least * one : 100 * one);
+  if (!runs.empty() || !(isTile || (hasFill && alone && !lane)))
+    windowReads.clear();
+  if (runs.empty() && windowReads.empty())
+    windows = WindowTile();
 }
 
-/// A window, row by row: rows that several windows share are then the same expression. Products with weights, which
-/// differ from row to row, are added up in order.
+/// A window, row by row: rows that several windows share are then the same expression. Products
+/// with weights, which differ from row to row, are added up in order.
 Emitter::Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   mlir::Value axis = statement.getAxes()[windows.axis];
   bool isShared = all_of(op.getBody().front(), [&](mlir::Operation &nested) {
     auto read = dyn_cast<tgl::ReadOp>(nested);
-    return !read || stepOf(read, axis) != 0;
+    return !read || tgl::stepAlong(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), axis) != 0;
   });
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, op.getAxes().size()));
   int64_t row = isShared ? *tgl::knownPoints(nest, {all.back()}) : *tgl::knownPoints(nest);
@@ -154,57 +299,159 @@ Emitter::Accumulator DeviceEmitter::emitWindowRows(tgl::ReduceOp op) {
   return total;
 }
 
-/// The points of a tile: together where all of them exist and all that their windows read, else one by one.
+/// The least and the largest value of an expression of the statement's axes at first points of
+/// tiles.
+std::optional<std::pair<int64_t, int64_t>> DeviceEmitter::tileRangeOf(const tgl::ValueExpr &expr) {
+  auto axes = cast<tgl::AxesOp>(statement.getOperation());
+  tgl::ValueExpr origin = expr;
+  int64_t below = 0, above = 0;
+  for (auto [number, variable] : enumerate(statement.getAxes())) {
+    if (!expr.uses(variable))
+      continue;
+    int64_t points = pointsAlong(axes, number);
+    int64_t last = (divideCeil(*tgl::knownPoints(axes, {unsigned(number)}), points) - 1) * points;
+    std::optional<int64_t> step = tgl::stepAlong(expr, variable);
+    if (!step)
+      return std::nullopt;
+    (*step < 0 ? below : above) += *step * last;
+    origin = origin.substitute(variable, tgl::getAxisRange(axes, number).lo);
+  }
+  std::optional<int64_t> first = origin.asConstant();
+  return first ? std::optional(std::pair(*first + below, *first + above)) : std::nullopt;
+}
+
+/// All elements that a tile's windows read, those that exist.
+void DeviceEmitter::loadWindow(Window &window) {
+  constexpr int64_t longest = 1 << 30;
+  tgl::TglTensorType type = window.read.getTensorType();
+  const Buffer &buffer = buffers.find(window.read.getTensor())->second;
+  Type *raw = storageType(type.getElementType());
+  mlir::Value fill = window.read.getFill();
+  size_t rank = window.dims.size();
+  SmallVector<Value *> first;
+  SmallVector<std::optional<std::pair<int64_t, int64_t>>> ranges;
+  for (const tgl::ValueExpr &subscript : window.subscripts) {
+    ranges.push_back(tileRangeOf(subscript));
+    first.push_back(emitIndex(subscript));
+    // Comparisons of 32 bits are one instruction.
+    if (ranges.back() && ranges.back()->first > -longest && ranges.back()->second < longest &&
+        window.dims[first.size() - 1] < longest)
+      first.back() = b.CreateTrunc(first.back(), b.getInt32Ty());
+  }
+  Value *start = b.CreateGEP(raw, buffer.pointer, emitIndex(tgl::elementOffset(type, window.subscripts)));
+  std::map<std::pair<size_t, int64_t>, Value *> known;
+  // A vector is inside or outside as a whole, as lines are whole vectors.
+  auto isInside = [&](size_t dim, int64_t place) -> Value * {
+    if (ranges[dim] && ranges[dim]->first + place >= 0 && ranges[dim]->second + place < window.dims[dim])
+      return nullptr;
+    Value *&is = known[{dim, place}];
+    Type *integer = first[dim]->getType();
+    if (!is)
+      is = b.CreateICmpULT(b.CreateAdd(first[dim], ConstantInt::getSigned(integer, place)),
+                           ConstantInt::get(integer, window.dims[dim]));
+    return is;
+  };
+  mlir::Value across = statement.getAxes()[windows.axis], along = statement.getAxes()[windows.along];
+  int64_t off = 0, vector = windowVector(window, off);
+  for (const Piece &piece : piecesOf(window, window.steps.lookup(across), windows.points, window.steps.lookup(along),
+                                     windows.wide, vector, off)) {
+    Value *exists = nullptr;
+    int64_t place = 0;
+    for (size_t dim = 0; dim < rank; ++dim) {
+      exists = emitAnd(exists, isInside(dim, piece.place[dim]));
+      place += piece.place[dim] * window.strides[dim];
+    }
+    Type *loaded = piece.width > 1 ? FixedVectorType::get(raw, piece.width) : raw;
+    auto load = [&] {
+      LoadInst *load = b.CreateAlignedLoad(loaded, b.CreateGEP(raw, start, i64(place)),
+                                           Align(piece.width * raw->getScalarSizeInBits() / 8));
+      if (buffer.scope)
+        load->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
+      if (buffer.noalias)
+        load->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
+      if (buffer.isConstant)
+        load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module.getContext(), {}));
+      // LLVM would load a vector's elements one by one where few of them are needed.
+      Value *whole = piece.width > 1 ? b.CreateFreeze(load) : load;
+      SmallVector<Value *> elements;
+      for (unsigned lane = 0; lane < piece.width; ++lane)
+        elements.push_back(
+            decode(piece.width > 1 ? b.CreateExtractElement(whole, lane) : whole, type.getElementType()));
+      return elements;
+    };
+    // What no point that exists reads may be anything: 0.
+    SmallVector<Value *> others(fill ? piece.width : 0, fill ? valueOf(fill) : nullptr);
+    SmallVector<Value *> elements = exists ? emitIfElse(exists, load, others) : load();
+    for (unsigned lane = 0; lane < piece.width; ++lane) {
+      SmallVector<int64_t> at = piece.place;
+      at.back() += lane;
+      windowElements[{window.read, at}] = elements[lane];
+    }
+  }
+}
+
+/// An element of a window that is loaded, or a result that is stored with its neighbours.
+bool DeviceEmitter::emitInWindow(mlir::Operation *op) {
+  if (!inWindows || windowReads.empty())
+    return false;
+  if (auto write = dyn_cast<tgl::WriteOp>(op); write && windows.wide > 1) {
+    mlir::Type element = write.getTensorType().getElementType();
+    runResults.push_back(encode(valueOf(write.getValue()), element));
+    if (runResults.size() < windows.wide)
+      return true;
+    values[statement.getAxes()[windows.along]] = windowFirst;
+    Value *vector = PoisonValue::get(FixedVectorType::get(runResults[0]->getType(), windows.wide));
+    for (auto [lane, value] : enumerate(runResults))
+      vector = b.CreateInsertElement(vector, value, lane);
+    runResults.clear();
+    auto store = [&] { storeVector(write, vector); };
+    writes ? emitIf(writes, store) : store();
+    return true;
+  }
+  auto window = find_if(windowReads, [&](const Window &window) { return window.read == op; });
+  if (window == windowReads.end())
+    return false;
+  SmallVector<int64_t> place(window->dims.size(), 0);
+  auto move = [&](mlir::Value axis, int64_t by) {
+    for (auto [at, step] : zip_equal(place, window->steps.lookup(axis)))
+      at += by * step;
+  };
+  for (mlir::Value own : cast<tgl::ReduceOp>(op->getParentOp()).getAxes())
+    move(own, cast<ConstantInt>(values[own])->getSExtValue());
+  move(statement.getAxes()[windows.axis], windowPoint.first);
+  move(statement.getAxes()[windows.along], windowPoint.second);
+  values[window->read.getResult()] = windowElements.at({op, place});
+  return true;
+}
+
+/// The points of a tile, whose first one the axes are at.
 void DeviceEmitter::emitWindows(tgl::ParallelOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  mlir::Value axis = op.getAxes()[windows.axis];
-  int64_t extent = *tgl::knownPoints(axes, {windows.axis}), points = windows.points;
-  Value *low = emitIndex(lowOf(axes, windows.axis)), *high = emitIndex(highOf(axes, windows.axis));
-  Value *first = runs.empty() ? values[axis] : emitRunStart(op, values[axis]);
-  Value *last = b.CreateNSWAdd(first, i64(points - 1));
-  Value *inside = extent % points || windows.slack ? b.CreateICmpSLT(last, high) : nullptr;
-  if (windows.slack)
-    inside = emitAnd(inside, b.CreateICmpSGE(first, low));
-  DenseSet<mlir::Operation *> unchecked;
-  bool isKnown = true;
-  for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
-    for (Value *corner : {first, last}) {
-      values[axis] = corner;
-      SmallVector<mlir::Operation *> free;
-      inside = emitAnd(inside, emitInterior(reduce, free));
-      unchecked.insert_range(free);
-      reduce.walk([&](tgl::ReadOp read) { isKnown &= !read.getFill() || unchecked.contains(read); });
-    }
-  if (!isKnown)
-    inside = b.getFalse();
-  if (!runs.empty()) {
-    values[axis] = first;
-    inside = emitAnd(inside, emitRunsInside(op));
+  mlir::Value across = op.getAxes()[windows.axis], along = op.getAxes()[windows.along];
+  Value *top = values[across], *high = emitIndex(highOf(axes, windows.axis));
+  windowFirst = values[along];
+  windowElements.clear();
+  for (Window &window : windowReads) {
+    loadWindow(window);
+    insideReads.insert(window.read);
   }
-  auto together = [&] {
-    insideReads.insert_range(unchecked);
-    inWindows = true;
-    if (!runs.empty())
-      emitRuns(op, first);
-    for (int64_t point = 0; runs.empty() && point < points; ++point) {
-      values[axis] = b.CreateNSWAdd(first, i64(point));
+  inWindows = true;
+  bool isPartial = *tgl::knownPoints(axes, {windows.axis}) % windows.points;
+  for (unsigned i = 0; i < windows.points; ++i) {
+    Value *line = windows.points > 1 ? b.CreateNSWAdd(top, i64(i)) : top;
+    if (isPartial && i) {
+      writes = b.CreateICmpSLT(line, high);
+      line = b.CreateBinaryIntrinsic(Intrinsic::smin, line, b.CreateNSWSub(high, i64(1)));
+    }
+    for (unsigned j = 0; j < windows.wide; ++j) {
+      if (windows.points > 1)
+        values[across] = line;
+      values[along] = windows.wide > 1 ? b.CreateNSWAdd(windowFirst, i64(j)) : windowFirst;
+      windowPoint = {i, j};
       emitBlock(op.getBody().front());
     }
-    inWindows = false;
-    insideReads.clear();
-  };
-  if (!inside)
-    return together();
-  emitIf(inside, together);
-  emitIf(b.CreateNot(inside), [&] {
-    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateNSWAdd(first, i64(points)), high);
-    nextLoopStays = true;
-    if (windows.slack)
-      first = b.CreateBinaryIntrinsic(Intrinsic::smax, first, low);
-    emitLoop(first, end, i64(1), {}, [&](Value *position, ArrayRef<Value *>) {
-      values[axis] = position;
-      emitBlock(op.getBody().front());
-      return SmallVector<Value *>();
-    });
-  });
+  }
+  writes = nullptr;
+  inWindows = false;
+  insideReads.clear();
 }
