@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "python/module/Tensors.h"
+#include "python/module/DlpackExchange.h"
 #include <map>
 
 namespace tegula::python {
@@ -44,8 +45,11 @@ nb::object method(nb::handle object, PyObject *name) {
 /// What is needed of torch, found when the first tensor of it arrives and kept.
 class Torch {
 public:
-  nb::object tensorType, empty, incrementVersion, rawStream, countModes, withoutModes;
+  nb::object tensorType, parameterType, empty, incrementVersion, rawStream, countModes, withoutModes;
+  /// `empty_strided` without the dispatcher, a tenth of what `empty` takes; on CUDA on the device that is current.
+  nb::object emptyOnCpu, emptyOnCuda;
   nb::object dtypes[numDTypes];
+  const DlpackExchange *exchange = nullptr; // null: this torch has none
 
   /// Null where torch has not been imported.
   static Torch *get() {
@@ -55,7 +59,7 @@ public:
     static PyObject *name = PyUnicode_InternFromString("torch");
     nb::object module = nb::steal(PyImport_GetModule(name));
     // A module that is being imported has no tensors yet.
-    if (!module.is_valid() || !nb::hasattr(module, "Tensor") || !nb::hasattr(module, "autograd"))
+    if (!module.is_valid() || !nb::hasattr(module, "nn") || !nb::hasattr(module, "autograd"))
       return nullptr;
     torch = new Torch(module);
     return torch;
@@ -65,6 +69,12 @@ public:
     PyTypeObject *type = Py_TYPE(object.ptr());
     PyTypeObject *wanted = reinterpret_cast<PyTypeObject *>(tensorType.ptr());
     return type == wanted || PyType_IsSubtype(type, wanted);
+  }
+
+  /// A tensor that nothing in Python stands for.
+  bool isPlain(nb::handle object) const {
+    nb::handle type(reinterpret_cast<PyObject *>(Py_TYPE(object.ptr())));
+    return type.is(tensorType) || type.is(parameterType);
   }
 
   /// The device as torch's object.
@@ -84,8 +94,10 @@ private:
       if (names[dtype] && nb::hasattr(module, names[dtype]))
         dtypes[dtype] = module.attr(names[dtype]);
     tensorType = module.attr("Tensor");
+    parameterType = module.attr("nn").attr("Parameter");
     empty = module.attr("empty");
     deviceType = module.attr("device");
+    exchange = exchangeOf(tensorType);
     incrementVersion = module.attr("autograd").attr("graph").attr("increment_version");
     nb::object internals = module.attr("_C");
     if (nb::hasattr(internals, "_len_torch_function_stack") &&
@@ -95,12 +107,68 @@ private:
     }
     if (nb::hasattr(internals, "_cuda_getCurrentRawStream"))
       rawStream = internals.attr("_cuda_getCurrentRawStream");
+    // What code that torch.compile writes calls.
+    nb::object inductor = nb::getattr(nb::getattr(internals, "_dynamo", nb::none()), "guards", nb::none());
+    emptyOnCpu = nb::getattr(inductor, "_empty_strided_cpu", nb::none());
+    emptyOnCuda = nb::getattr(inductor, "_empty_strided_cuda", nb::none());
   }
   nb::object deviceType;
   std::map<int, nb::object> devices;
 };
 
+/// DLPack's code and width; nanobind names the codes below 7.
+bool readDType(nb::dlpack::dtype dtype, tegula_dtype &result) {
+  struct Row {
+    uint8_t code, bits;
+    tegula_dtype dtype;
+  };
+  static const Row rows[] = {{2, 64, TEGULA_F64},  {2, 32, TEGULA_F32}, {2, 16, TEGULA_F16},
+                             {4, 16, TEGULA_BF16}, {10, 8, TEGULA_F8E4M3}, {12, 8, TEGULA_F8E5M2},
+                             {0, 64, TEGULA_I64},  {0, 32, TEGULA_I32}, {0, 16, TEGULA_I16},
+                             {0, 8, TEGULA_I8},    {1, 8, TEGULA_U8},   {6, 8, TEGULA_BOOL}};
+  for (const Row &row : rows)
+    if (dtype.lanes == 1 && dtype.code == row.code && dtype.bits == row.bits) {
+      result = row.dtype;
+      return true;
+    }
+  return false;
+}
+
+bool isContiguous(const nb::dlpack::dltensor &tensor) {
+  int64_t stride = 1;
+  for (int32_t dim = 0; dim < tensor.ndim; ++dim)
+    if (tensor.shape[dim] == 0)
+      return true;
+  for (int32_t dim = tensor.strides ? tensor.ndim : 0; dim-- > 0; stride *= tensor.shape[dim])
+    if (tensor.shape[dim] != 1 && tensor.strides[dim] != stride)
+      return false;
+  return true;
+}
+
+/// Reads a tensor of torch as it lies there. False: it must be asked, and what stands in `tensor` does not count.
+bool readExchanged(const Torch &torch, nb::handle argument, Tensor &tensor) {
+  nb::dlpack::dltensor view;
+  if (!torch.exchange || !torch.isPlain(argument))
+    return false;
+  if (torch.exchange->readTensor(argument.ptr(), &view)) {
+    PyErr_Clear();
+    return false;
+  }
+  bool isCuda = view.device.device_type == nb::device::cuda::value;
+  if ((!isCuda && view.device.device_type != nb::device::cpu::value) || !readDType(view.dtype, tensor.dtype) ||
+      !isContiguous(view) || method(argument, Names::get().isNeg).ptr() == Py_True)
+    return false;
+  tensor.isTorch = true;
+  tensor.object = nb::borrow(argument);
+  tensor.device = isCuda ? view.device.device_id : cpuDevice;
+  tensor.data = static_cast<char *>(view.data) + view.byte_offset;
+  tensor.shape.assign(view.shape, view.shape + view.ndim);
+  return true;
+}
+
 void readTorch(Torch &torch, nb::handle argument, bool isWritten, const char *name, Tensor &tensor) {
+  if (readExchanged(torch, argument, tensor))
+    return;
   const Names &names = Names::get();
   tensor.isTorch = true;
   tensor.object = nb::borrow(argument);
@@ -138,24 +206,6 @@ void readTorch(Torch &torch, nb::handle argument, bool isWritten, const char *na
   tensor.data = PyLong_AsVoidPtr(method(tensor.object, names.dataPtr).ptr());
   if (PyErr_Occurred())
     throw nb::python_error();
-}
-
-/// DLPack's code and width; nanobind names the codes below 7.
-bool readDType(nb::dlpack::dtype dtype, tegula_dtype &result) {
-  struct Row {
-    uint8_t code, bits;
-    tegula_dtype dtype;
-  };
-  static const Row rows[] = {{2, 64, TEGULA_F64},  {2, 32, TEGULA_F32}, {2, 16, TEGULA_F16},
-                             {4, 16, TEGULA_BF16}, {10, 8, TEGULA_F8E4M3}, {12, 8, TEGULA_F8E5M2},
-                             {0, 64, TEGULA_I64},  {0, 32, TEGULA_I32}, {0, 16, TEGULA_I16},
-                             {0, 8, TEGULA_I8},    {1, 8, TEGULA_U8},   {6, 8, TEGULA_BOOL}};
-  for (const Row &row : rows)
-    if (dtype.lanes == 1 && dtype.code == row.code && dtype.bits == row.bits) {
-      result = row.dtype;
-      return true;
-    }
-  return false;
 }
 
 bool isContiguous(const nb::ndarray<nb::ro> &array) {
@@ -215,6 +265,17 @@ void readOther(nb::handle argument, bool isWritten, const char *name, Tensor &te
   tensor.exported = std::move(array);
 }
 
+void *addressOf(const Torch &torch, nb::handle made) {
+  nb::dlpack::dltensor view;
+  if (torch.exchange && torch.exchange->readTensor(made.ptr(), &view) == 0)
+    return view.data;
+  PyErr_Clear();
+  void *address = PyLong_AsVoidPtr(method(made, Names::get().dataPtr).ptr());
+  if (PyErr_Occurred())
+    throw nb::python_error();
+  return address;
+}
+
 nb::object shapeOf(const int64_t *shape, size_t rank) {
   nb::object tuple = checked(PyTuple_New(Py_ssize_t(rank)));
   for (size_t dim = 0; dim < rank; ++dim)
@@ -222,10 +283,22 @@ nb::object shapeOf(const int64_t *shape, size_t rank) {
   return tuple;
 }
 
-nb::object makeTorch(Torch &torch, const nb::object &shape, nb::handle dtype, int device) {
+nb::object makeTorch(Torch &torch, const int64_t *shape, size_t rank, tegula_dtype dtype, int device) {
+  nb::object sizes = shapeOf(shape, rank);
+  const nb::object &quick = device == cpuDevice ? torch.emptyOnCpu : torch.emptyOnCuda;
+  if (!quick.is_none()) {
+    std::vector<int64_t> strides(rank, 1);
+    for (size_t dim = rank; dim-- > 1;)
+      strides[dim - 1] = strides[dim] * std::max<int64_t>(shape[dim], 1);
+    nb::object apart = shapeOf(strides.data(), rank);
+    PyObject *arguments[] = {sizes.ptr(), apart.ptr(), torch.dtypes[dtype].ptr()};
+    nb::object made = checked(PyObject_Vectorcall(quick.ptr(), arguments, 3, nullptr));
+    if (device == cpuDevice || nb::cast<int>(method(made, Names::get().getDevice)) == device)
+      return made;
+  }
   static PyObject *keywords = nb::make_tuple("dtype", "device").release().ptr();
   nb::object place = torch.device(device);
-  PyObject *arguments[] = {shape.ptr(), dtype.ptr(), place.ptr()};
+  PyObject *arguments[] = {sizes.ptr(), torch.dtypes[dtype].ptr(), place.ptr()};
   return checked(PyObject_Vectorcall(torch.empty.ptr(), arguments, 1, keywords));
 }
 
@@ -260,9 +333,7 @@ void readMade(nb::handle made, const char *name, Tensor &tensor) {
     return readOther(made, /*isWritten=*/true, name, tensor);
   tensor.isTorch = true;
   tensor.object = nb::borrow(made);
-  tensor.data = PyLong_AsVoidPtr(method(made, Names::get().dataPtr).ptr());
-  if (PyErr_Occurred())
-    throw nb::python_error();
+  tensor.data = addressOf(*torch, made);
 }
 
 nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dtype dtype, int device,
@@ -278,7 +349,7 @@ nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dt
     if (!torch)
       raiseWrongCall("'" + std::string(name) +
                      "' cannot be made: without torch, give outputs on a CUDA device by out=");
-    return makeTorch(*torch, shapeOf(bytes.data(), rank), torch->dtypes[dtype], device);
+    return makeTorch(*torch, bytes.data(), rank, dtype, device);
   }
   static const char *names[numDTypes] = {"float64", "float32", "float16", nullptr, nullptr, nullptr, "int64",
                                          "int32",   "int16",   "int8",    "uint8", nullptr, nullptr, "bool"};
@@ -297,6 +368,10 @@ void noteWritten(nb::handle tensor) {
 
 void *currentStream(int device) {
   Torch *torch = Torch::get();
+  void *stream = nullptr;
+  if (torch && torch->exchange && torch->exchange->currentStream(nb::device::cuda::value, device, &stream) == 0)
+    return stream;
+  PyErr_Clear();
   if (!torch || !torch->rawStream.is_valid())
     return nullptr;
   return PyLong_AsVoidPtr(torch->rawStream(device).ptr());
@@ -305,9 +380,8 @@ void *currentStream(int device) {
 nb::object makeWorkspace(size_t bytes, int device, void *&address) {
   Torch *torch = Torch::get();
   int64_t extent = int64_t(bytes) + 255;
-  nb::object memory = makeTorch(*torch, shapeOf(&extent, 1), torch->dtypes[TEGULA_U8], device);
-  uintptr_t begin =
-      reinterpret_cast<uintptr_t>(PyLong_AsVoidPtr(method(memory, Names::get().dataPtr).ptr()));
+  nb::object memory = makeTorch(*torch, &extent, 1, TEGULA_U8, device);
+  uintptr_t begin = reinterpret_cast<uintptr_t>(addressOf(*torch, memory));
   address = reinterpret_cast<void *>((begin + 255) / 256 * 256);
   return memory;
 }

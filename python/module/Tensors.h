@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// torch tensors are read through their attributes, which costs a quarter of what DLPack does and needs no
-// header of libtorch, so that one module serves every version; all others through DLPack or the buffer
-// protocol. torch is never imported here: a tensor of it exists only where it has been.
+// torch tensors are read through DLPack's table of C functions (DlpackExchange.h), or where a torch or a subclass has
+// none through their attributes, which costs a quarter of what an export by DLPack does. Neither needs a header of
+// libtorch, so that one module serves every version. All others are read through DLPack or the buffer protocol. torch
+// is never imported here: a tensor of it exists only where it has been.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PYTHON_TENSORS_H

@@ -166,7 +166,7 @@ def _register(kernel: Kernel, name: str) -> Any:
     import torch
 
     torch.library.define(name, _schema(kernel), tags=(torch.Tag.pt2_compliant_tag,))
-    torch.library.impl(name, ("CPU", "CUDA"), put(name, "kernel", kernel))
+    torch.library.impl(name, ("CPU", "CUDA"), put(name, "kernel", kernel._call))
     torch.library.register_fake(name, put(name, "fake", _fake(kernel)))
     namespace, operator = name.split("::")
     return getattr(getattr(torch.ops, namespace), operator)

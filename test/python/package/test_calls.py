@@ -1,5 +1,8 @@
 """Calls with tensors of torch: arguments, specialisation, outputs, errors."""
 import gc
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -128,6 +131,69 @@ def test_inputs_that_are_not_contiguous_are_copied(scale, device):
     if device == "cpu":
         negative = torch.imag(torch.randn(1, 1, dtype=torch.complex64).conj())
         assert negative.is_neg() and torch.equal(scale(negative, 1.0), negative)
+
+
+class Named(torch.Tensor):
+    """A subclass, which torch's table of C functions does not speak for."""
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn,
+                                   torch.float8_e5m2, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+                                   torch.bool])
+def test_all_dtypes_are_read_and_made(dtype, device):
+    copy = tegula.compile("kernel copy(x: T[M, N]) -> (y: T[M, N]) { y[i, j] = x[i, j] }")
+    for shape in ((3, 5), (1, 5), (0, 4), (4, 0)):
+        x = torch.randint(2, shape, device=device).to(dtype)
+        for given in (x, x.as_subclass(Named), torch.nn.Parameter(x, requires_grad=False)):
+            y = copy(given)
+            assert type(y) is torch.Tensor and y.dtype == dtype and y.device == x.device
+            assert y.shape == shape and y.stride() == torch.empty(shape).stride()
+            assert torch.equal(y.view(torch.uint8) if "float8" in str(dtype) else y,
+                               x.view(torch.uint8) if "float8" in str(dtype) else x)
+
+
+def test_negated_views_are_resolved(scale, device):
+    x = torch.randn(3, 5, device=device)
+    view = torch._neg_view(x)
+    assert view.is_contiguous() and torch.equal(scale(view, 2.0), -2 * x)
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+def test_modes_around_a_call(scale, device):
+    from torch._subclasses import FakeTensorMode
+    x = torch.randn(3, 5, device=device)
+    with torch.inference_mode():
+        y = scale(x, 2.0)
+    assert y.is_inference() and torch.equal(y, 2 * x)
+    with FakeTensorMode():
+        with pytest.raises(tegula.LaunchError, match="'x' has no memory"):
+            scale(torch.empty(3, 5, device=device), 2.0)
+
+
+@pytest.mark.gpu
+def test_an_output_is_where_the_inputs_are(scale):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one device")
+    x = torch.randn(3, 5, device="cuda:1")
+    assert torch.cuda.current_device() == 0 and scale(x, 2.0).device == x.device
+
+
+def test_without_what_newer_torch_has():
+    """A torch without the table of C functions and torch.compile's allocation is read by attributes."""
+    program = """
+import torch, tegula, torch._C._dynamo.guards as guards
+torch.Tensor.__dlpack_c_exchange_api__ = None
+guards._empty_strided_cpu = guards._empty_strided_cuda = None
+scale = tegula.compile("kernel scale(x: T[M, N], s: T) -> (y: T[M, N]) { y[i, j] = s * x[i, j] }")
+for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
+    x = torch.randn(3, 5, device=device)
+    for given in (x, x.half(), x.T, x[:, 1:], x[:0], torch._neg_view(x), torch.nn.Parameter(x)):
+        assert torch.equal(scale(given, 2.0), 2 * given), given
+    y = torch.empty_like(x)
+    assert scale(x, 2.0, out=y) is y and torch.equal(y, 2 * x)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True,
+                   env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
 
 
 def test_wrong_arguments(scale, linear):
