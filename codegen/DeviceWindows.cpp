@@ -63,8 +63,16 @@ static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::
     }
     return true;
   };
+  // All is loaded before anything of a point is computed.
+  auto isKnown = [&](mlir::Value value) {
+    bool isAxis = is_contained(op.getAxes(), value) || is_contained(reduce.getAxes(), value);
+    return isAxis || !op->isAncestor(value.getParentBlock()->getParentOp());
+  };
+  for (const tgl::ValueExpr &subscript : window.subscripts)
+    if (!all_of(subscript.operands(), isKnown))
+      return std::nullopt;
   if (!rank || read.getGuard() || read.getChecked() || !read.getExactExprs().empty() ||
-      bitsOf(read.getTensorType()) < 8)
+      (read.getFill() && !isKnown(read.getFill())) || bitsOf(read.getTensorType()) < 8)
     return std::nullopt;
   for (mlir::Value axis : op.getAxes())
     if (!addSteps(axis))
@@ -269,7 +277,9 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
           consider(axis, high, wide);
   windows = best;
   bool isTile = windows.points * windows.wide > 1;
-  planRuns(op, outer, isTile ? least * one : 100 * one);
+  constexpr int64_t runPoints = 4;
+  if ((lane ? lane->axis == windows.along : *all / runPoints >= enoughThreads) && runPoints * terms <= mostTerms)
+    planRuns(op, outer, isTile ? least * one : 100 * one);
   if (!runs.empty() || !(isTile || (hasFill && alone && !lane)))
     windowReads.clear();
   if (runs.empty() && windowReads.empty())
