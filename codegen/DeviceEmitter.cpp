@@ -301,7 +301,7 @@ bool DeviceEmitter::takesInTurn(tgl::ParallelOp nest) {
   // Terms of a row for each point from where on it is worth while that threads come together for it.
   constexpr int64_t termsForPoint = 32, shortRow = 256;
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(nest.getOperation()));
-  int64_t terms = 0, inside = 0;
+  int64_t terms = 0, inside = 0, nested = 0;
   bool isPlain = true, hasTemps = false, hasLarge = false;
   for (tgl::AxisRange &range : tgl::getAxisRanges(cast<tgl::AxesOp>(nest.getOperation())))
     isPlain &= range.lo.operands().empty() && range.hi.operands().empty();
@@ -315,6 +315,8 @@ bool DeviceEmitter::takesInTurn(tgl::ParallelOp nest) {
       return;
     std::optional<int64_t> own = tgl::knownPoints(cast<tgl::AxesOp>(op));
     inside = std::max(inside, own.value_or(0));
+    if (isa<tgl::ParallelOp>(op))
+      nested = std::max(nested, own.value_or(0));
     auto reduce = dyn_cast<tgl::ReduceOp>(op);
     if (reduce && own && runsAlongRows(reduce))
       terms = std::max(terms, *own);
@@ -324,6 +326,9 @@ bool DeviceEmitter::takesInTurn(tgl::ParallelOp nest) {
   // A thread alone would walk through a part of memory of its own for each point, far from its neighbours'.
   if (hasLarge)
     return inside >= shortRow;
+  // Of nests inside all threads take the points, where the nest around has too few for them.
+  if (!hasTemps && nested >= shortRow && *points < nested)
+    return true;
   return !hasTemps && terms >= shortRow && *points <= terms / termsForPoint;
 }
 

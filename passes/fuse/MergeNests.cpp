@@ -177,13 +177,39 @@ static bool runsAlongShared(ParallelOp statement, const SharedAxes &shared) {
                       [&](const AxisPair &pair) { return write->subscripts.back()->uses(pair.first); });
 }
 
-/// Whether the second statement reads what inner nests of the first write: elements, not values of a point.
-static bool handsElements(ParallelOp first, ParallelOp second) {
-  for (Access &read : accessesIn(second))
-    for (Operation *user : read.tensor.getUsers())
-      if (isa<WriteOp, SortOp>(user) && first->isProperAncestor(user) && user->getParentOp() != first)
-        return true;
-  return false;
+/// Whether a statement goes through rows, one for each point of the shared axes, with nothing more at an element of them
+/// than values: a block keeps such rows.
+static bool goesThroughRows(ParallelOp statement, bool hasRest) {
+  auto isPlain = [](Operation *op) {
+    return !op->walk([&](AxesOp inner) { return inner != op ? WalkResult::interrupt() : WalkResult::advance(); })
+                .wasInterrupted();
+  };
+  if (hasRest)
+    return isPlain(statement);
+  return llvm::all_of(statement.getBody().front().getOps<ParallelOp>(), isPlain);
+}
+
+/// Whether a nest over the shared axes would have many rows inside each of its points: sums along memory for each point
+/// of the axes that are left. As a statement of its own each row has a team of threads; inside a block, which goes through
+/// a few long ones only by the team, a thread would walk along each.
+static bool hasRowsInside(ParallelOp statement, ArrayRef<Value> rest) {
+  constexpr int64_t shortRow = 32, longRow = 256, termsForPoint = 32;
+  int64_t points = 1;
+  for (Value axis : rest) {
+    std::optional<int64_t> extent = (highOf(axis) - lowOf(axis)).asConstant();
+    if (!extent || llvm::MulOverflow(points, *extent, points))
+      return false;
+  }
+  if (rest.empty())
+    return false;
+  return statement
+      ->walk([&](ReduceOp reduce) {
+        std::optional<int64_t> terms = knownPoints(cast<AxesOp>(reduce.getOperation()));
+        bool inTurn = terms && *terms >= longRow && points <= *terms / termsForPoint;
+        return terms && *terms >= shortRow && !inTurn && runsAlongRows(reduce) ? WalkResult::interrupt()
+                                                                            : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// Whether a nest over the shared axes leaves most of the machine without work: it has few points, with much to
@@ -191,24 +217,28 @@ static bool handsElements(ParallelOp first, ParallelOp second) {
 static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t fewestPoints) {
   constexpr int64_t muchWork = 393216; // elements of a point: more than a cluster of blocks keeps
   // Only rows are kept. What has nests inside, or hands more than values on, reads and writes memory as statements of
-  // their own would: a block of that many takes as long as a launch, and so does a thread.
-  constexpr int64_t muchInside = 65536, muchForThread = 512;
+  // their own would: a block of that many takes as long as a launch, and so does a thread. And where the elements of a
+  // point are more than caches hold, nothing is gained, however many points there are.
+  constexpr int64_t muchInside = 65536, muchForThread = 512, moreThanCaches = 1 << 20;
   constexpr int64_t threadsOfBlock = 64; // that read at a time as much as a block of them does
-  int64_t much = muchInside;
-  if (restOf(first, shared.pairs, false).empty() && !handsElements(first, second)) {
-    much = muchWork;
-  } else if (runsAlongShared(first, shared)) {
+  bool firstRest = !restOf(first, shared.pairs, false).empty(), secondRest = !restOf(second, shared.pairs, true).empty();
+  bool isKept = !firstRest && goesThroughRows(first, firstRest) && goesThroughRows(second, secondRest);
+  int64_t much = isKept ? muchWork : muchInside;
+  if (firstRest && runsAlongShared(first, shared)) {
     much = muchForThread;
     fewestPoints *= threadsOfBlock;
   }
   int64_t points = 1;
   for (const AxisPair &pair : shared.pairs) {
     std::optional<int64_t> extent = (highOf(pair.first) - lowOf(pair.first)).asConstant();
-    if (!extent || *extent >= fewestPoints || (points *= *extent) >= fewestPoints)
+    if (!extent || llvm::MulOverflow(points, *extent, points))
       return false;
   }
   std::optional<int64_t> one = elementsOf(first), other = elementsOf(second);
-  return one && other && std::max(*one, *other) / std::max<int64_t>(points, 1) > much;
+  if (!one || !other)
+    return false;
+  int64_t elements = std::max(*one, *other) / std::max<int64_t>(points, 1);
+  return elements > (points < fewestPoints ? much : isKept ? std::numeric_limits<int64_t>::max() : moreThanCaches);
 }
 
 static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,
@@ -239,7 +269,9 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   // does broadcasting a stored value cost enough to give up the order of a pointwise statement.
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
-  if (!same && starves(first, second, shared, options.fewestPoints))
+  bool isWide = options.fewestPoints != 0;
+  if (!same && isWide && (starves(first, second, shared, options.fewestPoints) || hasRowsInside(first, firstRest) ||
+                          hasRowsInside(second, secondRest)))
     return false;
   return staysLocal(first, firstRest) && staysLocal(second, secondRest);
 }

@@ -230,3 +230,34 @@ tgl.kernel @pooled(%x: !tgl.tensor<[24, 120000], f32> {tgl.name = "x", tgl.role 
     tgl.write %w, %y[%c, %p] : f32, !tgl.tensor<[24, 60000], f32>
   }
 }
+
+// -----
+
+// Sums of 48 neighbours in memory for each of 100 points of a batch, and then one over these points: the first are rows,
+// each with a team of threads, not a hundred threads of a block that each go through one.
+// CHECK-LABEL: tgl.kernel @rows_inside
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 2048, %{{.*}} = 0 to 100)
+// CHECK: tgl.launch
+// CHECK: tgl.parallel (%{{.*}} = 0 to 2048)
+// NARROW-LABEL: tgl.kernel @rows_inside
+// NARROW: tgl.launch
+// NARROW-NOT: tgl.launch
+tgl.kernel @rows_inside(%x: !tgl.tensor<[2048, 100, 48], f32> {tgl.name = "x", tgl.role = "in"},
+                        %h: !tgl.tensor<[2048, 100], f32> {tgl.name = "h", tgl.role = "out"},
+                        %y: !tgl.tensor<[2048], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%b = 0 to 2048, %n = 0 to 100) {
+    %s = tgl.reduce sum (%j = 0 to 48) -> f32 {
+      %a = tgl.read %x[%b, %n, %j] : !tgl.tensor<[2048, 100, 48], f32>
+      tgl.yield %a : f32
+    }
+    tgl.write %s, %h[%b, %n] : f32, !tgl.tensor<[2048, 100], f32>
+  }
+  tgl.parallel (%b = 0 to 2048) {
+    %s = tgl.reduce max (%n = 0 to 100) -> f32 {
+      %a = tgl.read %h[%b, %n] : !tgl.tensor<[2048, 100], f32>
+      tgl.yield %a : f32
+    }
+    tgl.write %s, %y[%b] : f32, !tgl.tensor<[2048], f32>
+  }
+}
