@@ -189,11 +189,11 @@ static bool goesThroughRows(ParallelOp statement, bool hasRest) {
   return llvm::all_of(statement.getBody().front().getOps<ParallelOp>(), isPlain);
 }
 
-/// Whether a nest over the shared axes would have many rows inside each of its points: sums along memory for each point
-/// of the axes that are left. As a statement of its own each row has a team of threads; inside a block, which goes through
-/// a few long ones only by the team, a thread would walk along each.
-static bool hasRowsInside(ParallelOp statement, ArrayRef<Value> rest) {
-  constexpr int64_t shortRow = 32, longRow = 256, termsForPoint = 32;
+/// Whether a nest over the shared axes would have sums inside each of its points, one for each point of the axes that are
+/// left, through which single threads of a block would go: along memory, or long ones where there are few. As a statement
+/// of its own each has a team of threads. (A few long rows a block takes by the team.)
+static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
+  constexpr int64_t shortRow = 32, longRow = 256, termsForPoint = 32, shortColumn = 128, fewColumns = 128;
   int64_t points = 1;
   for (Value axis : rest) {
     std::optional<int64_t> extent = (highOf(axis) - lowOf(axis)).asConstant();
@@ -206,8 +206,10 @@ static bool hasRowsInside(ParallelOp statement, ArrayRef<Value> rest) {
       ->walk([&](ReduceOp reduce) {
         std::optional<int64_t> terms = knownPoints(cast<AxesOp>(reduce.getOperation()));
         bool inTurn = terms && *terms >= longRow && points <= *terms / termsForPoint;
-        return terms && *terms >= shortRow && !inTurn && runsAlongRows(reduce) ? WalkResult::interrupt()
-                                                                            : WalkResult::advance();
+        if (!terms || inTurn)
+          return WalkResult::advance();
+        bool walks = runsAlongRows(reduce) ? *terms >= shortRow : *terms >= shortColumn && points < fewColumns;
+        return walks ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -270,8 +272,8 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
   bool isWide = options.fewestPoints != 0;
-  if (!same && isWide && (starves(first, second, shared, options.fewestPoints) || hasRowsInside(first, firstRest) ||
-                          hasRowsInside(second, secondRest)))
+  if (!same && isWide && (starves(first, second, shared, options.fewestPoints) || hasSumsInside(first, firstRest) ||
+                          hasSumsInside(second, secondRest)))
     return false;
   return staysLocal(first, firstRest) && staysLocal(second, secondRest);
 }
