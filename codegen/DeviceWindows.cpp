@@ -209,7 +209,7 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
   windowReads.clear();
   runs.clear();
   std::optional<int64_t> all = tgl::knownPoints(axes);
-  if (!all || options.checked || shape.sharers > 1 || outer.size() != axes.getAxes().size())
+  if (!all || options.checked || shape.sharers > 1 || outer.empty() || outer.size() != axes.getAxes().size())
     return;
   SmallVector<tgl::ReduceOp> reductions(op.getBody().getOps<tgl::ReduceOp>());
   SmallVector<tgl::WriteOp> written(op.getBody().getOps<tgl::WriteOp>());
