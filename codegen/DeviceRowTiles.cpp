@@ -21,19 +21,23 @@ static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op);
 DeviceRowTiles::DeviceRowTiles(DeviceEmitter &emitter, const RowTilePlan &plan, const RowTile &tile)
     : e(emitter), b(emitter.b), plan(plan), tile(tile), axes(axesOfOp(tgl::ParallelOp(plan.op))),
       rowAxis(axes.getAxes()[plan.row]) {
+  hasRoles = tegula::hasRoles(plan, tile);
+  numRowStages = rowStagesOf(plan, tile);
   layOut();
-  constexpr unsigned mostProducts = 2; // of which barriers are left for
-  hasRoles = tile.warpgroups == 2 && products.size() <= mostProducts;
 }
 
 //===----------------------------------------------------------------------===//
 // Numbers known to the host
 //===----------------------------------------------------------------------===//
 
-IndexExpr DeviceRowTiles::numBlocks() const {
+int64_t DeviceRowTiles::numRowBlocks() const {
   tgl::AxesOp own = axes;
   int64_t rows = *tgl::knownPoints(own, {plan.row}), batch = *tgl::knownPoints(own, plan.batch);
   return divideCeil(rows, tile.rows()) * batch;
+}
+
+IndexExpr DeviceRowTiles::numBlocks() const {
+  return staysForBlocks() ? int64_t(e.options.multiprocessors) : numRowBlocks();
 }
 
 SmallVector<mlir::Value> DeviceRowTiles::alignedTensors() const {
@@ -46,7 +50,7 @@ SmallVector<mlir::Value> DeviceRowTiles::alignedTensors() const {
   return tensors;
 }
 
-/// Left factors first, then two stages of each right factor.
+/// Left factors first, then stages of each right factor.
 void DeviceRowTiles::layOut() {
   unsigned base = 0;
   auto chunksOf = [](int64_t points) -> unsigned {
@@ -81,7 +85,7 @@ void DeviceRowTiles::layOut() {
   for (Product &product : products)
     if (product.row) {
       product.row->base = base;
-      base += product.row->bytes();
+      base += numRowStages * product.row->bytes();
     }
   for (Product &product : products) {
     product.column.base = base;
@@ -134,8 +138,7 @@ int64_t DeviceRowTiles::batchesTogether(int64_t batches) const {
 /// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows,
 /// last rows, which may have most of them, first: of several batches, so that none is left to the
 /// end.
-void DeviceRowTiles::setBlock() {
-  Value *number = wide(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff));
+void DeviceRowTiles::setBlock(Value *number) {
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), blocks = divideCeil(rows, tile.rows());
   Value *block = nullptr, *rest = nullptr;
   if (plan.bounds.empty()) {
@@ -172,11 +175,13 @@ void DeviceRowTiles::setBlock() {
 
 void DeviceRowTiles::emit() {
   begin();
-  setBlock();
-  findTiles(plan.tiles);
-  if (hasRoles)
+  if (hasRoles) {
     splitOffCopies();
-  emitBlock(tgl::ParallelOp(plan.op).getBody().front());
+    startTurns();
+  }
+  forBlocks([&] { emitBlock(tgl::ParallelOp(plan.op).getBody().front()); });
+  if (hasRoles)
+    endTurns();
 }
 
 void DeviceRowTiles::emitBlock(mlir::Block &block) {

@@ -31,7 +31,8 @@
 // read: tensor cores multiply while the next tile's values are computed.
 //
 // Two warpgroups take turns (RowTileRoles.cpp): while one computes values the other's products are
-// under way. A third copies tiles for both. A single one copies its tiles itself.
+// under way. A third copies tiles for both, and goes on with the next block of rows while the last
+// one's values are computed and stored. A single one copies its tiles itself.
 //
 // Rows beyond the last are the last again, and not written. Columns beyond the last count in no
 // reduction. What a `where` over rows and columns decides is decided for whole tiles where it can
@@ -125,7 +126,8 @@ private:
   void begin();
   void layOut();
   int64_t batchesTogether(int64_t batches) const;
-  void setBlock();
+  int64_t numRowBlocks() const;
+  void setBlock(Value *number);
   void emitBlock(mlir::Block &block);
   void findTiles(tgl::TilesOp op);
   void emitTiles(tgl::TilesOp op);
@@ -163,7 +165,7 @@ private:
   bool emitShiftedExp(mlir::Operation *op, const Scope &scope);
 
   // RowTileRoles.cpp
-  enum Barrier : unsigned { Multiplying, Turn, Spare = Turn + 2, FirstOfProduct, perProduct = 6 };
+  enum Barrier : unsigned { Turn = 1, Spare = Turn + 2, FirstOfProduct, perProduct = 6 };
   Value *isSecond();
   Value *fullBarrier(const Product &product, Value *group, Value *number);
   Value *emptyBarrier(const Product &product, Value *number);
@@ -171,12 +173,18 @@ private:
   void waitAt(Value *number, unsigned threads);
   void arriveAt(Value *number, unsigned threads);
   void splitOffCopies();
+  bool staysForBlocks() const;
+  Value *forBlocks(llvm::function_ref<void()> body);
   void copyTiles(const Product &product);
+  void copyAllTiles(const Product &product);
+  Value *inAll(Value *number);
   void awaitTile(const Product &product, Value *number);
   void releaseTile(const Product &product, Value *number);
   void startTurns();
   void awaitTurn();
   void passTurn();
+  void endTurns();
+  Value *rowStage(const Product &product);
 
   // RowTileProducts.cpp
   void copy(const Staged &staged, Value *stage, Value *low, Value *total);
@@ -205,6 +213,9 @@ private:
   mlir::BlockArgument rowAxis;
   std::vector<Product> products;
   bool hasRoles = false;  ///< some threads copy, the others multiply
+  unsigned numRowStages = 1;
+  /// Of the blocks of rows that have been done: their tiles (i32), and whether an odd number of them had any (i1).
+  Value *tilesBefore = nullptr, *isOdd = nullptr;
   unsigned numIssued = 0; ///< groups of products, as far as code has been emitted
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *warpgroup = nullptr; // i32

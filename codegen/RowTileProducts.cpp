@@ -100,10 +100,18 @@ Value *DeviceRowTiles::lowOfTile(Value *number) {
   return b.CreateAdd(firstTile, b.CreateMul(number, i64(tile.columns)));
 }
 
+/// The number (i32) of a tile of these rows among those of all rows of the block.
+Value *DeviceRowTiles::inAll(Value *number) { return b.CreateAdd(tilesBefore, b.CreateTrunc(number, b.getInt32Ty())); }
+
 /// Bytes behind the factor's base of the stage for a tile.
 Value *DeviceRowTiles::stageOf(const Product &product, Value *number) {
-  Value *parity = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(1));
+  Value *parity = b.CreateAnd(inAll(number), i32(1));
   return b.CreateMul(parity, i32(product.column.bytes()));
+}
+
+/// Bytes behind the left factor's base of the place for these rows.
+Value *DeviceRowTiles::rowStage(const Product &product) {
+  return numRowStages == 1 ? nullptr : b.CreateSelect(isOdd, i32(product.row->bytes()), i32(0));
 }
 
 /// Starts copying a tile, if there is one.
@@ -171,7 +179,7 @@ void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> 
     const Staged &column = product.column;
     Value *columns = descriptorOf(column, stage, i32(0), step);
     if (product.row) {
-      Value *rows = descriptorOf(*product.row, nullptr, b.CreateShl(warpgroup, i32(6)), step);
+      Value *rows = descriptorOf(*product.row, rowStage(product), b.CreateShl(warpgroup, i32(6)), step);
       product.sums = warps.multiply(product.sums, product.columns, rows,
                                     product.row->shared.alongSum, columns, column.shared.alongSum);
     } else {
@@ -191,16 +199,16 @@ DeviceRowTiles::Values DeviceRowTiles::await(Product &product) {
   return Warpgroup(b, false).wait(product.sums, numIssued - product.issued - 1);
 }
 
-/// Left factors, and the first tiles.
+/// Left factors, and the first tiles, where nobody else copies them.
 void DeviceRowTiles::startCopies() {
+  if (hasRoles)
+    return;
   for (const Product &product : products) {
     if (product.row)
       copy(*product.row, nullptr, firstRow, rowsEnd);
-    if (!product.target && !hasRoles)
+    if (!product.target)
       copyColumns(product, i64(0));
   }
-  if (hasRoles)
-    startTurns();
 }
 
 /// Starts what an iteration starts with: products of left factors that do not change with this

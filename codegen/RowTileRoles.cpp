@@ -6,12 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two warpgroups multiply, and the threads of a third copy right factors, some of them each. The
-// two meet nowhere but where one hands the tensor cores to the other: at the start of an iteration
-// it waits for its turn, starts its products, and passes the turn on. So one computes the values of
-// its tile while the other's products are under way, as FlashAttention-3 has it (Shah et al., arXiv
+// Two warpgroups multiply, and the threads of a third copy factors, some of them each. The two meet
+// nowhere but where one hands the tensor cores to the other: at the start of an iteration it waits
+// for its turn, starts its products, and passes the turn on. So one computes the values of its tile
+// while the other's products are under way, as FlashAttention-3 has it (Shah et al., arXiv
 // 2407.08608, "ping-pong"). A stage of a factor is full for each of the two, and empty when both
 // have released it. All are named barriers at which some threads arrive and others wait.
+//
+// A multiprocessor has room for one such block. Where there are more blocks of rows than
+// multiprocessors each stays for several of them, and its tiles are one sequence: those that copy
+// bring the next rows and their first tiles while the last tile's values are computed and stored,
+// and turns go on from one block of rows to the next.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceRowTiles.h"
@@ -42,7 +47,7 @@ void DeviceRowTiles::arriveAt(Value *number, unsigned threads) {
 
 /// The stage for tile `number` holds it, for one of the warpgroups.
 Value *DeviceRowTiles::fullBarrier(const Product &product, Value *group, Value *number) {
-  Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(numStages - 1));
+  Value *stage = b.CreateAnd(inAll(number), i32(numStages - 1));
   unsigned first = FirstOfProduct + perProduct * unsigned(&product - products.data());
   return b.CreateAdd(b.CreateAdd(b.CreateMul(group, i32(numStages)), stage), i32(first));
 }
@@ -66,13 +71,10 @@ void DeviceRowTiles::releaseTile(const Product &product, Value *number) {
 // Turns
 //===----------------------------------------------------------------------===//
 
-/// Left factors are there; the first warpgroup begins. The turn that it gets here is one that the
-/// second does not pass on at the end. What is left over meets at a spare barrier: with branches
-/// that not all warps take products would run one after the other (ptxas).
+/// The first warpgroup begins: it has a turn from the second, which in the end is one too many.
+/// What is left over meets at a spare barrier: with branches that not all warps take products would
+/// run one after the other (ptxas).
 void DeviceRowTiles::startTurns() {
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
-  Warpgroup(b, false).publish();
-  waitAt(i32(Multiplying), numMultiplying());
   arriveAt(b.CreateSelect(isSecond(), i32(Turn), i32(Spare)), numMultiplying());
 }
 
@@ -80,35 +82,86 @@ Value *DeviceRowTiles::isSecond() { return b.CreateICmpEQ(warpgroup, i32(1)); }
 
 void DeviceRowTiles::awaitTurn() { waitAt(b.CreateAdd(warpgroup, i32(Turn)), numMultiplying()); }
 
-/// To the other warpgroup, if it has an iteration to come.
-void DeviceRowTiles::passTurn() {
-  Value *isLast = b.CreateICmpEQ(b.CreateAdd(tileNumber, i64(1)), numTiles);
-  Value *other = b.CreateSub(i32(Turn + 1), warpgroup);
-  arriveAt(b.CreateSelect(b.CreateAnd(isLast, isSecond()), i32(Spare), other), numMultiplying());
+/// To the other warpgroup.
+void DeviceRowTiles::passTurn() { arriveAt(b.CreateSub(i32(Turn + 1), warpgroup), numMultiplying()); }
+
+void DeviceRowTiles::endTurns() {
+  waitAt(b.CreateSelect(isSecond(), i32(Spare), i32(Turn)), numMultiplying());
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of rows
+//===----------------------------------------------------------------------===//
+
+bool DeviceRowTiles::staysForBlocks() const {
+  return hasRoles && numRowStages == 2 && numRowBlocks() > int64_t(e.options.multiprocessors);
+}
+
+/// `body` for each block of rows that the block has: with k blocks on the machine the i-th takes i, 2k-1-i, 2k+i, .., so
+/// that all have about as much to do where blocks of rows have less and less. The number of tiles of all of them.
+Value *DeviceRowTiles::forBlocks(function_ref<void()> body) {
+  Value *first = wide(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff));
+  auto take = [&](Value *number) {
+    setBlock(number);
+    findTiles(plan.tiles);
+    body();
+  };
+  tilesBefore = i32(0);
+  isOdd = b.getFalse();
+  if (!staysForBlocks()) {
+    take(first);
+    return b.CreateTrunc(numTiles, b.getInt32Ty());
+  }
+  int64_t all = numRowBlocks(), atOnce = e.options.multiprocessors, whole = all / atOnce;
+  Value *last = b.CreateSub(i64(atOnce - 1), first);
+  Value *inLast = b.CreateICmpSLT(whole % 2 ? last : first, i64(all % atOnce));
+  Value *rounds = b.CreateAdd(i64(whole), b.CreateZExt(inLast, b.getInt64Ty()));
+  e.nextLoopStays = true;
+  return e.emitLoop(i64(0), rounds, i64(1), {i32(0), b.getFalse()}, [&](Value *round, ArrayRef<Value *> carried) {
+    tilesBefore = carried[0];
+    isOdd = carried[1];
+    Value *isBackwards = b.CreateTrunc(round, b.getInt1Ty());
+    take(b.CreateAdd(b.CreateMul(round, i64(atOnce)), b.CreateSelect(isBackwards, last, first)));
+    return Values{inAll(numTiles), b.CreateXor(carried[1], b.CreateICmpSGT(numTiles, i64(0)))};
+  }, "rows")[0];
 }
 
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// Where a stage is to be filled again it is waited for, and at the end until all are empty: so
-/// those that multiply need not know whether somebody waits.
+/// The tiles of a block of rows, and the rows before the first. Where a stage is to be filled again it is waited for: when
+/// the first tile has a stage all tiles but the last of the rows before have been multiplied, and so have the rows before
+/// those, whose place these rows get.
 void DeviceRowTiles::copyTiles(const Product &product) {
+  auto awaitEmpty = [&](Value *number, Value *condition) {
+    e.emitIf(e.emitAnd(condition, b.CreateICmpSGE(inAll(number), i32(numStages))),
+             [&] { waitAt(emptyBarrier(product, number), numMultiplying() + numCopying()); });
+  };
+  if (product.row)
+    e.emitIf(b.CreateICmpSGT(numTiles, i64(0)), [&] {
+      awaitEmpty(i64(0), nullptr);
+      copy(*product.row, rowStage(product), firstRow, rowsEnd);
+    });
   e.nextLoopStays = true;
-  e.emitLoop(
-      i64(0), b.CreateAdd(numTiles, i64(numStages)), i64(1), {},
-      [&](Value *number, ArrayRef<Value *>) {
-        e.emitIf(b.CreateICmpSGE(number, i64(numStages)),
-                 [&] { waitAt(emptyBarrier(product, number), numMultiplying() + numCopying()); });
-        e.emitIf(b.CreateICmpSLT(number, numTiles), [&] {
-          copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd);
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
-          Warpgroup(b, false).publish();
-          for (unsigned group = 0; group < tile.warpgroups; ++group)
-            arriveAt(fullBarrier(product, i32(group), number), Warpgroup::threads + numCopying());
-        });
-        return Values();
-      });
+  e.emitLoop(i64(0), numTiles, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
+    awaitEmpty(number, product.row ? b.CreateICmpSGT(number, i64(0)) : nullptr);
+    copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd);
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
+    Warpgroup(b, false).publish();
+    for (unsigned group = 0; group < tile.warpgroups; ++group)
+      arriveAt(fullBarrier(product, i32(group), number), Warpgroup::threads + numCopying());
+    return Values();
+  });
+}
+
+/// For all blocks of rows. At the end it waits until all stages are empty: so those that multiply need not know whether
+/// somebody waits.
+void DeviceRowTiles::copyAllTiles(const Product &product) {
+  tilesBefore = forBlocks([&] { copyTiles(product); });
+  for (unsigned number = 0; number < numStages; ++number)
+    e.emitIf(b.CreateICmpSGE(inAll(i64(number)), i32(numStages)),
+             [&] { waitAt(emptyBarrier(product, i64(number)), numMultiplying() + numCopying()); });
 }
 
 /// The last warpgroup copies, and ends; what follows is for the others.
@@ -126,7 +179,7 @@ void DeviceRowTiles::splitOffCopies() {
     unsigned first = numMultiplying() + unsigned(number) * numCopying();
     SaveAndRestore count(numCopiers, numCopying());
     SaveAndRestore own(copier, b.CreateSub(thread, i32(first)));
-    e.emitIf(b.CreateICmpULT(copier, i32(numCopying())), [&] { copyTiles(product); });
+    e.emitIf(b.CreateICmpULT(copier, i32(numCopying())), [&] { copyAllTiles(product); });
   }
   b.CreateRetVoid();
   b.SetInsertPoint(multiplying);

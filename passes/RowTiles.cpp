@@ -331,20 +331,35 @@ std::optional<RowTile> RowTile::of(tgl::ParallelOp op) {
   return RowTile{shape[0] / 64, shape[1]};
 }
 
-int64_t tegula::sharedBytesOf(const RowTilePlan &plan, const RowTile &tile) {
+static constexpr int64_t mostShared = device::sharedBytes(90);
+
+bool tegula::hasRoles(const RowTilePlan &plan, const RowTile &tile) {
+  constexpr size_t mostProducts = 2; // of which barriers are left for
+  return tile.warpgroups == 2 && plan.products.size() <= mostProducts;
+}
+
+static int64_t bytesWith(const RowTilePlan &plan, const RowTile &tile, int64_t rowStages) {
   int64_t bytes = 0;
   for (const RowProduct &product : plan.products) {
     int64_t fixed = alignTo(product.fixed, lineElements);
     bytes += 2 * 2 * fixed * tile.columns;
     if (product.row)
-      bytes += 2 * fixed * tile.rows();
+      bytes += rowStages * 2 * fixed * tile.rows();
   }
   return bytes;
 }
 
+int64_t tegula::rowStagesOf(const RowTilePlan &plan, const RowTile &tile) {
+  return hasRoles(plan, tile) && bytesWith(plan, tile, 2) <= mostShared ? 2 : 1;
+}
+
+int64_t tegula::sharedBytesOf(const RowTilePlan &plan, const RowTile &tile) {
+  return bytesWith(plan, tile, rowStagesOf(plan, tile));
+}
+
 std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
   // Of 255 registers the sums in the loop leave some to places and numbers of rows.
-  constexpr int64_t mostRegisters = 200, mostShared = device::sharedBytes(90), fewest = 16;
+  constexpr int64_t mostRegisters = 200, fewest = 16;
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   int64_t rows = *tgl::knownPoints(axes, {plan.row});
   std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);

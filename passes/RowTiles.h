@@ -72,6 +72,13 @@ struct RowTile {
   static std::optional<RowTile> of(tgl::ParallelOp op);
 };
 
+/// Whether two warpgroups multiply and a third copies for both.
+bool hasRoles(const RowTilePlan &plan, const RowTile &tile);
+
+/// Places for left factors that do not change in the loop: two where one block of rows is brought while the one before is
+/// still multiplied.
+int64_t rowStagesOf(const RowTilePlan &plan, const RowTile &tile);
+
 /// Bytes of shared memory: left factors, and two tiles of each right factor.
 int64_t sharedBytesOf(const RowTilePlan &plan, const RowTile &tile);
 
