@@ -194,7 +194,12 @@ def _launch(kernel: runner.Kernel, binding: Binding) -> tuple[list[torch.Tensor]
 
 def _told(error: ErrorMeasure | None) -> dict | None:
     """JSON has no infinity: text stands for it."""
-    return error and {name: value if math.isfinite(value) else str(value) for name, value in asdict(error).items()}
+    return error and {name: value if math.isfinite(value) else str(value) for name, value in asdict(error).items()
+                      if name != "elements"}
+
+
+def _number(value: float) -> float | str:
+    return float(f"{value:.4g}") if math.isfinite(value) else str(value)
 
 
 def judge_case(results: list[torch.Tensor], case: Case, depth: float, told: dict, draws: bool = False,
@@ -211,7 +216,7 @@ def judge_case(results: list[torch.Tensor], case: Case, depth: float, told: dict
     verdicts = verdicts_at([Sensitivity()] * len(results))
     if any(one.reason == "value" for one in verdicts) and "random" not in case.flags:
         sensitivity = sensitive(case)
-        told["sensitivity"] = [[float(f"{one.norm:.4g}"), float(f"{one.worst:.4g}")] for one in sensitivity]
+        told["sensitivity"] = [[_number(one.norm), _number(one.worst), _number(one.elements)] for one in sensitivity]
         verdicts = verdicts_at(sensitivity)
     first = next((place for place, one in enumerate(verdicts) if not one.right), None)
     shown = verdicts[first if first is not None else 0]

@@ -338,7 +338,7 @@ class OwnSize:
             return nothing
         finally:
             case.state, case.inputs = state, []
-        return [Sensitivity(one.norm / ROUNDOFF, one.worst / ROUNDOFF) for one in errors]
+        return [Sensitivity(one.norm / ROUNDOFF, one.worst / ROUNDOFF, one.elements) for one in errors]
 
 
 def _gaps(ours: list[torch.Tensor], plain: list[torch.Tensor]) -> list[float]:

@@ -246,7 +246,17 @@ def sensitivities(case: Case) -> list[Sensitivity]:
 def sensitivity_of(samples: list[ErrorMeasure]) -> Sensitivity:
     """From the errors of one result's samples."""
     return Sensitivity(sorted(one.norm for one in samples)[-2] / ROUNDOFF,
-                       sorted(one.worst for one in samples)[-2] / ROUNDOFF)
+                       sorted(one.worst for one in samples)[-2] / ROUNDOFF, _deciding(samples))
+
+
+def _deciding(samples: list[ErrorMeasure]) -> float:
+    """How many elements decide an error: as many as its squares have equal shares; fewer where samples are further
+    apart than those of so many would be, since elements share what is rounded (a row's mean)."""
+    shares = sorted(one.elements for one in samples)[len(samples) // 2]
+    squares = [one.norm ** 2 for one in samples]
+    mean = sum(squares) / len(squares)
+    spread = sum((one - mean) ** 2 for one in squares) / (len(squares) - 1)
+    return max(1.0, min(shares, 2 * mean ** 2 / spread if spread else math.inf))
 
 
 def moved_results(case: Case):

@@ -6,13 +6,23 @@ Two errors are taken against the float64 result, for the program and for the mod
   worst  max |result - exact| / max(|exact|, rms(exact))
 
 Each of the program's must be at most twice the module's, or at most u + 2s (norm) and u + 16s (worst), u being
-the unit roundoff of the result's type and s = 2^-24 sqrt(1 + depth). Where inputs, parameters and what operators give on the way, all off by
-one rounding, give a result that is off by more than that (`Sensitivity`: a norm over two numbers, a difference of
-large ones), one sample of the module's own error says little about another program's: then the second bounds are
-that many times as large, up to 16 times the module's error, or 16 times that of the result for what is off by one
-rounding, whichever is more: where few elements decide, the module's own may be as good as exact by luck. Both grow with
-the error that a lower precision makes, so that it stays as far beyond them as where nothing is sensitive. KernelBench's
-rule (allclose with rtol = atol = 1e-4, or 1e-2 below float32) is told beside it.
+the unit roundoff of the result's type and s = r sqrt(1 + depth), r = 2^-24 being that of float32, in which sums are added.
+
+Where inputs, parameters and what operators give on the way, all off by one rounding, give a result that is off by more than
+that (`Sensitivity`: a norm over two numbers, a difference of large ones), one sample of the module's own error says
+little about another program's. Two things then allow more:
+
+  on the way  what is rounded to float32 on the way moves the result by so many roundings: r + 2s (norm) and r + 16s (worst)
+              count as many times, up to 16 times the module's error, or 16 times that of the result for what is off by
+              one rounding, whichever is more. The result's own rounding, u - r, counts once, however sensitive it is.
+  by luck     below float32 a module rounds on the way to the result's type, which its own error shows. That is the root
+              of a mean of so many squares as there are elements that decide: of few it may be small by chance. So it counts
+              as what it would be were it the least in 10,000 (chi squared of `elements`), but no more than all roundings
+              on the way being those of the result's type. Of many elements that is the error itself: a program
+              that is off everywhere, by a bias or by more roundings, is not helped by any sensitivity.
+
+Both grow with the error that a lower precision makes, so that it stays as far beyond them as where nothing is sensitive.
+KernelBench's rule (allclose with rtol = atol = 1e-4, or 1e-2 below float32) is told beside it.
 """
 from __future__ import annotations
 
@@ -29,6 +39,7 @@ class ErrorMeasure:
     norm: float
     worst: float
     at: int  # flat index of the worst element, -1: none differs
+    elements: float = math.inf  # that decide the norm: all of them where errors are alike, one where one is far larger
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,7 @@ class Sensitivity:
     """The errors of a result whose inputs and parameters are off by one rounding, in roundings."""
     norm: float = 1.0
     worst: float = 0.0
+    elements: float = math.inf  # that decide the norm
 
 
 @dataclass
@@ -79,7 +91,7 @@ def _sizes(exact: torch.Tensor) -> tuple[float, float]:
 def measure_error(result: torch.Tensor, exact: torch.Tensor) -> ErrorMeasure:
     """Errors over the elements at which both are finite. On the device of `exact`, a part at a time."""
     squares, rms = _sizes(exact)
-    total, worst, at = 0.0, 0.0, -1
+    total, fourths, worst, at = 0.0, 0.0, 0.0, -1
     for start, (truth, value) in _chunks(exact, result):
         truth, value = truth.double(), value.double()
         error = (value - truth).abs_()
@@ -93,10 +105,13 @@ def measure_error(result: torch.Tensor, exact: torch.Tensor) -> ErrorMeasure:
         place = int(relative.argmax())
         if float(relative[place]) > worst:
             worst, at = float(relative[place]), start + place
-        total += float(error.dot(error))
+        error.square_()
+        total += float(error.sum())
+        fourths += float(error.dot(error))
     if at < 0:
         return ErrorMeasure(0.0, 0.0, -1)
-    return ErrorMeasure(math.sqrt(total / squares) if squares else math.inf, worst, at)
+    return ErrorMeasure(math.sqrt(total / squares) if squares else math.inf, worst, at,
+                        total * total / fourths if fourths else math.inf)
 
 
 def _tolerance(dtype: torch.dtype) -> float:
@@ -130,19 +145,36 @@ def unit_roundoff(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps / 2
 
 
+def luck(elements: float) -> float:
+    """By what the norm of an error must be multiplied, for no more than one of 10,000 to be smaller by chance: errors of
+    `elements`, normal and independent (Wilson and Hilferty's quantile of chi squared)."""
+    apart = 2 / (9 * elements)
+    root = 1 - apart - 3.72 * math.sqrt(apart)
+    return root ** -1.5 if root > 0 else math.inf
+
+
 def bounds(dtype: torch.dtype, depth: float, reference: ErrorMeasure,
            sensitivity: Sensitivity = Sensitivity()) -> tuple[float, float]:
     """What is allowed: (norm, worst)."""
-    roundoff = unit_roundoff(dtype)
+    own = unit_roundoff(dtype)
     rounding = 2.0 ** -53 if dtype == torch.float64 else 2.0 ** -24
     step = rounding * math.sqrt(1 + depth)
-    norm, worst = roundoff + 2 * step, roundoff + 16 * step
-    # The worst of a result that is off at random has the tail already for which 16 stands.
-    return (max(2 * reference.norm, norm,
-                min(sensitivity.norm * norm, 16 * max(reference.norm, sensitivity.norm * rounding))),
-            max(2 * reference.worst, worst,
-                min(max(sensitivity.norm * worst, sensitivity.worst * norm),
-                    16 * max(reference.worst, sensitivity.worst * rounding))))
+
+    def moved(unit: float) -> tuple[float, float]:
+        """Roundings of `unit` on the way."""
+        norm, worst = unit + 2 * step, unit + 16 * step
+        # The worst of a result that is off at random has the tail already for which 16 stands.
+        return sensitivity.norm * norm, max(sensitivity.norm * worst, sensitivity.worst * norm)
+
+    allowed = []
+    for theirs, off, many, way, by_luck in zip((reference.norm, reference.worst),
+                                               (sensitivity.norm, sensitivity.worst), (2, 16), moved(rounding), moved(own)):
+        bound = max(2 * theirs, own + many * step, own - rounding + min(way, 16 * max(theirs, off * rounding)))
+        if own > rounding:
+            times = luck(sensitivity.elements)
+            bound = max(bound, min(2 * theirs * times, by_luck) if math.isfinite(times) else by_luck)
+        allowed.append(bound)
+    return allowed[0], allowed[1]
 
 
 def judge(result: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, depth: float,

@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
-from conftest import module
+from conftest import SCALE, module
 
 from tegula_eval.evaluate import derived_seed, judge_case
 from tegula_eval.reference import evaluate_reference, make_case
+from tegula_eval.tasks import DTYPES, LOWER
 
 TERMS = 48
 
@@ -64,9 +65,12 @@ TASKS = {
 }
 
 
-def case_of(task: str, secret: int):
-    seed = derived_seed(str(secret), task)
-    case = make_case(TASKS[task][0], seed)
+def case_of(task: str, secret: int, dtype: str = "f32"):
+    return case_from(TASKS[task][0], derived_seed(str(secret), task), dtype)
+
+
+def case_from(source: str, seed: int, dtype: str):
+    case = make_case(source + (LOWER.format(name=DTYPES[dtype]) if dtype != "f32" else ""), seed)
     evaluate_reference(case, seed, audit=False)
     return case
 
@@ -112,3 +116,56 @@ def test_less_than_the_sum_is_wrong(task, cheat):
         result = TASKS[task][1](CHEATS[cheat](case.inputs[0], case.state["weight"]))
         caught += outcome(result, case)["outcome"] == "wrong"
     assert judged >= 8 and caught >= 0.95 * judged, f"{caught} of {judged}"
+
+
+def in_single(case) -> list[torch.Tensor]:
+    return [case.inputs[0].float(), case.state["weight"].float()]
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_fewer_roundings_or_the_module_s_are_right(task, dtype):
+    """Below float32: all of it in float32, from a sum that is rounded, or every operator's result rounded."""
+    for secret in range(20 if task == "few live elements" else 5):
+        case = case_of(task, secret, dtype)
+        kind = case.inputs[0].dtype
+        for order in ORDERS:
+            sums, rest = dot(*in_single(case), order), TASKS[task][1]
+            for result in (rest(sums), rest(sums.to(kind).float()), rest(sums.to(kind))):
+                told = outcome(result.to(kind), case)
+                assert told["outcome"] == "right", (secret, order, told["message"])
+
+
+def to_f8(one):
+    return one.to(torch.float8_e4m3fn).float()
+
+
+# A layer norm takes a factor of its sums away, and of a mish of -8 two hundredths of the sum are less than a rounding.
+@pytest.mark.parametrize("task", [one for one in TASKS if one not in ("a norm", "a mish")])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_less_than_the_sum_is_wrong_below_float32(task, dtype):
+    cheats = {"off": lambda x, weight: 1.02 * dot(x, weight), "f8": lambda x, weight: dot(to_f8(x), to_f8(weight)),
+              "a term less": CHEATS["a term less"]}
+    for name, cheat in cheats.items():
+        caught, judged = 0, 0
+        for secret in range(40 if task == "few live elements" else 10):
+            case = case_of(task, secret, dtype)
+            if int((case.exact[0] != 0).sum()) < 2:
+                continue
+            judged += 1
+            result = TASKS[task][1](cheat(*in_single(case))).to(case.inputs[0].dtype)
+            caught += outcome(result, case)["outcome"] == "wrong"
+        share = 0.8 if task == "few live elements" else 0.9
+        assert judged >= 8 and caught >= share * judged, f"{name}: {caught} of {judged}"
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_a_bias_off_by_two_hundredths_is_wrong_whatever_the_secret(dtype):
+    """It is off everywhere in a column, where roundings to the type are off at random: no sensitivity excuses it."""
+    source = SCALE.replace("1024 * 4", "128").replace("512", "32")
+    for secret in range(60):
+        case = case_from(source, derived_seed(str(secret), "bias"), dtype)
+        x, weight, bias = case.inputs[0].float(), case.state["fc.weight"].float(), case.state["fc.bias"].float()
+        for off, wanted in ((1.0, "right"), (1.02, "wrong")):
+            result = 0.25 * torch.relu(x @ weight.T + off * bias)
+            assert outcome(result.to(case.inputs[0].dtype), case)["outcome"] == wanted, (secret, off)

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from tegula_eval.verdict import Sensitivity, judge, kernelbench_rule, measure_error
+from tegula_eval.verdict import ErrorMeasure, Sensitivity, bounds, judge, kernelbench_rule, luck, measure_error
 
 
 def setup_module():
@@ -111,3 +111,35 @@ def test_few_elements_are_not_held_to_the_luck_of_one_sample():
     assert not judge(result, expected, exact, 8).right and judge(result, expected, exact, 8, half).right
     result[7] = exact[7].float() + 2.0 ** -11 * 0.5  # TF32's
     assert not judge(result, expected, exact, 8, half).right
+
+
+def test_elements_that_decide():
+    exact = torch.ones(1000, dtype=torch.float64)
+    alike = measure_error(exact + 1e-3 * torch.randn(1000).sign(), exact)
+    assert alike.elements == pytest.approx(1000)
+    one = exact.clone()
+    one[3] += 1
+    assert measure_error(one + 1e-6, exact).elements == pytest.approx(1, rel=1e-3)
+    assert measure_error(exact, exact).elements == math.inf
+    normal = measure_error(exact + 1e-3 * torch.randn(1000), exact)
+    assert 250 < normal.elements < 450  # the fourth power's mean is three times the square's, squared
+
+
+def test_luck_is_a_quantile_of_chi_squared():
+    for elements in (8, 20, 100):
+        norms = torch.randn(40000, elements, dtype=torch.float64).pow(2).mean(1).sqrt()
+        least = float(norms.kthvalue(4).values)  # one of 10,000
+        assert least * luck(elements) == pytest.approx(1, rel=0.25)
+    assert luck(1) == math.inf and luck(math.inf) == 1
+
+
+def test_of_many_elements_a_sensitivity_excuses_no_more_than_float32_s_roundings():
+    roundoff = 2.0 ** -8  # of bf16
+    few, many = (bounds(torch.bfloat16, 48, ErrorMeasure(0.4 * roundoff, 0.9 * roundoff, 0),
+                        Sensitivity(20.0, 60.0, elements)) for elements in (2, 3000))
+    assert few[0] > 15 * roundoff and few[1] > 50 * roundoff
+    assert many[0] < 1.01 * roundoff and many[1] < 2.0 * roundoff
+    # Of float32 itself the roundings on the way are those of the result.
+    single = [bounds(torch.float32, 48, ErrorMeasure(3e-8, 9e-8, 0), Sensitivity(20.0, 60.0, elements))
+              for elements in (2, 3000)]
+    assert single[0] == single[1] and single[0][0] > 15 * 2.0 ** -24
