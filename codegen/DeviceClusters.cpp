@@ -5,7 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Each block of a cluster puts its part of a reduction into a slot of all the others. Floats are stored with `st.async`,
+// whose bytes a barrier in the other block's shared memory counts: a thread that waits there waits for these alone. The
+// cluster's own barrier has every thread wait until all it stored before has reached the L2 cache (`MEMBAR.ALL.GPU`),
+// which for a row that was just written is long.
+//
+// Rows take turns with two sets of slots and of barriers. Who sends for a row has the values of the row before from all
+// blocks, and each sent those after a barrier of its threads, which had then read the set of two rows before.
+//
+//===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
+#include "ir/TglUtils.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -16,39 +28,93 @@ void DeviceEmitter::meetCluster() {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
 }
 
-/// Results of the blocks of a cluster: each puts its own into a slot of all the others. Rows take turns with two sets of
-/// slots: who puts something into a set has met all blocks since they read it two rows before, so that nobody waits at a
-/// row's end, where all of it would have to be stored first.
+/// Barriers of the statement's reductions that are single floats.
+void DeviceEmitter::placeArrivals(tgl::ParallelOp op) {
+  arrivals.clear();
+  if (shape.cluster == 1 || !row.vectors)
+    return;
+  for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
+    if (all_of(initialAccumulator(reduce), [](Value *element) { return element->getType()->isFloatTy(); }))
+      arrivals[reduce] = shared(ArrayType::get(b.getInt64Ty(), 2), "arrived");
+  if (arrivals.empty())
+    return;
+  emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+    for (auto [reduce, barriers] : arrivals)
+      for (unsigned set : {0, 1})
+        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
+                          {b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), barriers, set), b.getInt32(1)});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+  });
+  meetCluster();
+}
+
 Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {
   if (shape.cluster == 1)
     return accumulator;
   constexpr unsigned clusterSpace = 7;
+  GlobalVariable *barriers = arrivals.lookup(op);
+  Type *slotType = barriers ? b.getFloatTy() : b.getInt64Ty(), *address = PointerType::get(b.getContext(), clusterSpace);
   SmallVector<GlobalVariable *> slots;
   for (size_t part = 0; part < accumulator.size(); ++part)
-    slots.push_back(shared(ArrayType::get(b.getInt64Ty(), 2 * shape.cluster), "cluster"));
-  Value *set = b.CreateNSWMul(rowParity, i64(shape.cluster));
+    slots.push_back(shared(ArrayType::get(slotType, 2 * shape.cluster), "cluster"));
+  Value *turn = b.CreateAnd(rowTurn, i64(1)), *set = b.CreateNSWMul(turn, i64(shape.cluster));
   auto memoryType = [&](Value *element) {
     return element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType();
   };
   // By all threads, as LLVM does not know that there is no address for a block that is not in the cluster.
   Value *mine = b.CreateURem(thread, i64(shape.cluster));
+  auto inBlock = [&](Value *own) {
+    return b.CreateIntrinsic(address, Intrinsic::nvvm_mapa_shared_cluster, {own, b.CreateTrunc(mine, b.getInt32Ty())});
+  };
   SmallVector<Value *> places;
   for (GlobalVariable *array : slots)
-    places.push_back(b.CreateIntrinsic(
-        PointerType::get(module.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster,
-        {b.CreateInBoundsGEP(b.getInt64Ty(), array, b.CreateNSWAdd(set, rank)), b.CreateTrunc(mine, b.getInt32Ty())}));
+    places.push_back(inBlock(b.CreateInBoundsGEP(slotType, array, b.CreateNSWAdd(set, rank))));
+  Value *barrier = nullptr, *other = nullptr;
+  if (barriers) {
+    barrier = b.CreateInBoundsGEP(b.getInt64Ty(), barriers, turn);
+    other = inBlock(barrier);
+    emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+      b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
+                        {barrier, b.getInt32(shape.cluster * accumulator.size() * sizeof(float))});
+    });
+  }
   emitIf(b.CreateICmpULT(thread, i64(shape.cluster)), [&] {
     for (auto [element, place] : zip_equal(accumulator, places)) {
+      if (barrier) {
+        storeAsync(place, element, other);
+        continue;
+      }
       Value *value = element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element;
       b.CreateAlignedStore(value, place, Align(memoryType(element)->getPrimitiveSizeInBits() / 8));
     }
   });
-  meetCluster();
+  barrier ? waitForPhase(barrier, b.CreateTrunc(b.CreateLShr(rowTurn, 1), b.getInt32Ty())) : meetCluster();
   for (auto [element, array] : zip_equal(accumulator, slots)) {
     bool isBit = element->getType()->isIntegerTy(1);
-    element = b.CreateLoad(memoryType(element), b.CreateInBoundsGEP(b.getInt64Ty(), array, b.CreateNSWAdd(set, mine)));
+    element = b.CreateLoad(memoryType(element), b.CreateInBoundsGEP(slotType, array, b.CreateNSWAdd(set, mine)));
     if (isBit)
       element = b.CreateTrunc(element, b.getInt1Ty());
   }
   return combineWarp(op, std::move(accumulator), shape.cluster);
+}
+
+/// A float to another block, whose barrier counts its bytes.
+void DeviceEmitter::storeAsync(Value *to, Value *value, Value *barrier) {
+  InlineAsm *store = InlineAsm::get(
+      FunctionType::get(b.getVoidTy(), {to->getType(), b.getFloatTy(), barrier->getType()}, false),
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [$0], $1, [$2];", "l,f,l,~{memory}",
+      /*hasSideEffects=*/true);
+  b.CreateCall(store, {to, value, barrier});
+}
+
+/// Waits until the barrier's phase of this parity (i32) has ended.
+void DeviceEmitter::waitForPhase(Value *barrier, Value *parity) {
+  BasicBlock *look = BasicBlock::Create(b.getContext(), "look", function);
+  BasicBlock *complete = BasicBlock::Create(b.getContext(), "complete", function);
+  b.CreateBr(look);
+  b.SetInsertPoint(look);
+  Value *hasEnded = b.CreateIntrinsic(
+      b.getInt1Ty(), Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cluster_space_cta, {barrier, parity});
+  b.CreateCondBr(hasEnded, complete, look);
+  b.SetInsertPoint(complete);
 }

@@ -172,6 +172,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   unit = b.CreateNSWAdd(b.CreateNSWMul(block, perBlock), inside);
   units = b.CreateNSWMul(blocks, perBlock);
   placeTemporaries();
+  placeArrivals(op);
   alone = true; // scalars before the points are computed by every thread
   for (mlir::Operation *scalar : inputs.prologue)
     emitOp(scalar);
@@ -228,9 +229,9 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     first = b.CreateNSWMul(block, perBlock);
     nextLoopStays = true;
   }
-  SmallVector<Value *> parity(shape.cluster > 1 ? 1 : 0, i64(0));
-  emitLoop(first, count, step, parity, [&](Value *number, ArrayRef<Value *> carried) {
-    rowParity = carried.empty() ? nullptr : carried.front();
+  SmallVector<Value *> turn(shape.cluster > 1 ? 1 : 0, i64(0));
+  emitLoop(first, count, step, turn, [&](Value *number, ArrayRef<Value *> carried) {
+    rowTurn = carried.empty() ? nullptr : carried.front();
     if (inStep) {
       number = b.CreateNSWAdd(number, inside);
       isPoint = b.CreateICmpSLT(number, count);
@@ -249,7 +250,9 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
             meet(); // what is shared is used again for the next point
         });
       });
-    return carried.empty() ? SmallVector<Value *>() : SmallVector<Value *>{b.CreateXor(rowParity, i64(1))};
+    if (carried.empty())
+      return SmallVector<Value *>();
+    return SmallVector<Value *>{b.CreateAnd(b.CreateAdd(rowTurn, i64(1)), i64(3))};
   });
   b.CreateRetVoid();
   if (windows.points * windows.wide > 1)

@@ -28,6 +28,7 @@
 #include "codegen/Plan.h"
 #include "codegen/TileLayout.h"
 #include "passes/PrefixLoop.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include <map>
 
@@ -153,7 +154,9 @@ private:
     llvm::DenseMap<mlir::Operation *, unsigned> storedTo, foundIn;
   } row;
   llvm::Value *rank = nullptr;      // of the block in its cluster
-  llvm::Value *rowParity = nullptr; // of the rows that the cluster has done
+  llvm::Value *rowTurn = nullptr;   // rows that the cluster has done, modulo 4
+  /// By reduction: two barriers, at which blocks of a cluster have its parts (DeviceClusters.cpp).
+  llvm::MapVector<mlir::Operation *, llvm::GlobalVariable *> arrivals;
   llvm::Value *sharer = nullptr;    // among those of a column
   llvm::Value *isPoint = nullptr;   // whether what these threads do exists; null: always
   llvm::Value *writes = nullptr;    // whether results are written; null: always
@@ -245,6 +248,9 @@ private:
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
   llvm::Value *dynamicShared();
   void meetCluster();
+  void placeArrivals(tgl::ParallelOp op);
+  void storeAsync(llvm::Value *to, llvm::Value *value, llvm::Value *barrier);
+  void waitForPhase(llvm::Value *barrier, llvm::Value *parity);
   Accumulator combineCluster(tgl::ReduceOp op, Accumulator accumulator);
 
   unsigned roundsFor(llvm::Value *count);

@@ -269,16 +269,7 @@ void DeviceRecurrence::expectStates() {
 
 /// All values of the copy that the step writes.
 void DeviceRecurrence::waitFor(unsigned state) {
-  Function *function = b.GetInsertBlock()->getParent();
-  BasicBlock *look = BasicBlock::Create(b.getContext(), "look", function);
-  BasicBlock *complete = BasicBlock::Create(b.getContext(), "complete", function);
-  Value *barrier = b.CreateInBoundsGEP(b.getInt64Ty(), states[state].barriers, copyAfter(state));
-  b.CreateBr(look);
-  b.SetInsertPoint(look);
-  Value *hasEnded = b.CreateIntrinsic(
-      b.getInt1Ty(), Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cluster_space_cta, {barrier, parity});
-  b.CreateCondBr(hasEnded, complete, look);
-  b.SetInsertPoint(complete);
+  e.waitForPhase(b.CreateInBoundsGEP(b.getInt64Ty(), states[state].barriers, copyAfter(state)), parity);
 }
 
 /// The point's value of the next step, into the copy that is not read now, of all blocks.
@@ -290,10 +281,6 @@ void DeviceRecurrence::send(unsigned nest, unsigned state, Value *value) {
     return e.emitIf(point.writes, [&] {
       b.CreateStore(value, b.CreateInBoundsGEP(b.getFloatTy(), states[state].both, index));
     });
-  Type *address = PointerType::get(b.getContext(), clusterSpace);
-  InlineAsm *store = InlineAsm::get(FunctionType::get(b.getVoidTy(), {address, b.getFloatTy(), address}, false),
-                                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [$0], $1, [$2];",
-                                    "l,f,l,~{memory}", /*hasSideEffects=*/true);
   for (auto [round, remote] : enumerate(states[state].remote)) {
     Value *block = b.CreateNSWAdd(point.lane, i64(round * point.lanes));
     Value *to = b.CreateInBoundsGEP(b.getFloatTy(), remote, index);
@@ -302,7 +289,7 @@ void DeviceRecurrence::send(unsigned nest, unsigned state, Value *value) {
       barrier = b.CreateInBoundsGEP(b.getInt64Ty(), states[state].remoteBarriers[round], copyAfter(state));
     e.emitIf(b.CreateAnd(point.exists, b.CreateICmpULT(block, i64(shape.cluster))), [&] {
       if (barrier)
-        b.CreateCall(store, {to, value, barrier});
+        e.storeAsync(to, value, barrier);
       else
         b.CreateAlignedStore(value, to, Align(sizeof(float)));
     });

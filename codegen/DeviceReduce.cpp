@@ -262,11 +262,14 @@ Emitter::Accumulator DeviceEmitter::combineTeam(tgl::ReduceOp op, Accumulator ac
     }
   SmallVector<std::pair<GlobalVariable *, Type *>> slots;
   Value *number = b.CreateUDiv(thread, i64(warp)), *inWarp = b.CreateURem(thread, i64(warp));
+  // A block of a cluster may go on to its next row when others of its threads have yet to read this one's slots.
+  bool hasTurns = rowTurn && shape.cluster > 1;
+  Value *set = hasTurns ? b.CreateNSWMul(b.CreateAnd(rowTurn, i64(1)), i64(warps)) : i64(0);
   auto slot = [&](GlobalVariable *array, Value *index) {
-    return b.CreateInBoundsGEP(b.getInt64Ty(), array, index);
+    return b.CreateInBoundsGEP(b.getInt64Ty(), array, b.CreateNSWAdd(set, index));
   };
   for (Value *element : accumulator)
-    slots.push_back({shared(ArrayType::get(b.getInt64Ty(), warps), "exchange"),
+    slots.push_back({shared(ArrayType::get(b.getInt64Ty(), hasTurns ? 2 * warps : warps), "exchange"),
                      element->getType()->isIntegerTy(1) ? b.getInt8Ty() : element->getType()});
   emitIf(b.CreateICmpEQ(inWarp, i64(0)), [&] {
     for (auto [element, place] : zip_equal(accumulator, slots))
