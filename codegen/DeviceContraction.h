@@ -143,6 +143,7 @@ private:
     unsigned vector;    ///< elements that a load brings
     unsigned firstLine; ///< among the lines of both sides
     bool isCopied;      ///< asynchronously; else through registers
+    bool isStaged;      ///< through registers, by the code that is emitted
     const WindowOperand *window = nullptr; ///< how it lies in its planes; null: line by line
     bool isShifted = false;                ///< its windows are one copy of the image, beside the ring
   };
@@ -327,6 +328,7 @@ private:
   Value *loadUnitAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
   Value *loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step, unsigned index);
   std::array<Value *, 2> splitUnit(Value *unit, Value *scale, unsigned planes);
+  static unsigned unitsOfStage(const PlaneProduct &product);
   llvm::SmallVector<Value *> loadUnits(const PlaneProduct &product, Value *step);
   void storeUnits(const PlaneProduct &product, llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales,
                   Value *stage);
@@ -358,7 +360,10 @@ private:
   Value *numStages(const PlaneProduct &product);
   Value *stageNumber(const PlaneProduct &product, Value *number);
   void produce(const PlaneProduct &product);
-  void produceFew(const PlaneProduct &product, unsigned count);
+  unsigned fewStages(const PlaneProduct &product);
+  void storeFew(const PlaneProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded,
+                llvm::function_ref<void(unsigned number)> afterStage);
+  void produceFew(const PlaneProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded);
   Sums consume(const PlaneProduct &product, Value *&isUnsafe);
   unsigned stagesTogether(const PlaneProduct &product);
   Sums sumUpSteps(const PlaneProduct &product);
@@ -392,6 +397,9 @@ private:
   void setStages(PlaneProduct &product, Value *which);
   void forItself(llvm::function_ref<void()> body);
   void produceOwnTiles();
+  bool hasOneTile(const Group &group) const;
+  PlaneProduct setMovingTile(Value *which);
+  void produceShortTiles(unsigned count);
   void emitOwnTiles();
 
   // PackedPlanes.cpp

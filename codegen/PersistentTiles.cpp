@@ -17,11 +17,13 @@
 //                for each with a mark:        sum up with care, in the shared memory of the ring; the rest
 //
 // Planes of packed operands go through the ring without a break. Where producers find scales themselves they wait
-// for those of the tile before to have been read.
+// for those of the tile before to have been read, with the next elements already on their way where a tile has no more
+// stages than the ring.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
 
+#include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -92,7 +94,64 @@ void DeviceContraction::forItself(function_ref<void()> body) {
   body();
 }
 
+/// Whether all tiles have the same rows (columns) of the statement.
+bool DeviceContraction::hasOneTile(const Group &group) const {
+  std::optional<int64_t> lines = tgl::knownPoints(axes, group.axes), batches = tgl::knownPoints(axes, plan.batch);
+  return lines && *lines <= group.extent && batches == 1;
+}
+
+/// Sets the block's `which`-th tile (i64); its product, of which the side that all tiles have in common is not staged.
+DeviceContraction::PlaneProduct DeviceContraction::setMovingTile(Value *which) {
+  setOwnTile(which);
+  PlaneProduct product = makePlaneProduct(0);
+  product.row.isStaged = !hasOneTile(rows);
+  product.column.isStaged = !product.row.isStaged || !hasOneTile(columns);
+  return product;
+}
+
+/// Tiles of `count` stages, for which the ring has room. Each has the same place there in all tiles, so what all tiles
+/// have in common, weights mostly, is stored once and stays. Of the rest the first units of the next tile are loaded
+/// while consumers are at the one before: nothing else hides the latency of memory where sums are short.
+void DeviceContraction::produceShortTiles(unsigned count) {
+  constexpr unsigned mostAhead = 4; // units, each eight registers
+  Value *lastTile = b.CreateSub(numOwnTiles(), i64(1));
+  PlaneProduct resident = setMovingTile(i64(0));
+  resident.row.isStaged = !resident.row.isStaged;
+  resident.column.isStaged = !resident.column.isStaged;
+  if (unitsOfStage(resident))
+    forItself([&] { storeFew(resident, count, loadNext(resident, i64(0)), [](unsigned) {}); });
+
+  auto loadAhead = [&](Value *which) {
+    PlaneProduct product = setMovingTile(which);
+    SmallVector<Value *> units;
+    for (unsigned number = 0; number < count && units.size() + unitsOfStage(product) <= mostAhead; ++number)
+      units.append(loadNext(product, i64(number)));
+    return units;
+  };
+  SmallVector<Value *> first;
+  forItself([&] { first = loadAhead(i64(0)); });
+  e.nextLoopStays = true;
+  e.emitLoop(
+      i64(0), numOwnTiles(), i64(1), first,
+      [&](Value *which, ArrayRef<Value *> current) {
+        SmallVector<Value *> units(current), next;
+        PlaneProduct product = setMovingTile(which);
+        forItself([&] {
+          if (units.empty())
+            units = loadNext(product, i64(0));
+          e.emitIf(b.CreateICmpNE(which, i64(0)), [&] { waitAt(i32(Again)); });
+          produceFew(product, count, units);
+          Value *following = b.CreateAdd(which, i64(1)); // the last again where there is none
+          next = loadAhead(b.CreateBinaryIntrinsic(Intrinsic::smin, following, lastTile));
+        });
+        return next;
+      },
+      "tile");
+}
+
 void DeviceContraction::produceOwnTiles() {
+  if (unsigned count = hasCopiers() ? 0 : fewStages(makePlaneProduct(0)))
+    return produceShortTiles(count);
   e.nextLoopStays = true;
   e.emitLoop(
       i64(0), numOwnTiles(), i64(1), {},

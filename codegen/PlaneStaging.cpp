@@ -37,6 +37,7 @@ DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned num
     result.how = &operand;
     result.group = &group;
     result.isCopied = !product.isScaled() && !isPacked() && operand.staging == Staging::Vectors;
+    result.isStaged = !result.isCopied;
     result.shared = {!result.isCopied || operand.alongSum, planes, group.extent, product.elementBytes()};
     bool inVectors = !result.isCopied && operand.staging == Staging::Vectors && operand.alongSum;
     result.vector = !inVectors ? 1 : product.isScaled() ? 4 : result.shared.unitElements();
@@ -269,11 +270,16 @@ Value *DeviceContraction::loadUnit(const PlaneProduct &product, const PlaneOpera
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// This thread's units of what is not copied, rows first.
+/// Of a thread, of what comes through registers.
+unsigned DeviceContraction::unitsOfStage(const PlaneProduct &product) {
+  return (product.row.isStaged ? product.row.count : 0) + (product.column.isStaged ? product.column.count : 0);
+}
+
+/// These units, rows first.
 SmallVector<Value *> DeviceContraction::loadUnits(const PlaneProduct &product, Value *step) {
   SmallVector<Value *> units;
   for (const PlaneOperand *operand : {&product.row, &product.column})
-    for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index)
+    for (unsigned index = 0; operand->isStaged && index < operand->count; ++index)
       units.push_back(loadUnit(product, *operand, step, index));
   return units;
 }
@@ -320,7 +326,7 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
                                    ArrayRef<Value *> scales, Value *stage) {
   Warpgroup group = warpgroupOf(product);
   for (const PlaneOperand *operand : {&product.row, &product.column})
-    for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
+    for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
       UnitPlace place = unitOf(*operand, index);
       auto store = [&](Value *values, unsigned plane) {
         Value *offset = b.CreateAdd(group.place(operand->shared, place.line, place.unit, plane),

@@ -80,7 +80,7 @@ void DeviceContraction::raiseTo(Value *place, Value *maximum) {
 /// Enters the largest values of this thread's units.
 void DeviceContraction::raiseMaxima(const PlaneProduct &product, ArrayRef<Value *> maxima, unsigned which) {
   for (const PlaneOperand *operand : {&product.row, &product.column})
-    for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
+    for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
       Value *line = b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine));
       raiseTo(lineMaximum(which, line), maxima.front());
       maxima = maxima.drop_front();
@@ -93,16 +93,18 @@ Value *DeviceContraction::largestOf(Value *unit) {
 
 /// From the units of the first step, for each its scale.
 SmallVector<Value *> DeviceContraction::findScales(const PlaneProduct &product, ArrayRef<Value *> units) {
-  unsigned count = 2 * (tile.rows + tile.columns);
-  for (unsigned first = 0; first < count; first += threads()) {
-    auto clear = [&] {
-      b.CreateAlignedStore(i32(0), lineMaximum(0, b.CreateAdd(thread, i32(first))), Align(4));
-    };
-    if (first + threads() <= count)
-      clear();
-    else
-      e.emitIf(b.CreateICmpULT(thread, i32(count - first)), clear);
-  }
+  for (const PlaneOperand *operand : {&product.row, &product.column})
+    for (unsigned which : {0u, 1u})
+      for (unsigned first = 0; operand->isStaged && first < operand->shared.extent; first += threads()) {
+        auto clear = [&] {
+          Value *line = b.CreateAdd(thread, i32(operand->firstLine + first));
+          b.CreateAlignedStore(i32(0), lineMaximum(which, line), Align(4));
+        };
+        if (first + threads() <= operand->shared.extent)
+          clear();
+        else
+          e.emitIf(b.CreateICmpULT(thread, i32(operand->shared.extent - first)), clear);
+      }
   barrier();
   SmallVector<Value *> maxima, scales;
   for (Value *unit : units)
@@ -110,7 +112,7 @@ SmallVector<Value *> DeviceContraction::findScales(const PlaneProduct &product, 
   raiseMaxima(product, maxima, 0);
   barrier();
   for (const PlaneOperand *operand : {&product.row, &product.column})
-    for (unsigned index = 0; !operand->isCopied && index < operand->count; ++index) {
+    for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
       Value *line = b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine));
       scales.push_back(
           scaleOf(b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4)), /*isInverse=*/false));
@@ -217,10 +219,9 @@ void DeviceContraction::letProducersGoOn() { arriveAt(i32(Again)); }
 
 void DeviceContraction::produce(const PlaneProduct &product) {
   unsigned stages = PlaneProduct::stages;
-  auto *known = dyn_cast<ConstantInt>(numStages(product));
-  if (known && known->getSExtValue() <= stages)
-    return produceFew(product, known->getSExtValue());
   SmallVector<Value *> first = loadNext(product, i64(0));
+  if (unsigned few = fewStages(product))
+    return produceFew(product, few, first);
   unsigned numUnits = first.size();
   SmallVector<Value *> scales = findScales(product, first);
   // Carried: the largest values so far; the units of the step.
@@ -245,21 +246,35 @@ void DeviceContraction::produce(const PlaneProduct &product) {
   arriveAt(i32(Finished));
 }
 
-/// All of a tile's stages, for which the ring has room: no load is made for nothing. (Nor are two stages' loads under way
-/// at a time: the registers for that are not there.)
-void DeviceContraction::produceFew(const PlaneProduct &product, unsigned count) {
-  SmallVector<Value *> units = loadNext(product, i64(0));
-  SmallVector<Value *> scales = findScales(product, units);
-  SmallVector<Value *> maxima(units.size(), ConstantFP::get(b.getFloatTy(), 0));
+/// How many stages the tile has, where the ring has room for all of them; 0: it has not, or nobody knows.
+unsigned DeviceContraction::fewStages(const PlaneProduct &product) {
+  auto *known = dyn_cast<ConstantInt>(numStages(product));
+  return known && known->getSExtValue() <= PlaneProduct::stages ? known->getSExtValue() : 0;
+}
+
+/// Finds scales and stores a tile's `count` stages, for which the ring has room: no load is made for nothing. `loaded`:
+/// units of the first ones, which are there; those of the others are loaded one stage ahead. (Two stages' loads are not
+/// under way at a time: the registers for that are not there.)
+void DeviceContraction::storeFew(const PlaneProduct &product, unsigned count, ArrayRef<Value *> loaded,
+                                 function_ref<void(unsigned number)> afterStage) {
+  unsigned numUnits = unitsOfStage(product);
+  SmallVector<Value *> scales = findScales(product, loaded.take_front(numUnits));
+  SmallVector<Value *> maxima(numUnits, ConstantFP::get(b.getFloatTy(), 0)), later;
+  auto isLoaded = [&](unsigned number) { return (number + 1) * numUnits <= loaded.size(); };
   for (unsigned number = 0; number < count; ++number) {
+    ArrayRef<Value *> units = isLoaded(number) ? loaded.slice(number * numUnits, numUnits) : ArrayRef(later);
     storeUnits(product, units, scales, planeStage(product, i32(number)));
-    arriveAt(i32(number + Full));
+    afterStage(number);
     for (auto [maximum, unit] : zip_equal(maxima, units))
       maximum = b.CreateMaxNum(maximum, largestOf(unit));
-    if (number + 1 < count)
-      units = loadNext(product, i64(number + 1));
+    if (number + 1 < count && !isLoaded(number + 1))
+      later = loadNext(product, i64(number + 1));
   }
   raiseMaxima(product, maxima, 1);
+}
+
+void DeviceContraction::produceFew(const PlaneProduct &product, unsigned count, ArrayRef<Value *> loaded) {
+  storeFew(product, count, loaded, [&](unsigned number) { arriveAt(i32(number + Full)); });
   arriveAt(i32(Finished));
 }
 
