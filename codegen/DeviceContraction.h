@@ -241,8 +241,9 @@ private:
   };
   /// Rows of a column that a thread does at a time.
   struct RestRows {
-    Value *firstRow, *column; ///< i32, in the tile
-    unsigned step, count;
+    Value *first, *phase; ///< i32: row `first * phases + phase` in the tile
+    Value *column;        ///< i32, in the tile
+    unsigned phases, step, count;
     bool asks; ///< some may be beyond the last
   };
   Rest planRest();
@@ -250,6 +251,7 @@ private:
   void splitLate(Rest &rest);
   Value *keptFromBranch(Value *value);
   void forRestRows(unsigned each, llvm::function_ref<void(const RestRows &)> body);
+  Value *restRow(const RestRows &its, unsigned n, Value *&number);
   void mendSums(const Rest &rest);
   void emitRest(const Rest &rest);
   void emitRows(const Rest &rest, const RestRows &its);

@@ -145,7 +145,7 @@ void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestR
   unsigned step = phases * std::max(1u, threads() / elements);
   Value *phase = b.CreateURem(thread, i32(phases)), *pair = b.CreateUDiv(thread, i32(phases));
   Value *ownColumn = b.CreateURem(pair, i32(columnsAtOnce));
-  Value *ownRow = b.CreateAdd(b.CreateMul(b.CreateUDiv(pair, i32(columnsAtOnce)), i32(phases)), phase);
+  Value *own = b.CreateUDiv(pair, i32(columnsAtOnce));
 
   // No more rows than all tiles have a multiple of, so that none needs to be asked for.
   std::optional<int64_t> known = tgl::knownPoints(axes, plan.rows);
@@ -168,9 +168,9 @@ void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestR
       setNumber(axes, plan.columns, plan.restCollapsesColumns && !isShifted(), columnNumber);
       e.nextLoopStays = true;
       e.emitLoop(
-          i64(0), end, i64(step * each), {},
+          i64(0), b.CreateExactUDiv(end, i64(phases)), i64(step * each / phases), {},
           [&](Value *start, ArrayRef<Value *>) {
-            body({b.CreateAdd(b.CreateTrunc(start, b.getInt32Ty()), ownRow), column, step, each, asks});
+            body({b.CreateAdd(b.CreateTrunc(start, b.getInt32Ty()), own), phase, column, phases, step, each, asks});
             return SmallVector<Value *>();
           },
           "rest");
@@ -182,13 +182,22 @@ void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestR
   }
 }
 
+/// The `n`-th row of the tile (i32), and of the statement (`number`, i64): as a multiple and the phase, for the optimiser
+/// to see that a thread has but one of these.
+Value *DeviceContraction::restRow(const RestRows &its, unsigned n, Value *&number) {
+  Value *multiple = b.CreateAdd(its.first, i32(n * its.step / its.phases));
+  Value *before = b.CreateExactUDiv(rows.first, i64(its.phases));
+  number = b.CreateAdd(b.CreateMul(b.CreateAdd(before, wide(multiple)), i64(its.phases)), wide(its.phase));
+  return b.CreateAdd(b.CreateMul(multiple, i32(its.phases)), its.phase);
+}
+
 /// Adds up again what is not finite.
 void DeviceContraction::mendSums(const Rest &rest) {
   forRestRows(1, [&](const RestRows &its) {
-    Value *number = b.CreateAdd(rows.first, wide(its.firstRow));
+    Value *number = nullptr, *row = restRow(its, 0, number);
     auto mend = [&] {
       setNumber(axes, plan.rows, plan.restCollapsesRows, number);
-      Value *place = sumPlace(its.firstRow, its.column, sumsBase(0));
+      Value *place = sumPlace(row, its.column, sumsBase(0));
       e.values[tgl::ReduceOp(plan.products.front().reduce).getResult()] =
           b.CreateAlignedLoad(b.getFloatTy(), place, Align(4));
       for (mlir::Operation *op : rest.mending)
@@ -220,8 +229,7 @@ void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
   };
   SmallVector<Element> elements;
   for (unsigned n = 0; n < its.count; ++n) {
-    Value *row = b.CreateAdd(its.firstRow, i32(n * its.step));
-    Value *number = b.CreateAdd(rows.first, wide(row));
+    Value *number = nullptr, *row = restRow(its, n, number);
     Value *safe = number;
     if (its.asks)
       safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(rows.total, i64(1)));
