@@ -217,6 +217,7 @@ private:
   void note(const Product &product);
   void note(const PlaneProduct &product);
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
+  bool batchSharesImage() const;
   void setTile(Value *number);
   unsigned sumsPitch() const { return tile.columns + 8; }
   unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }

@@ -224,6 +224,10 @@ def SplitPhasesPass : Pass<"tgl-split-phases", "::tegula::tgl::KernelOp"> {
     few channels (as those of groups are) fill a tile, the image is read once, and results that are neighbours
     come from one block. The price are products with 0, fewer than twice the others in each axis for usual kernels.
 
+    Of several strided dims all but the last may do without them: `sum_j x[p - j + (p_phase + 1)/2] * w[first + 2*j]`
+    counts the taps of the phase itself, from the first that it has. Phases of such a dim are then a batch, each of which
+    reads the image, so that a tile is of one of them. The model of tiles says which takes less time.
+
     Products with those zeros must not count where an element is inf or nan: a sum that is not finite is added
     up once more at that point, over the taps that there are.
 

@@ -71,13 +71,16 @@ public:
     return splitter;
   }
 
-  /// The sum in terms of offsets into the image, phases as axes of the statement.
-  void split() {
+  /// The sum in terms of offsets into the image, phases as axes of the statement. `apart`: of all divisions but the last
+  /// each phase has its own offsets, where they can be counted.
+  void split(bool apart) {
     SmallVector<Value> conditions;
     while (!image.getExactExprs().empty()) {
       std::optional<Division> division = findDivision(0);
       assert(division && "divisions do not depend on each other");
-      conditions.push_back(splitDivision(*division));
+      bool isLast = image.getExactExprs().size() == 1;
+      conditions.push_back(apart && !isLast && std::abs(division->tapWeight) == 1 ? splitApart(*division)
+                                                                                   : splitDivision(*division));
     }
     repair(conditions);
   }
@@ -200,14 +203,53 @@ private:
                             ValueExpr(int64_t(0))));
 
     replaceImage(division.number, rests, ValueExpr(b) * place + offset);
-    for (ReadOp read : reduce.getBody().front().getOps<ReadOp>())
-      if (llvm::is_contained(read->getOperands(), tap)) {
-        OpBuilder before(read);
-        read.getGuardMutable().assign(both(before, loc, read.getGuard(), exists));
-      }
-    replaceAllUsesWithExpr(builder, tap, tapValue);
-    eraseAxis(sum, cast<BlockArgument>(tap).getArgNumber());
+    replaceTap(tap, tapValue, exists);
     return exists;
+  }
+
+  /// p = s*q + phase, and the sum runs over the taps of the phase, `r = first + s*j` with the first one that makes the
+  /// division whole: the image is read at `b*q + (b*phase + a*first + k) / s + a*j`. Nothing is multiplied by 0 but where
+  /// a phase has a tap less than others. In return the image is read for each phase. Gives what holds where there is
+  /// a tap; null: everywhere.
+  Value splitApart(const Division &division) {
+    ValueExpr divisor(division.divisor), taps = getAxisRange(asAxes(reduce), division.tap).hi;
+    SmallVector<std::optional<ValueExpr>> rests = restsOf(division);
+    BlockArgument phase = splitPoint(division.point, division.divisor);
+    ValueExpr place(statement.getBody().getArgument(phase.getArgNumber() - 1));
+    AxesOp sum = asAxes(reduce);
+    std::string name = getAxisName(sum, division.tap).str();
+    ValueExpr counter(insertAxis(sum, division.tap, {name, ValueExpr(int64_t(0)), ceilDiv(taps, division.divisor)}));
+    Value tap = sum.getAxes()[division.tap + 1];
+
+    // b*phase + k less its rest, or with what it lacks
+    ValueExpr whole = ValueExpr(division.pointWeight) * ValueExpr(phase) + division.shift;
+    bool isDown = division.tapWeight < 0;
+    ValueExpr first = ValueExpr::mod(isDown ? whole : ValueExpr(int64_t(0)) - whole, divisor);
+    ValueExpr offset = isDown ? ValueExpr::floorDiv(whole, divisor) - counter
+                              : ceilDiv(whole, division.divisor) + counter;
+    ValueExpr tapValue = first + divisor * counter;
+    OpBuilder builder = OpBuilder::atBlockBegin(&reduce.getBody().front());
+    Value exists;
+    if (std::optional<int64_t> known = taps.asConstant(); !known || *known % division.divisor)
+      exists = compare(builder, image.getLoc(), arith::CmpIPredicate::slt, tapValue, taps);
+    replaceImage(division.number, rests, ValueExpr(division.pointWeight) * place + offset);
+    replaceTap(tap, tapValue, exists);
+    return exists;
+  }
+
+  /// The sum's axis `tap` by its value, at points where that exists (null: all).
+  void replaceTap(Value tap, const ValueExpr &value, Value exists) {
+    if (exists)
+      for (ReadOp read : reduce.getBody().front().getOps<ReadOp>())
+        if (llvm::is_contained(read->getOperands(), tap)) {
+          OpBuilder before(read);
+          read.getGuardMutable().assign(both(before, image.getLoc(), read.getGuard(), exists));
+        }
+    OpBuilder builder = OpBuilder::atBlockBegin(&reduce.getBody().front());
+    if (exists)
+      builder.setInsertionPointAfterValue(exists);
+    replaceAllUsesWithExpr(builder, tap, value);
+    eraseAxis(asAxes(reduce), cast<BlockArgument>(tap).getArgNumber());
   }
 
   /// The image with the division replaced by `value` in the subscript that has a rest.
@@ -273,7 +315,7 @@ private:
     OpBuilder inside(yield);
     Value exists;
     for (Value condition : conditions)
-      exists = both(inside, loc, exists, map.lookup(condition));
+      exists = both(inside, loc, exists, condition ? map.lookup(condition) : Value());
     yield->insertOperands(1, exists);
     auto result = arith::SelectOp::create(builder, loc, finite, fast, again.getResult());
     SmallPtrSet<Operation *, 2> own{finite.getDefiningOp(), result};
@@ -292,12 +334,27 @@ struct SplitPhasesPass : Counted<tegula::impl::SplitPhasesPassBase<SplitPhasesPa
     for (ParallelOp statement : outermostStatements(getOperation())) {
       if (!PhaseSplitter::match(statement))
         continue;
-      OpBuilder builder(statement);
-      auto copy = cast<ParallelOp>(builder.clone(*statement));
-      PhaseSplitter::match(copy)->split();
-      // Only tensor cores are fast enough for the products with 0.
-      bool isTaken = chooseTile(copy).has_value();
-      (isTaken ? statement : copy).erase();
+      // Only tensor cores are fast enough for the products with 0. Phases that have their own offsets may be rows that
+      // do not fill a tile.
+      ParallelOp best;
+      double clocks = 0;
+      for (bool apart : {false, true}) {
+        OpBuilder builder(statement);
+        auto copy = cast<ParallelOp>(builder.clone(*statement));
+        PhaseSplitter::match(copy)->split(apart);
+        SmallVector<RankedTile> tiles = rankTiles(copy);
+        bool isBetter = !tiles.empty() && (!best || tiles.front().clocks < clocks);
+        ParallelOp worse = isBetter ? best : copy;
+        if (isBetter) {
+          best = copy;
+          clocks = tiles.front().clocks;
+        }
+        if (worse)
+          worse.erase();
+      }
+      bool isTaken = best != nullptr;
+      if (isTaken)
+        statement.erase();
       if (isTaken)
         count("transposed convolutions made of phases");
     }

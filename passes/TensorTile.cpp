@@ -290,8 +290,14 @@ struct PackedCost {
   double clocksOfLine = 0; ///< to find the places of a window's taps
   double bytes = 0;        ///< that the launch reads and writes
   bool isAllowed = true;
+  bool areNeighbours = false; ///< columns side by side have windows side by side
 };
 } // namespace
+
+static bool haveNeighbours(const ContractionPlan &plan, const WindowOperand &window, tgl::ReadOp read) {
+  ValueExpr subscript = read.getSubscriptExprs()[window.pixelDims.back()];
+  return tgl::stepAlong(subscript, axesOfOp(tgl::ParallelOp(plan.op)).getAxes()[plan.columns.back()]) == 1;
+}
 
 static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperands> products, double rows,
                              double columns) {
@@ -307,6 +313,8 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
       points = alignTo(packed.order.points(summed), 64);
       cost.clocksOfLine += points / 32 * 2 * (std::max(32.0 / packed.order.padded, 1.0) - 1);
     }
+    if (packed.column)
+      cost.areNeighbours |= haveNeighbours(plan, *packed.column, operands.column.read);
     cost.points += points * operands.multiplications();
     auto addSide = [&](const ContractionOperand &operand, const std::optional<WindowOperand> &window, double lines) {
       double single = bytesOf(operands.type), planes = isBytes(operands.type) ? 1 : 2.0 * operand.parts;
@@ -438,8 +446,9 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       double elements = double(candidate.rows) * candidate.columns;
       double each = elements * ofElement / speed / splits + startUp;
       if (candidate.warpgroups && !allHalf && !allBytes && !allVectors)
-        each += candidate.packed && canShift ? candidate.columns * packed.clocksOfLine / splits
-                                             : elements * startUpOfElement;
+        each += candidate.packed && (canShift || packed.areNeighbours)
+                    ? candidate.columns * packed.clocksOfLine / splits
+                    : elements * startUpOfElement;
       double total = each * divideCeil(tiles * splits, device::multiprocessors);
       if (candidate.packed)
         total += secondLaunch + packed.bytes / bytesPerClock;

@@ -30,6 +30,31 @@ tgl.kernel @transposed(%x: !tgl.tensor<[16, 32, 100], f32> {tgl.name = "x", tgl.
   }
 }
 
+// Of two dims the first has two taps for each phase, which three offsets would hold with zeros: phases have their own.
+// CHECK-LABEL: tgl.kernel @apart
+// CHECK: tgl.parallel (%[[N:.*]] = 0 to 16, %[[O:.*]] = 0 to 64, %[[P:.*]] = 0 to 32, %[[PHASE:.*]] = 0 to 2, %[[Q:.*]] = 0 to 32, %[[INNER:.*]] = 0 to 2)
+// CHECK: tgl.reduce sum (%[[C:.*]] = 0 to 32, %[[R:.*]] = 0 to 2, %[[S:.*]] = 0 to 3)
+// CHECK-DAG: tgl.read %x[%[[N]], %[[C]], %[[P]] - %[[R]] + (%[[PHASE]] + 1) floordiv 2, %[[Q]] + %[[S]] - 1] fill %{{.*}} : !tgl
+// CHECK-DAG: tgl.read %w[%[[C]], %[[O]], %[[PHASE]] + 2*%[[R]] - 2*((%[[PHASE]] + 1) floordiv 2) + 1, %[[INNER]] - 2*%[[S]] + 3] if %{{.*}} : !tgl
+// CHECK: tgl.reduce sum filtered
+// CHECK: tgl.write %{{.*}}, %y[%[[N]], %[[O]], 2*%[[P]] + %[[PHASE]], 2*%[[Q]] + %[[INNER]]] : f32
+tgl.kernel @apart(%x: !tgl.tensor<[16, 32, 32, 32], f32> {tgl.name = "x", tgl.role = "in"},
+                  %w: !tgl.tensor<[32, 64, 4, 4], f32> {tgl.name = "w", tgl.role = "in"},
+                  %y: !tgl.tensor<[16, 64, 64, 64], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %zero = arith.constant 0.0 : f32
+  tgl.launch "y" {
+    tgl.parallel (%n = 0 to 16, %o = 0 to 64, %p = 0 to 64, %q = 0 to 64) {
+      %s = tgl.reduce sum (%c = 0 to 32, %r = 0 to 4, %t = 0 to 4) -> f32 {
+        %a = tgl.read %x[%n, %c, (%p - %r + 1) floordiv 2, (%q - %t + 1) floordiv 2] exact (%p - %r + 1 by 2, %q - %t + 1 by 2) fill %zero : !tgl.tensor<[16, 32, 32, 32], f32>
+        %b = tgl.read %w[%c, %o, %r, %t] : !tgl.tensor<[32, 64, 4, 4], f32>
+        %m = arith.mulf %a, %b : f32
+        tgl.yield %m : f32
+      }
+      tgl.write %s, %y[%n, %o, %p, %q] : f32, !tgl.tensor<[16, 64, 64, 64], f32>
+    }
+  }
+}
+
 // Taps two apart and a stride of three: which offset has a tap is a division of its own. What is beyond the result
 // is not written.
 // CHECK-LABEL: tgl.kernel @dilated
@@ -101,4 +126,4 @@ tgl.kernel @shifted(%x: !tgl.tensor<[16, 32, 100], f32> {tgl.name = "x", tgl.rol
   }
 }
 
-// CHECK: tgl-split-phases: 2 transposed convolutions made of phases
+// CHECK: tgl-split-phases: 3 transposed convolutions made of phases
