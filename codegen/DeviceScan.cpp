@@ -112,10 +112,68 @@ std::pair<Value *, Value *> DeviceEmitter::scanTeam(mlir::Operation *op, Value *
   return {combineWith(op, warpsBefore, exclusive), of(all, b.getInt32(warps - 1))};
 }
 
+/// The loop of a thread alone, several steps at a time: what they need without the total is loaded together.
+void DeviceEmitter::emitScanSteps(const PrefixLoop &prefix, unsigned together) {
+  tgl::ForOp op = prefix.loop;
+  Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
+  Value *count = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), i64(0));
+  Value *whole = b.CreateNSWMul(b.CreateUDiv(count, i64(together)), i64(together));
+  auto steps = [&](Value *from, unsigned number, Value *total) {
+    auto at = [&](unsigned step) {
+      Value *place = b.CreateNSWAdd(from, i64(step));
+      values[op.getLoopVar()] = op.getReverse() ? b.CreateNSWSub(b.CreateNSWSub(high, i64(1)), place)
+                                                : b.CreateNSWAdd(low, place);
+    };
+    SmallVector<SmallVector<Value *>> found(number);
+    for (unsigned step = 0; step < number; ++step) {
+      at(step);
+      for (mlir::Operation *each : prefix.before) {
+        emitOp(each);
+        for (mlir::Value result : each->getResults())
+          found[step].push_back(values.lookup(result));
+      }
+    }
+    for (unsigned step = 0; step < number; ++step) {
+      at(step);
+      unsigned next = 0;
+      for (mlir::Operation *each : prefix.before)
+        for (mlir::Value result : each->getResults())
+          values[result] = found[step][next++];
+      values[op.getIterArgs()[0]] = total;
+      for (mlir::Operation *each : prefix.after)
+        emitOp(each);
+      total = splat(valueOf(op.getYield().getValues()[0]));
+    }
+    return SmallVector<Value *>{total};
+  };
+  Value *total = splat(valueOf(op.getInits()[0]));
+  nextLoopStays = true;
+  total = emitLoop(i64(0), whole, i64(together), {total}, [&](Value *from, ArrayRef<Value *> carried) {
+            return steps(from, together, carried[0]);
+          })[0];
+  nextLoopStays = true;
+  total = emitLoop(whole, count, i64(1), {total}, [&](Value *from, ArrayRef<Value *> carried) {
+            return steps(from, 1, carried[0]);
+          })[0];
+  values[op.getResults()[0]] = total;
+}
+
 void DeviceEmitter::emitFor(tgl::ForOp op) {
-  std::optional<PrefixLoop> prefix;
-  if (alone || !(prefix = matchPrefixLoop(op)))
+  std::optional<PrefixLoop> prefix = matchPrefixLoop(op);
+  if (!prefix)
     return Emitter::emitFor(op);
+  if (alone) {
+    // Elementary functions are a dozen instructions each: copies of them would only fill the instruction cache.
+    constexpr unsigned together = 8, mostOperations = 32;
+    unsigned operations = 0;
+    bool loads = false;
+    for (mlir::Operation &each : op.getBody().front()) {
+      operations += isa<mlir::math::MathDialect>(each.getDialect()) ? 16 : 1;
+      loads |= isa<tgl::ReadOp>(each);
+    }
+    return loads && operations <= mostOperations ? emitScanSteps(*prefix, lanes ? together / 2 : together)
+                                                 : Emitter::emitFor(op);
+  }
   bool seen = exchanges(op);
   if (seen)
     meet(); // earlier writes of all threads are seen, earlier reads are over

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Nest.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -237,6 +238,16 @@ unsigned tegula::eraseUnusedOps(Block &block) {
     }
   }
   return erased;
+}
+
+int64_t tegula::pieceLength(int64_t extent, int64_t parts) {
+  int64_t length = llvm::divideCeil(extent, parts);
+  for (int64_t multiple : {4, 2, 1})
+    for (int64_t candidate = llvm::alignTo(length, multiple); candidate <= 2 * length && candidate < extent;
+         candidate += multiple)
+      if (extent % candidate == 0)
+        return candidate;
+  return length;
 }
 
 SetVector<Value> tegula::valuesUsedBy(Operation *op) {

@@ -67,6 +67,9 @@ std::optional<int64_t> strideAlong(tgl::TglTensorType type, llvm::ArrayRef<tgl::
 /// Whether neighbouring points of the statement, along its last axis, touch memory side by side.
 bool neighboursAreNear(tgl::ParallelOp statement);
 
+/// The length of pieces of about extent / parts: where there is one, a divisor that vectors divide.
+int64_t pieceLength(int64_t extent, int64_t parts);
+
 /// Values defined above the op that its regions use, and its operands.
 llvm::SetVector<mlir::Value> valuesUsedBy(mlir::Operation *op);
 

@@ -139,6 +139,8 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
     pipeline.add(createSplitReductionsPass());
     // ...and what follows from them in a statement with points of its own.
     pipeline.add(createSpreadNestsPass());
+    // Long scans that stand alone now, of few rows, too.
+    pipeline.add(createSplitScansPass());
   }
   // What carries each axis.
   SchedulePassOptions scheduleOptions;
@@ -227,6 +229,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createFuseVariancesPass(); }, counters);
   registerCounted([] { return createSplitReductionsPass(); }, counters);
   registerCounted([] { return createSpreadNestsPass(); }, counters);
+  registerCounted([] { return createSplitScansPass(); }, counters);
   registerCounted([] { return createOrderSumsPass(); }, counters);
   registerCounted([] { return createGatherRecurrencesPass(); }, counters);
   registerCounted([] { return createSchedulePass(); }, counters);

@@ -116,20 +116,9 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
       if (extent < 2 || usedInBounds)
         continue;
       int64_t parts = std::min(wanted, extent);
-      return Cut{axis, parts, lengthOf(extent, parts), rows};
+      return Cut{axis, parts, pieceLength(extent, parts), rows};
     }
     return std::nullopt;
-  }
-
-  /// About extent / parts: where there is one, a divisor that vectors divide.
-  static int64_t lengthOf(int64_t extent, int64_t parts) {
-    int64_t length = llvm::divideCeil(extent, parts);
-    for (int64_t multiple : {4, 2, 1})
-      for (int64_t candidate = llvm::alignTo(length, multiple); candidate <= 2 * length && candidate < extent;
-           candidate += multiple)
-        if (extent % candidate == 0)
-          return candidate;
-    return length;
   }
 
   /// What `reduce` needs of the ops before it in the statement, in order. False where it cannot be computed

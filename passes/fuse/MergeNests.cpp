@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/MergeNests.h"
 #include "mlir/IR/Dominance.h"
+#include "passes/PrefixLoop.h"
 #include "passes/fuse/Access.h"
 #include "passes/fuse/AlignAxes.h"
 #include "llvm/Support/MathExtras.h"
@@ -214,6 +215,28 @@ static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
       .wasInterrupted();
 }
 
+static bool hasScan(ParallelOp statement) {
+  return llvm::any_of(statement.getBody().getOps<ForOp>(), [](ForOp loop) { return matchPrefixLoop(loop).has_value(); });
+}
+
+/// Whether each point of the second statement takes one step of a scan: the scan's loop does it along with its steps, and
+/// few long rows are cut later (tgl-split-scans).
+static bool takesSteps(ParallelOp first, ParallelOp second, ArrayRef<Value> secondRest) {
+  if (secondRest.size() != 1 || !isPointwise(second))
+    return false;
+  auto loops = first.getBody().getOps<ForOp>();
+  if (!llvm::hasSingleElement(loops) || !matchPrefixLoop(*loops.begin())) // of several only the last would
+    return false;
+  llvm::SetVector<Value> scanned = accessesOf(*loops.begin()).writes;
+  return llvm::all_of(second.getBody().getOps<ReadOp>(), [&](ReadOp read) {
+    if (!scanned.contains(read.getTensor())) // what is computed with it would have to stay in the nest
+      return !read.getTensor().getDefiningOp<TempOp>();
+    return llvm::all_of(read.getSubscriptExprs(), [&](const ValueExpr &place) {
+      return !place.uses(secondRest[0]) || (place - ValueExpr(secondRest[0])).asConstant() == 0;
+    });
+  });
+}
+
 /// Whether a nest over the shared axes leaves most of the machine without work: it has few points, with much to
 /// do at each. (Many statements of their own have axes enough; sums of few points are split.)
 static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t fewestPoints) {
@@ -223,10 +246,15 @@ static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &share
   // point are more than caches hold, nothing is gained, however many points there are.
   constexpr int64_t muchInside = 65536, muchForThread = 512, moreThanCaches = 1 << 20;
   constexpr int64_t threadsOfBlock = 64; // that read at a time as much as a block of them does
+  constexpr int64_t longScan = 16384, longScanOfThread = 256; // statements of their own are cut (tgl-split-scans)
   bool firstRest = !restOf(first, shared.pairs, false).empty(), secondRest = !restOf(second, shared.pairs, true).empty();
   bool isKept = !firstRest && goesThroughRows(first, firstRest) && goesThroughRows(second, secondRest);
   int64_t much = isKept ? muchWork : muchInside;
-  if (firstRest && runsAlongShared(first, shared)) {
+  if (hasScan(first)) {
+    bool isThreads = runsAlongShared(first, shared);
+    much = (isThreads ? longScanOfThread : longScan) - 1;
+    fewestPoints *= isThreads ? threadsOfBlock : 1;
+  } else if (firstRest && runsAlongShared(first, shared)) {
     much = muchForThread;
     fewestPoints *= threadsOfBlock;
   }
@@ -248,7 +276,8 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   SmallVector<Value> firstRest = restOf(first, shared.pairs, false),
                      secondRest = restOf(second, shared.pairs, true);
   bool same = firstRest.empty() && secondRest.empty();
-  if (shared.pairs.empty() && !same)
+  bool steps = options.fewestPoints && takesSteps(first, second, secondRest);
+  if (shared.pairs.empty() && !same && !steps)
     return false;
   if (countOps(first) + countOps(second) > maxOps)
     return false;
@@ -272,8 +301,8 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
   bool isWide = options.fewestPoints != 0;
-  if (!same && isWide && (starves(first, second, shared, options.fewestPoints) || hasSumsInside(first, firstRest) ||
-                          hasSumsInside(second, secondRest)))
+  if (!same && !steps && isWide && (starves(first, second, shared, options.fewestPoints) || hasSumsInside(first, firstRest) ||
+                                    hasSumsInside(second, secondRest)))
     return false;
   return staysLocal(first, firstRest) && staysLocal(second, secondRest);
 }
