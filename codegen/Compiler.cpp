@@ -380,6 +380,8 @@ private:
     emitter.clusterBlocks = device::clusterBlocks(capability());
     emitter.squares = !runs || runs->shouldRun("squares", "");
     emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
+    emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
+    emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;
     emitter.hasF8 = isEmulated || capability() >= 89;

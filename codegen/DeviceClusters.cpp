@@ -31,7 +31,7 @@ void DeviceEmitter::meetCluster() {
 /// Barriers of the statement's reductions that are single floats.
 void DeviceEmitter::placeArrivals(tgl::ParallelOp op) {
   arrivals.clear();
-  if (shape.cluster == 1 || !row.vectors)
+  if (shape.cluster == 1 || !row.vectors || !options.countsStores)
     return;
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
     if (all_of(initialAccumulator(reduce), [](Value *element) { return element->getType()->isFloatTy(); }))

@@ -46,6 +46,10 @@ struct EmitterOptions {
   bool squares = true;
   /// Points that read the same elements follow each other.
   bool ordersPoints = true;
+  /// Threads take tiles of points whose windows share elements.
+  bool tilesWindows = true;
+  /// Blocks of a cluster that share a row count the bytes that they send each other.
+  bool countsStores = true;
   /// The device has wgmma (sm_90a).
   bool hasWarpgroups = false;
   bool hasF8 = false; ///< mma.sync of f8 (sm_89)
