@@ -318,7 +318,10 @@ def nearby(seed: int):
         noise = torch.rand(one.shape, generator=generators[one.device], dtype=one.dtype, device=one.device)
         # One of float32 moves to a neighbour, or stays: less would be rounded away.
         by = math.sqrt(3) * ROUNDOFF if one.dtype == torch.float64 else torch.finfo(one.dtype).eps
-        return noise.mul_(2).sub_(1).mul_(by).mul_(one).add_(one)
+        moved = noise.mul_(2).sub_(1).mul_(by).mul_(one).add_(one)
+        if not math.isfinite(float(moved.sum())):
+            moved = torch.where(torch.isfinite(one), moved, one)  # a mask's -inf has no neighbours
+        return moved
 
     return near
 

@@ -132,3 +132,13 @@ def test_no_memory_is_not_the_tasks_fault(where):
     text = module(f"return x if x.dtype != {where} else x + torch.empty(1 << 50, dtype=x.dtype)[0]")
     with pytest.raises(MemoryError):
         flags(text)
+
+
+def test_sensitivity_behind_a_mask():
+    """Masked elements, -inf, stay so: what is left of a row is moved."""
+    masked = module("y = x @ x.T + 1000\n        y = y.masked_fill(torch.ones_like(y).tril() == 0, -torch.inf)\n"
+                    "        return torch.softmax(y, -1) @ x")
+    case = make_case(masked, 5)
+    evaluate_reference(case, 5)
+    sensitivity, = sensitivities(case)
+    assert sensitivity.norm > 100 and case.errors[0].norm < 10 * sensitivity.norm * 2.0 ** -24
