@@ -4,15 +4,16 @@
     TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--rows=TEXT] [--seconds=0.2]
                                                          [--only=products,f32,tf32,attention,small,compile]
 
-Each row is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process, medians,
-results checked (docs/bench.md). --rows takes those rows alone whose name has the text in it.
+Each row but attention's is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process,
+medians, results checked (docs/bench.md). --rows takes those rows alone whose name has the text in it.
 
 products   bf16 and f16 beside cuBLAS; f8 and i8 beside torch._scaled_mm (scales of 1, a result of bf16) and
            torch._int_mm, which Python times here, with the same emptied cache before each call
 f32        at f32's accuracy beside cuBLAS's f32 (TF32 off)
 tf32       `precision tf32` beside cuBLAS's TF32
-attention  beside scaled_dot_product_attention by cuDNN and by flash attention, which Python times here, with the same
-           emptied cache before each call; the ratio is to the faster one
+attention  beside scaled_dot_product_attention by cuDNN and by flash attention, in turns in this process (TEGULA_LIBRARY,
+           PYTHONPATH=python), with an emptied cache before each call; the ratio is to the faster one, the difference
+           to cuDNN's result in relation to its norm
 small      calls captured in CUDA graphs, on both sides
 compile    source to cubin as a process, nothing cached, median of 9
 
@@ -109,16 +110,35 @@ class Peers:
         self.torch = torch
         self.flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
 
-    def time(self, backend, T, B, H, S, D, causal):
+    def attention(self, file, T, B, H, S, D, causal):
+        """Microseconds of the kernel, of cuDNN and of flash attention (None where a backend does not serve the sizes),
+        in turns on the same tensors, and by how much the kernel's result differs from cuDNN's, or flash attention's, in
+        relation to it."""
         torch = self.torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
+        from tegula_eval import runner
         dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[T]
         q, k, v = (torch.randn(B, H, S, D, device="cuda", dtype=dtype) for _ in range(3))
-        try:
-            with sdpa_kernel(getattr(SDPBackend, backend)):
-                return self.median(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal))
-        except RuntimeError:
-            return None  # this backend does not serve these sizes
+        text = (KERNELS / file).read_text().replace(": T[", f": {T}[").replace("T(p)", f"{T}(p)")
+        launch = runner.Program(text, file).compile({}, target="cuda").prepare({"q": q, "k": k, "v": v})
+        results = {}
+
+        def peer(backend):
+            def call():
+                with sdpa_kernel(getattr(SDPBackend, backend)):
+                    results[backend] = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            try:
+                call()
+            except RuntimeError:
+                return None
+            return call
+
+        calls = [launch, peer("CUDNN_ATTENTION"), peer("FLASH_ATTENTION")]
+        taken = self.medians(calls)
+        launch.wait()
+        ours = launch.outputs["o"].float()
+        theirs = next(iter(results.values()), ours).float()
+        return taken, ((ours - theirs).norm() / theirs.norm()).item()
 
     def product(self, T, M, N, K):
         torch = self.torch
@@ -130,16 +150,23 @@ class Peers:
         return self.median(lambda: torch._int_mm(a, b.t()))
 
     def median(self, call):
-        torch, taken = self.torch, []
+        return self.medians([call])[0]
+
+    def medians(self, calls):
+        """Of ten calls of each, in turns, in microseconds."""
+        torch, taken = self.torch, [[] for _ in calls]
         for turn in range(13):
-            self.flush.fill_(turn)
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            call()
-            end.record()
-            end.synchronize()
-            taken.append(begin.elapsed_time(end) * 1e3)
-        return statistics.median(taken[3:])
+            for call, times in zip(calls, taken):
+                if call is None:
+                    continue
+                self.flush.fill_(turn)
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
+                call()
+                end.record()
+                end.synchronize()
+                times.append(begin.elapsed_time(end) * 1e3)
+        return [statistics.median(times[3:]) if times else None for times in taken]
 
 
 def compile_rows(options):
@@ -157,6 +184,20 @@ def compile_rows(options):
         print(f"| {pathlib.Path(file).stem} | {statistics.median(taken):.0f} |", flush=True)
 
 
+def print_attention(peers, name, file, sizes):
+    """Whether the results agree."""
+    T, D, rest, *causal = name.split()
+    given = dict(pair.split("=") for pair in sizes.split(","))
+    B, H, S, D = (int(given[size]) for size in "BHSD")
+    (ours, *theirs), difference = peers.attention(file, T, B, H, S, D, bool(causal))
+    best = min((taken for taken in theirs if taken), default=None)
+    shown = " | ".join(f"{taken:.0f}" if taken else "" for taken in theirs)
+    ratio = f"{best / ours:.2f}" if best else ""
+    rate = 4 * B * H * S * S * D / ours / 1e6
+    print(f"| {name} | {ours:.0f} | {shown} | {rate:.0f} | {ratio} | {difference:.1e} |", flush=True)
+    return difference < {"bf16": 1e-2, "f16": 2e-3}[T]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tegula", default=ROOT / "build/release/bin/tegula")
@@ -172,10 +213,14 @@ def main():
             continue
         rows = {"products": products, "f32": f32, "tf32": tf32, "attention": attention, "small": small}[section]()
         print("| case | ours, us | libtorch, us | TFLOP/s | ratio | error, libtorch's |" if section != "attention" else
-              "| case | ours, us | cuDNN, us | flash, us | TFLOP/s | ratio |")
-        print("|---|---|---|---|---|---|")
+              "| case | ours, us | cuDNN, us | flash, us | TFLOP/s | ratio | differs by |")
+        print("|---|---|---|---|---|---|" + ("---|" if section == "attention" else ""))
         for name, file, sizes, flags in rows:
             if options.rows not in name:
+                continue
+            if section == "attention":
+                peers = peers or Peers()
+                failed |= not print_attention(peers, name, file, sizes)
                 continue
             case = bench(options, file, sizes, flags,
                          {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"} if section == "tf32" else {})
@@ -185,17 +230,7 @@ def main():
                 continue
             ours = case["time"]["median"] * 1e6
             rate = f"{case['gigaflopsPerSecond'] / 1e3:.0f}" if case.get("gigaflopsPerSecond") else ""
-            if section == "attention":
-                peers = peers or Peers()
-                T, D, rest, *causal = name.split()
-                given = dict(pair.split("=") for pair in sizes.split(","))
-                times = [peers.time(backend, T, int(given["B"]), int(given["H"]), int(given["S"]), int(D), bool(causal))
-                         for backend in ("CUDNN_ATTENTION", "FLASH_ATTENTION")]
-                best = min((taken for taken in times if taken), default=None)
-                shown = " | ".join(f"{taken:.0f}" if taken else "" for taken in times)
-                ratio = f"{best / ours:.2f}" if best else ""
-                print(f"| {name} | {ours:.0f} | {shown} | {rate} | {ratio} |", flush=True)
-            elif name.startswith(("f8 ", "i8 ")):
+            if name.startswith(("f8 ", "i8 ")):
                 peers = peers or Peers()
                 given = dict(pair.split("=") for pair in sizes.split(","))
                 theirs = peers.product(name.split()[0], *(int(given[size]) for size in "MNK"))
