@@ -97,6 +97,7 @@ CASES = [
     Case("convolution, transposed", "dsl/kernels/conv/conv_transpose2d.tgl", "N=2,C=7,H=9,W=11,O=5"),
     Case("rows of tiles", CODEGEN + "row-tiles.tgl", "G=2,R=2,S=65,N=136,D=40", "o,ot", type="f16"),
     Case("rows of tiles", CODEGEN + "row-tiles.tgl", "G=1,R=1,S=127,N=264,D=64", "o,ot", ("-p", "C=100,W=40"), "bf16"),
+    Case("rows of tiles, several to a block", CODEGEN + "row-tiles.tgl", "G=48,R=1,S=261,N=136,D=16", "o,ot", ("-p", "C=-60"), "f16"),
     Case("recurrence", "dsl/kernels/rnn/gru.tgl", "L=5,B=3,I=7,H=68"),
     Case("recurrence", "dsl/kernels/rnn/lstm.tgl", "L=5,B=3,I=7,H=68"),
     Case("broadcasts", "dsl/kernels/pointwise/gated_residual.tgl", "M=5,N=37"),

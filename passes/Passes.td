@@ -182,9 +182,11 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
 
     *Why here*: the last pass that thinks in whole statements.
     *Rounding*: none: a temporary of a storage type rounds also when it is read through (`tgl.convert`).
-    *Stops*: at dependences that are not point to point along the shared axes, at nests of few points with
-    much work each where the machine is wide (`fewest-points`), at contractions, whose
-    operands are reused along the axes that a nest would run in order, and at recomputing reductions.
+    *Stops*: at dependences that are not point to point along the shared axes, at contractions, whose
+    operands are reused along the axes that a nest would run in order, and at recomputing reductions; where the
+    machine is wide (`fewest-points`), at nests of few points with much work each, at elements that are windows
+    over more than caches hold, and at sums inside a point that would have a thread each: as statements of their own
+    they have a team.
   }];
   let options = [
     Option<"singletons", "singletons", "bool", /*default=*/"false",
