@@ -20,10 +20,12 @@
 #include "codegen/DeviceEmitter.h"
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "passes/Nest.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace llvm;
 using namespace tegula;
+using tgl::ValueExpr;
 
 static constexpr unsigned columnsOfLong = 128, fewestColumns = 32, columnsOfKept = 64, mostSharers = 8;
 /// Terms of a thread whose loads are under way together.
@@ -50,6 +52,28 @@ unsigned DeviceEmitter::partialBytes(tgl::ParallelOp op) {
   return bytes * (lane ? lane->width : 1);
 }
 
+/// Terms of a column along the last axis: those of the first column where the last piece of one that was cut is shorter.
+/// Nothing where they are not known, or there may be none.
+static std::optional<int64_t> termsOf(tgl::AxesOp nest) {
+  unsigned last = nest.getAxes().size() - 1;
+  if (std::optional<int64_t> terms = tgl::knownPoints(nest, {last}))
+    return terms;
+  tgl::AxisRange range = getAxisRange(nest, last);
+  ValueExpr terms = range.hi - range.lo;
+  if (last || terms.uses(nest.getAxes()[0]))
+    return std::nullopt;
+  Prover prover(sizeFacts(nest->getParentOfType<tgl::KernelOp>()));
+  AxisScope scope(prover, nest);
+  if (!scope.proves(Condition::nonNegative(scope.toDims(terms - ValueExpr(int64_t(1))))))
+    return std::nullopt;
+  return terms
+      .substitute([](mlir::Value value) {
+        auto axes = axesOpOf(value);
+        return axes ? std::optional(lowOf(value)) : std::nullopt;
+      })
+      .asConstant();
+}
+
 /// Threads for a column of many terms, none of which is kept, and how many columns (or vectors of them) a block has.
 std::pair<unsigned, unsigned> DeviceEmitter::sharersOfLong(tgl::ParallelOp op) {
   constexpr std::pair<unsigned, unsigned> none = {1, columnsOfLong};
@@ -65,12 +89,12 @@ std::pair<unsigned, unsigned> DeviceEmitter::sharersOfLong(tgl::ParallelOp op) {
     if (!reduce)
       continue;
     auto nest = cast<tgl::AxesOp>(nested);
-    std::optional<int64_t> terms = tgl::knownPoints(nest);
+    std::optional<int64_t> terms = termsOf(nest);
     bool isPlain = all_of(reduce.getBody().front(), [](mlir::Operation &inner) { return !inner.getNumRegions(); });
     bool hasFill = false;
     reduce.walk([&](tgl::ReadOp read) { hasFill |= read.getFill() != nullptr; });
-    if (!terms || *terms < shortest || !isPlain || hasFill || !hasNumbers(reduce) || !hasRowShape(nest) ||
-        *tgl::knownPoints(nest, {unsigned(reduce.getAxes().size() - 1)}) < shortest)
+    if (!terms || *terms < shortest || !isPlain || hasFill || !hasNumbers(reduce) ||
+        (nest.getAxes().size() > 1 && !hasRowShape(nest)))
       return none;
     if (!lane && chooseLanes(nest)) // terms are neighbours
       return none;
@@ -187,8 +211,14 @@ Emitter::Accumulator DeviceEmitter::emitSharedColumn(tgl::ReduceOp op) {
   constexpr int64_t stretch = 256; // terms of a thread that are added up on their own
   auto nest = cast<tgl::AxesOp>(op.getOperation());
   unsigned innermost = op.getAxes().size() - 1;
-  int64_t extent = *tgl::knownPoints(nest, {innermost}), sharers = shape.sharers, step = sharers * termsAtOnce;
+  int64_t sharers = shape.sharers, step = sharers * termsAtOnce, round = stretch * sharers;
   Value *low = emitIndex(lowOf(nest, innermost));
+  std::optional<int64_t> known = tgl::knownPoints(nest, {innermost});
+  Value *extent = known ? i64(*known) : b.CreateNSWSub(emitIndex(highOf(nest, innermost)), low);
+  auto multiple = [&](int64_t of) {
+    return known ? i64(*known - *known % of) : b.CreateNSWMul(b.CreateUDiv(extent, i64(of)), i64(of));
+  };
+  Value *whole = multiple(step), *full = multiple(round);
   auto initial = [&] {
     Accumulator start = initialAccumulator(op);
     return lanes ? splatAccumulator(op, std::move(start), lanes->width) : start;
@@ -197,31 +227,31 @@ Emitter::Accumulator DeviceEmitter::emitSharedColumn(tgl::ReduceOp op) {
     values[op.getAxes()[innermost]] = b.CreateNSWAdd(low, number);
     return emitReducePoint(op, std::move(accumulator));
   };
-  auto part = [&](Value *from, int64_t count) { // a multiple of the step
+  auto part = [&](Value *from, Value *to) { // a multiple of the step apart
     nextLoopStays = true;
-    SmallVector<Value *> sum =
-        emitLoop(from, b.CreateNSWAdd(from, i64(count)), i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
-          Accumulator accumulator(now.begin(), now.end());
-          for (int64_t own = 0; own < termsAtOnce; ++own)
-            accumulator = term(b.CreateNSWAdd(b.CreateNSWAdd(at, sharer), i64(own * sharers)), std::move(accumulator));
-          return SmallVector<Value *>(accumulator);
-        });
+    SmallVector<Value *> sum = emitLoop(from, to, i64(step), initial(), [&](Value *at, ArrayRef<Value *> now) {
+      Accumulator accumulator(now.begin(), now.end());
+      for (int64_t own = 0; own < termsAtOnce; ++own)
+        accumulator = term(b.CreateNSWAdd(b.CreateNSWAdd(at, sharer), i64(own * sharers)), std::move(accumulator));
+      return SmallVector<Value *>(accumulator);
+    });
     return Accumulator(sum.begin(), sum.end());
   };
-  int64_t whole = extent - extent % step, full = whole - whole % (stretch * sharers);
   SmallVector<unsigned> outer = to_vector(seq<unsigned>(0, innermost));
   Accumulator own = emitSerialReduce(op, outer, initial(), [&](Accumulator accumulator) {
     nextLoopStays = true;
-    SmallVector<Value *> sum =
-        emitLoop(i64(0), i64(full), i64(stretch * sharers), accumulator, [&](Value *from, ArrayRef<Value *> now) {
-          return SmallVector<Value *>(combine(op, Accumulator(now.begin(), now.end()), part(from, stretch * sharers)));
-        });
+    SmallVector<Value *> sum = emitLoop(i64(0), full, i64(round), accumulator, [&](Value *from, ArrayRef<Value *> now) {
+      return SmallVector<Value *>(
+          combine(op, Accumulator(now.begin(), now.end()), part(from, b.CreateNSWAdd(from, i64(round)))));
+    });
     accumulator.assign(sum.begin(), sum.end());
-    if (whole > full)
-      accumulator = combine(op, accumulator, part(i64(full), whole - full));
-    for (int64_t rest = whole; rest < extent; rest += sharers) {
-      Value *number = b.CreateNSWAdd(sharer, i64(rest)), *exists = b.CreateICmpSLT(number, i64(extent));
-      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, i64(extent - 1));
+    if (!known || *known % round >= step)
+      accumulator = combine(op, accumulator, part(full, whole));
+    // Fewer than a step: what does not exist repeats the last.
+    for (int64_t rest = 0, most = known ? *known % step : step - 1; rest < most; rest += sharers) {
+      Value *number = b.CreateNSWAdd(whole, b.CreateNSWAdd(sharer, i64(rest)));
+      Value *exists = b.CreateICmpSLT(number, extent);
+      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateNSWSub(extent, i64(1)));
       Accumulator more = term(number, accumulator);
       for (auto [value, before] : zip_equal(more, accumulator))
         value = b.CreateSelect(exists, value, before);
