@@ -39,7 +39,7 @@ struct DeviceShape {
   unsigned team = 1;     ///< threads for a point: 1, part of a warp, one, or a whole block
   unsigned threads = 256; ///< of a block
   unsigned lanes = 1;    ///< points of a thread side by side (teams of one alone)
-  unsigned rounds = 1;   ///< and such vectors at a time
+  unsigned rounds = 1;   ///< and such points (vectors) in a tile of windows
   unsigned cluster = 1;  ///< blocks that share a point (teams that are whole blocks)
   unsigned sharedBytes = 0; ///< dynamic shared memory of a block
   unsigned sharers = 1;     ///< threads of a block that share a column (teams of one alone)
@@ -254,7 +254,6 @@ private:
   void waitForPhase(llvm::Value *barrier, llvm::Value *parity);
   Accumulator combineCluster(tgl::ReduceOp op, Accumulator accumulator);
 
-  unsigned roundsFor(llvm::Value *count);
   void emitPlaced(mlir::Operation *op);
   bool emitQuotient(mlir::Operation *op);
   void begin(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs, unsigned threads);
