@@ -264,6 +264,7 @@ private:
     Value *exists;          ///< null: always
   };
   Value *opaque(Value *word);
+  Value *plainWord(Value *word);
   Value *opaqueThread();
   Place placeOf(const Product &product, const Operand &operand, Value *step, Value *index);
   void forVectors(const Operand &operand, Code code, llvm::function_ref<void(Value *index)> body);

@@ -222,9 +222,14 @@ void DeviceContraction::copyWindows(const PlaneProduct &product, const PlaneOper
   tgl::TglTensorType type = read.getTensorType();
   auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
   Warpgroup group(b, /*isBrain=*/false);
-  Value *planes = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.planes));
   Value *firstPoint = b.CreateMul(b.CreateTrunc(number, b.getInt32Ty()), i32(operand.shared.depth()));
   int64_t kept = window.keptChannels(), total = order.points(summed);
+  // A producer's warp has its scheduler to itself, and what it waits for is its own arithmetic: 32 bits where planes have
+  // no more bytes.
+  constexpr int64_t mostShort = (int64_t(1) << 31) - 1;
+  std::optional<int64_t> start = side.planes.asConstant();
+  bool isShort = start && *start + 2 * window.keptElements() * operand.planes <= mostShort;
+  Type *placeType = isShort ? b.getInt32Ty() : b.getInt64Ty();
   // Four threads share a line: then few enough lines are a thread's for their places to stay in registers.
   constexpr unsigned perLine = 4;
   unsigned rounds = operand.shared.unitsInLine() / perLine, count = operand.shared.extent * perLine / stagers();
@@ -242,26 +247,38 @@ void DeviceContraction::copyWindows(const PlaneProduct &product, const PlaneOper
       if (op != read)
         e.emitOp(op);
     SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();
-    if (read.getFill())
-      exists = e.emitAnd(exists, e.emitBoundsCheck(subscripts, type));
+    auto coordinate = [&](unsigned dim) -> Value * {
+      Value *its = e.emitIndex(subscripts[dim]);
+      return isShort ? plainWord(b.CreateTrunc(its, placeType)) : its;
+    };
     auto numberIn = [&](ArrayRef<unsigned> dims, Value *result) {
       for (unsigned dim : dims) {
-        Value *extent = e.emitSize(type.getDims()[dim].getExpr());
-        result = b.CreateAdd(b.CreateMul(result, extent), e.emitIndex(subscripts[dim]));
+        Value *extent = ConstantInt::get(placeType, *type.getDims()[dim].getExpr().asConstant());
+        Value *its = coordinate(dim);
+        // Unsigned: below 0 is large.
+        if (read.getFill())
+          exists = e.emitAnd(exists, b.CreateICmpULT(its, extent));
+        result = result ? b.CreateAdd(b.CreateMul(result, extent), its) : its;
       }
       return result;
     };
-    Value *pixel = numberIn(window.pixelDims, numberIn(window.imageDims, i64(0)));
-    Value *element = b.CreateMul(pixel, i64(operand.planes * kept));
-    element = b.CreateAdd(element, e.emitIndex(subscripts[window.channelDim]));
+    Value *pixel = numberIn(window.pixelDims, numberIn(window.imageDims, nullptr));
+    Value *element = b.CreateMul(pixel, ConstantInt::get(placeType, operand.planes * kept));
+    element = b.CreateAdd(element, coordinate(window.channelDim));
+    Value *bytes = b.CreateShl(element, uint64_t(1));
     if (exists)
-      element = b.CreateSelect(exists, element, i64(0));
+      bytes = b.CreateSelect(exists, bytes, ConstantInt::get(placeType, 0));
+    if (isShort)
+      bytes = plainWord(b.CreateAdd(bytes, i32(*start)));
+    else
+      bytes = b.CreateAdd(bytes, e.emitSize(side.planes));
+    Value *first = b.CreateInBoundsGEP(b.getInt8Ty(), packed, b.CreateZExt(bytes, b.getInt64Ty()));
     for (unsigned plane = 0; plane < operand.planes; ++plane) {
       Value *to = b.CreateAdd(group.place(operand.shared, place.line, place.unit, plane),
                               i32(operand.offset + place.below * PlaneTile::lineBytes));
-      Value *from = b.CreateShl(b.CreateAdd(element, i64(plane * kept)), i64(1));
+      Value *from = b.CreateInBoundsGEP(b.getInt8Ty(), first, i64(2 * plane * kept));
       to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, to);
-      group.copyUnit(to, b.CreateInBoundsGEP(b.getInt8Ty(), planes, from), exists);
+      group.copyUnit(to, from, exists);
     }
   }
 }

@@ -54,6 +54,12 @@ Value *DeviceContraction::opaque(Value *word) {
   return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true), {word});
 }
 
+/// The same, as often as it is needed: the optimiser does not go back to the 64 bits that the word was cut from.
+Value *DeviceContraction::plainWord(Value *word) {
+  auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
+  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false), {word});
+}
+
 /// What is computed from this number stays in the loop: the places of many elements would take the registers that sums
 /// need.
 Value *DeviceContraction::opaqueThread() {
