@@ -272,7 +272,7 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
   };
   for (unsigned axis : options.tilesWindows ? outer : ArrayRef<unsigned>())
     for (unsigned wide : {1, 2, 4, 8})
-      for (unsigned high : {1, 2, 4, 8, 16})
+      for (unsigned high : {1, 2, 4, 8})
         if ((high == 1 ? axis == outer.front() : isAcross(axis)) && high * wide > 1)
           consider(axis, high, wide);
   windows = best;
