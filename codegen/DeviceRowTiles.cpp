@@ -137,7 +137,7 @@ int64_t DeviceRowTiles::batchesTogether(int64_t batches) const {
 
 /// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows,
 /// last rows, which may have most of them, first: of several batches, so that none is left to the
-/// end.
+/// end, and where blocks stay of all: only then do they have about the same to do.
 void DeviceRowTiles::setBlock(Value *number) {
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), blocks = divideCeil(rows, tile.rows());
   Value *block = nullptr, *rest = nullptr;
@@ -145,7 +145,8 @@ void DeviceRowTiles::setBlock(Value *number) {
     block = b.CreateURem(number, i64(blocks));
     rest = b.CreateUDiv(number, i64(blocks));
   } else {
-    int64_t together = batchesTogether(*tgl::knownPoints(axes, plan.batch));
+    int64_t batches = *tgl::knownPoints(axes, plan.batch);
+    int64_t together = staysForBlocks() ? batches : batchesTogether(batches);
     Value *inGroup = b.CreateURem(number, i64(blocks * together));
     Value *group = b.CreateUDiv(number, i64(blocks * together));
     block = b.CreateSub(i64(blocks - 1), b.CreateUDiv(inGroup, i64(together)));
