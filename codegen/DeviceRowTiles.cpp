@@ -137,30 +137,31 @@ int64_t DeviceRowTiles::batchesTogether(int64_t batches) const {
 
 /// Rows of one batch are neighbours: they read the same tiles. Where tiles are bounded by rows,
 /// last rows, which may have most of them, first: of several batches, so that none is left to the
-/// end, and where blocks stay of all: only then do they have about the same to do.
+/// end, and where blocks stay of all: only then do they have about the same to do. `number`: i32, as
+/// many as a grid has blocks.
 void DeviceRowTiles::setBlock(Value *number) {
   int64_t rows = *tgl::knownPoints(axes, {plan.row}), blocks = divideCeil(rows, tile.rows());
   Value *block = nullptr, *rest = nullptr;
   if (plan.bounds.empty()) {
-    block = b.CreateURem(number, i64(blocks));
-    rest = b.CreateUDiv(number, i64(blocks));
+    block = b.CreateURem(number, i32(blocks));
+    rest = b.CreateUDiv(number, i32(blocks));
   } else {
     int64_t batches = *tgl::knownPoints(axes, plan.batch);
     int64_t together = staysForBlocks() ? batches : batchesTogether(batches);
-    Value *inGroup = b.CreateURem(number, i64(blocks * together));
-    Value *group = b.CreateUDiv(number, i64(blocks * together));
-    block = b.CreateSub(i64(blocks - 1), b.CreateUDiv(inGroup, i64(together)));
-    rest = b.CreateAdd(b.CreateMul(group, i64(together)), b.CreateURem(inGroup, i64(together)));
+    Value *inGroup = b.CreateURem(number, i32(blocks * together));
+    Value *group = b.CreateUDiv(number, i32(blocks * together));
+    block = b.CreateSub(i32(blocks - 1), b.CreateUDiv(inGroup, i32(together)));
+    rest = b.CreateAdd(b.CreateMul(group, i32(together)), b.CreateURem(inGroup, i32(together)));
   }
   for (unsigned axis : reverse(plan.batch)) {
-    Value *extent = i64(*tgl::knownPoints(axes, {axis}));
+    Value *extent = i32(*tgl::knownPoints(axes, {axis}));
     e.values[axes.getAxes()[axis]] =
-        b.CreateAdd(b.CreateURem(rest, extent), e.emitIndex(e.lowOf(axes, axis)));
+        b.CreateAdd(wide(b.CreateURem(rest, extent)), e.emitIndex(e.lowOf(axes, axis)));
     rest = b.CreateUDiv(rest, extent);
   }
   Value *low = e.emitIndex(e.lowOf(axes, plan.row));
   rowsEnd = b.CreateAdd(low, i64(rows));
-  firstRow = b.CreateAdd(low, b.CreateMul(block, i64(tile.rows())));
+  firstRow = b.CreateAdd(low, b.CreateMul(wide(block), i64(tile.rows())));
   lastRow = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(firstRow, i64(tile.rows() - 1)),
                                     b.CreateSub(rowsEnd, i64(1)));
   Value *warp = b.CreateLShr(thread, i32(5));

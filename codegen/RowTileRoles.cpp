@@ -100,7 +100,7 @@ bool DeviceRowTiles::staysForBlocks() const {
 /// `body` for each block of rows that the block has: with k blocks on the machine the i-th takes i, 2k-1-i, 2k+i, .., so
 /// that all have about as much to do where blocks of rows have less and less. The number of tiles of all of them.
 Value *DeviceRowTiles::forBlocks(function_ref<void()> body) {
-  Value *first = wide(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff));
+  Value *first = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
   auto take = [&](Value *number) {
     setBlock(number);
     findTiles(plan.tiles);
@@ -113,15 +113,16 @@ Value *DeviceRowTiles::forBlocks(function_ref<void()> body) {
     return b.CreateTrunc(numTiles, b.getInt32Ty());
   }
   int64_t all = numRowBlocks(), atOnce = e.options.multiprocessors, whole = all / atOnce;
-  Value *last = b.CreateSub(i64(atOnce - 1), first);
-  Value *inLast = b.CreateICmpSLT(whole % 2 ? last : first, i64(all % atOnce));
+  Value *last = b.CreateSub(i32(atOnce - 1), first);
+  Value *inLast = b.CreateICmpSLT(whole % 2 ? last : first, i32(all % atOnce));
   Value *rounds = b.CreateAdd(i64(whole), b.CreateZExt(inLast, b.getInt64Ty()));
   e.nextLoopStays = true;
   return e.emitLoop(i64(0), rounds, i64(1), {i32(0), b.getFalse()}, [&](Value *round, ArrayRef<Value *> carried) {
     tilesBefore = carried[0];
     isOdd = carried[1];
     Value *isBackwards = b.CreateTrunc(round, b.getInt1Ty());
-    take(b.CreateAdd(b.CreateMul(round, i64(atOnce)), b.CreateSelect(isBackwards, last, first)));
+    Value *before = b.CreateMul(b.CreateTrunc(round, b.getInt32Ty()), i32(atOnce));
+    take(b.CreateAdd(before, b.CreateSelect(isBackwards, last, first)));
     return Values{inAll(numTiles), b.CreateXor(carried[1], b.CreateICmpSGT(numTiles, i64(0)))};
   }, "rows")[0];
 }
