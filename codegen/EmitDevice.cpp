@@ -30,6 +30,26 @@ using tgl::ValueExpr;
 // Thread or team
 //===----------------------------------------------------------------------===//
 
+/// Points of a nest, or the most that it has where it goes over a piece of which the last may be shorter, and the first
+/// is as long as any: `i` from 257 p to min(10007, 257 p + 257).
+static std::optional<int64_t> mostPoints(tgl::AxesOp nest) {
+  int64_t points = 1;
+  for (const tgl::AxisRange &range : getAxisRanges(nest)) {
+    ValueExpr length = range.hi - range.lo;
+    auto atLow = [](mlir::Value value) {
+      tgl::AxesOp axes = axesOpOf(value);
+      return axes ? std::optional(lowOf(value)) : std::nullopt;
+    };
+    std::optional<int64_t> most = length.asConstant();
+    if (!most && (most = length.substitute(atLow).asConstant()) &&
+        ValueExpr::min(range.hi, range.lo + ValueExpr(*most)) != range.hi)
+      return std::nullopt;
+    if (!most || MulOverflow(points, std::max<int64_t>(*most, 0), points))
+      return std::nullopt;
+  }
+  return points;
+}
+
 namespace {
 /// What a statement is made of, as far as it decides who does a point.
 struct StatementWork {
@@ -69,7 +89,7 @@ struct StatementWork {
         if (auto nest = dyn_cast<tgl::ParallelOp>(around);
             isa<tgl::ReduceOp>(around) || (nest && !DeviceEmitter::takesInTurn(nest)))
           return; // done by the threads that the nest around it is dealt out to
-      std::optional<int64_t> nest = tgl::knownPoints(cast<tgl::AxesOp>(nested));
+      std::optional<int64_t> nest = mostPoints(cast<tgl::AxesOp>(nested));
       inside = nest && inside ? std::optional(std::max(*inside, *nest)) : std::nullopt;
     });
   }
