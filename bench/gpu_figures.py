@@ -2,9 +2,9 @@
 """Measures tables of docs/performance.md on a machine with a CUDA device and prints them as Markdown.
 
     TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--rows=TEXT] [--seconds=0.2]
-                                                         [--only=products,f32,tf32,attention,small,compile]
+                                                         [--only=products,f32,tf32,attention,memory,small,compile]
 
-Each row but attention's is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process,
+Each row but those of attention and memory is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process,
 medians, results checked (docs/bench.md). --rows takes those rows alone whose name has the text in it.
 
 products   bf16 and f16 beside cuBLAS; f8 and i8 beside torch._scaled_mm (scales of 1, a result of bf16) and
@@ -14,6 +14,8 @@ tf32       `precision tf32` beside cuBLAS's TF32
 attention  beside scaled_dot_product_attention by cuDNN and by flash attention, in turns in this process (TEGULA_LIBRARY,
            PYTHONPATH=python), with an emptied cache before each call; the ratio is to the faster one, the difference
            to cuDNN's result in relation to its norm
+memory     sums of columns and scans of many shapes beside torch.sum and torch.cumsum, in turns in this process as well; a
+           call is made twice, and has to give the same bits
 small      calls captured in CUDA graphs, on both sides
 compile    source to cubin as a process, nothing cached, median of 9
 
@@ -72,6 +74,20 @@ def attention():
                        f"B={B},H={H},G={H},S={S},S2={S},D={D}", [f"--type=T={T}"])
                 yield (f"{T} {D} {B}x{S} causal", "attention/causal_attention.tgl", f"B={B},H={H},S={S},D={D}",
                        [f"--type=T={T}"])
+
+
+def memory():
+    """(program, torch's, shapes) of each kind; the input is x."""
+    yield ("sum over dim 0", "kernel sums(x: f32[M, N]) -> (y: f32[N]) { y[j] = sum(x[i, j] for i) }",
+           lambda torch, x: torch.sum(x, 0), 1,
+           [(16384, 2048), (4096, 4096), (65536, 1024), (1000000, 64), (100000, 512), (16000, 512), (1024, 65536), (8192, 8192),
+            (16384, 2047), (10007, 2048), (512, 4096), (128, 1000000)])
+    yield ("cumsum over dim 1", "kernel rows(x: f32[M, N]) -> (y: f32[M, N]) { y[i, j] = cumsum(x[i, j], over=j) }",
+           lambda torch, x: torch.cumsum(x, 1), 2,
+           [(1, 100000000), (1, 1000000), (1, 65536), (8, 4194304), (64, 1048576), (256, 65536), (300, 100003), (4096, 8192)])
+    yield ("cumsum over dim 0", "kernel columns(x: f32[M, N]) -> (y: f32[M, N]) { y[i, j] = cumsum(x[i, j], over=i) }",
+           lambda torch, x: torch.cumsum(x, 0), 2,
+           [(100000, 64), (16384, 2048), (1000000, 16), (1024, 65536), (4096, 131072), (4099, 1023)])
 
 
 def small():
@@ -140,6 +156,22 @@ class Peers:
         theirs = next(iter(results.values()), ours).float()
         return taken, ((ours - theirs).norm() / theirs.norm()).item()
 
+    def along(self, text, theirs, shape):
+        """Microseconds of the program on x and of torch's call, the largest error in relation to the largest result, and
+        whether another call gives the same bits."""
+        torch = self.torch
+        from tegula_eval import runner
+        x = torch.randn(*shape, device="cuda")
+        launch = runner.Program(text).compile({}, target="cuda").prepare({"x": x})
+        launch()
+        launch.wait()
+        first, wanted = launch.outputs["y"].clone(), theirs(torch, x.double())
+        error = ((first - wanted).abs().max() / wanted.abs().max()).item()
+        del wanted
+        taken = self.medians([launch, lambda: theirs(torch, x)])
+        launch.wait()
+        return taken, error, torch.equal(first, launch.outputs["y"])
+
     def product(self, T, M, N, K):
         torch = self.torch
         if T == "f8":
@@ -198,10 +230,27 @@ def print_attention(peers, name, file, sizes):
     return difference < {"bf16": 1e-2, "f16": 2e-3}[T]
 
 
+def print_memory(options, peers):
+    """Whether all results are right, and the same twice."""
+    right = True
+    print("| case | ours, us | torch, us | ratio | of 4.1 TB/s | error |\n|---|---|---|---|---|---|")
+    for kind, text, theirs, passes, shapes in memory():
+        for shape in shapes:
+            name = f"{kind} {shape[0]}x{shape[1]}"
+            if options.rows not in name:
+                continue
+            (ours, other), error, same = peers.along(text, theirs, shape)
+            share = passes * 4 * shape[0] * shape[1] / ours / 4.1e6
+            print(f"| {name} | {ours:.1f} | {other:.1f} | {other / ours:.2f} | {share:.2f} | {error:.1e}"
+                  f"{'' if same else ', not the same twice'} |", flush=True)
+            right &= same and error < 1e-4
+    return right
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tegula", default=ROOT / "build/release/bin/tegula")
-    parser.add_argument("--only", default="products,f32,tf32,attention,small,compile")
+    parser.add_argument("--only", default="products,f32,tf32,attention,memory,small,compile")
     parser.add_argument("--rows", default="")
     parser.add_argument("--seconds", default="0.2")
     options = parser.parse_args()
@@ -210,6 +259,10 @@ def main():
         print(f"\n### {section}\n")
         if section == "compile":
             compile_rows(options)
+            continue
+        if section == "memory":
+            peers = peers or Peers()
+            failed |= not print_memory(options, peers)
             continue
         rows = {"products": products, "f32": f32, "tf32": tf32, "attention": attention, "small": small}[section]()
         print("| case | ours, us | libtorch, us | TFLOP/s | ratio | error, libtorch's |" if section != "attention" else
