@@ -66,12 +66,7 @@ static std::optional<int64_t> termsOf(tgl::AxesOp nest) {
   AxisScope scope(prover, nest);
   if (!scope.proves(Condition::nonNegative(scope.toDims(terms - ValueExpr(int64_t(1))))))
     return std::nullopt;
-  return terms
-      .substitute([](mlir::Value value) {
-        auto axes = axesOpOf(value);
-        return axes ? std::optional(lowOf(value)) : std::nullopt;
-      })
-      .asConstant();
+  return lengthOfFirst(range);
 }
 
 /// Threads for a column of many terms, none of which is kept, and how many columns (or vectors of them) a block has.

@@ -176,12 +176,7 @@ void DeviceEmitter::loadRuns(tgl::ParallelOp op) {
         for (int64_t part = 0, parts = vectorsOf(run); part < parts; ++part) {
           Value *address = b.CreateInBoundsGEP(type, start, i64(part * vectorLanes));
           LoadInst *load = b.CreateAlignedLoad(vector, address, Align(4 * vectorLanes));
-          if (buffer.scope)
-            load->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
-          if (buffer.noalias)
-            load->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
-          if (buffer.isConstant)
-            load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module.getContext(), {}));
+          describeAccess(load, buffer);
           for (int64_t lane = 0; lane < vectorLanes; ++lane)
             elements.push_back(b.CreateExtractElement(load, lane));
         }
@@ -241,10 +236,7 @@ void DeviceEmitter::storeVector(tgl::WriteOp write, Value *vector) {
   Value *place = emitIndex(tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()));
   unsigned bytes = vector->getType()->getPrimitiveSizeInBits() / 8;
   StoreInst *store = b.CreateAlignedStore(vector, b.CreateInBoundsGEP(element, buffer.pointer, place), Align(bytes));
-  if (buffer.scope)
-    store->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
-  if (buffer.noalias)
-    store->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
+  describeAccess(store, buffer);
 }
 
 /// The points of a tile of a line: together where all of them exist and all that their windows

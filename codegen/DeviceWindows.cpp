@@ -375,12 +375,7 @@ void DeviceEmitter::loadWindow(Window &window) {
     auto load = [&] {
       LoadInst *load = b.CreateAlignedLoad(loaded, b.CreateGEP(raw, start, i64(place)),
                                            Align(piece.width * raw->getScalarSizeInBits() / 8));
-      if (buffer.scope)
-        load->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
-      if (buffer.noalias)
-        load->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
-      if (buffer.isConstant)
-        load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module.getContext(), {}));
+      describeAccess(load, buffer);
       // LLVM would load a vector's elements one by one where few of them are needed.
       Value *whole = piece.width > 1 ? b.CreateFreeze(load) : load;
       SmallVector<Value *> elements;

@@ -85,18 +85,21 @@ static std::pair<ValueExpr, ValueExpr> packedOffset(tgl::TglTensorType type,
           ValueExpr::mod(subscripts.back(), two)};
 }
 
+void Emitter::describeAccess(Instruction *access, const Buffer &buffer) {
+  if (buffer.scope)
+    access->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
+  if (buffer.noalias)
+    access->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
+  if (buffer.isConstant)
+    access->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module.getContext(), {}));
+}
+
 Value *Emitter::loadRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *mask) {
   mlir::Type element = buffer.type.getElementType();
   Type *raw = storageType(element);
   auto tag = [&](Value *value) {
-    if (auto *instruction = dyn_cast<Instruction>(value)) {
-      if (buffer.scope)
-        instruction->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
-      if (buffer.noalias)
-        instruction->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
-      if (buffer.isConstant)
-        instruction->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module.getContext(), {}));
-    }
+    if (auto *instruction = dyn_cast<Instruction>(value))
+      describeAccess(instruction, buffer);
     return value;
   };
   if (isPacked(element)) {
@@ -220,12 +223,7 @@ Value *Emitter::loadSteps(Value *first, int64_t step, Type *raw, Value *exists,
 
 void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
   mlir::Type element = buffer.type.getElementType();
-  auto tag = [&](Instruction *instruction) {
-    if (buffer.scope)
-      instruction->setMetadata(LLVMContext::MD_alias_scope, buffer.scope);
-    if (buffer.noalias)
-      instruction->setMetadata(LLVMContext::MD_noalias, buffer.noalias);
-  };
+  auto tag = [&](Instruction *instruction) { describeAccess(instruction, buffer); };
   Align alignment(storageBytes(element));
   if (isPacked(element)) {
     auto [byte, nibble] = packedOffset(buffer.type, subscripts);

@@ -35,16 +35,9 @@ using tgl::ValueExpr;
 static std::optional<int64_t> mostPoints(tgl::AxesOp nest) {
   int64_t points = 1;
   for (const tgl::AxisRange &range : getAxisRanges(nest)) {
-    ValueExpr length = range.hi - range.lo;
-    auto atLow = [](mlir::Value value) {
-      tgl::AxesOp axes = axesOpOf(value);
-      return axes ? std::optional(lowOf(value)) : std::nullopt;
-    };
-    std::optional<int64_t> most = length.asConstant();
-    if (!most && (most = length.substitute(atLow).asConstant()) &&
-        ValueExpr::min(range.hi, range.lo + ValueExpr(*most)) != range.hi)
-      return std::nullopt;
-    if (!most || MulOverflow(points, std::max<int64_t>(*most, 0), points))
+    std::optional<int64_t> most = lengthOfFirst(range);
+    if (!most || ValueExpr::min(range.hi, range.lo + ValueExpr(*most)) != range.hi ||
+        MulOverflow(points, std::max<int64_t>(*most, 0), points))
       return std::nullopt;
   }
   return points;

@@ -164,6 +164,8 @@ protected:
   llvm::Value *emitAnd(llvm::Value *lhs, llvm::Value *rhs); // null: true
   llvm::Value *loadRaw(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts,
                        llvm::Value *mask);
+  /// Tells LLVM of a load or store what is known of its buffer.
+  void describeAccess(llvm::Instruction *access, const Buffer &buffer);
   llvm::Value *loadAt(const Buffer &buffer, const tgl::ValueExpr &offset, llvm::Type *raw,
                       llvm::Value *mask, llvm::function_ref<llvm::Value *(llvm::Value *)> tag);
   llvm::Value *loadSteps(llvm::Value *first, int64_t step, llvm::Type *raw, llvm::Value *exists,

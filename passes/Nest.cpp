@@ -86,6 +86,15 @@ static bool windowsMeet(ReadOp read, int64_t stride) {
   return false;
 }
 
+std::optional<int64_t> tegula::lengthOfFirst(const AxisRange &range) {
+  return (range.hi - range.lo)
+      .substitute([](Value value) {
+        AxesOp axes = axesOpOf(value);
+        return axes ? std::optional(lowOf(value)) : std::nullopt;
+      })
+      .asConstant();
+}
+
 bool tegula::neighboursAreNear(ParallelOp statement) {
   constexpr int64_t farthest = 4; // elements: half of what memory moves at a time
   Value axis = statement.getAxes().empty() ? Value() : statement.getAxes().back();

@@ -67,6 +67,9 @@ std::optional<int64_t> strideAlong(tgl::TglTensorType type, llvm::ArrayRef<tgl::
 /// Whether neighbouring points of the statement, along its last axis, touch memory side by side.
 bool neighboursAreNear(tgl::ParallelOp statement);
 
+/// The length of a range where all axes that its bounds use are at their lows: of the first piece of a cut one.
+std::optional<int64_t> lengthOfFirst(const tgl::AxisRange &range);
+
 /// The length of pieces of about extent / parts: where there is one, a divisor that vectors divide.
 int64_t pieceLength(int64_t extent, int64_t parts);
 
