@@ -177,7 +177,7 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
     that share outer axes become one nest over these (softmax is `parallel (i) { m = max; s = sum;
     parallel (j) { write } }`), and temporaries that no other nest reads become private to a point, or
     values. Each nest is a `tgl.launch`. Axes of one point are dropped before: a convolution of one group then has
-    the axes of what follows it, which runs on its sums. And where one statement goes through a dim in digits, as
+    the axes of what follows it, which runs on its sums, and a scan of one row those of what takes its steps. And where one statement goes through a dim in digits, as
     through groups of channels, and the other at once, the axis of this one is split: both share the groups then.
 
     *Why here*: the last pass that thinks in whole statements.

@@ -1,4 +1,5 @@
 // RUN: tegula-opt %s --tgl-fuse | FileCheck %s
+// RUN: tegula-opt %s --tgl-fuse=fewest-points=512 | FileCheck %s --check-prefix=WIDE
 
 // Softmax: the maximum and the sum of a row become values of one nest over rows.
 // CHECK-LABEL: tgl.kernel @softmax
@@ -260,6 +261,36 @@ tgl.kernel @one_point(%x: !tgl.tensor<[1, 4], f32> {tgl.name = "x", tgl.role = "
   tgl.parallel (%i = 0 to 1, %j = 3 to 4) {
     %v = tgl.read %x[%i, %j] : !tgl.tensor<[1, 4], f32>
     tgl.write %v, %y[%i, %j - 3] : f32, !tgl.tensor<[1, 1], f32>
+  }
+}
+
+// Of a scan's statement, none: what takes the steps of a matrix of one row has no axis of rows either, and does so in the
+// loop where the machine is wide, so that the row can be cut.
+// CHECK-LABEL: tgl.kernel @one_row
+// CHECK: tgl.parallel () {
+// CHECK-NEXT: tgl.for
+// WIDE-LABEL: tgl.kernel @one_row
+// WIDE-NOT: tgl.temp
+// WIDE: tgl.parallel () {
+// WIDE-NEXT: tgl.for %[[J:.*]] = 0 to 1048576
+// WIDE: tgl.write %{{.*}}, %y[0, %[[J]]]
+// WIDE-NOT: tgl.parallel
+// WIDE-LABEL: tgl.kernel @channels
+tgl.kernel @one_row(%x: !tgl.tensor<[1, 1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                    %y: !tgl.tensor<[1, 1048576], f32> {tgl.name = "y", tgl.role = "out"}) sizes [] {
+  %zero = arith.constant 0.0 : f32
+  %c = tgl.temp "c" : !tgl.tensor<[1, 1048576], f32>
+  tgl.parallel (%i = 0 to 1) {
+    %r = tgl.for %j = 0 to 1048576 iter (%acc = %zero : f32) {
+      %v = tgl.read %x[%i, %j] : !tgl.tensor<[1, 1048576], f32>
+      %s = arith.addf %acc, %v : f32
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[1, 1048576], f32>
+      tgl.yield %s : f32
+    }
+  }
+  tgl.parallel (%i = 0 to 1, %j = 0 to 1048576) {
+    %v = tgl.read %c[%i, %j] : !tgl.tensor<[1, 1048576], f32>
+    tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[1, 1048576], f32>
   }
 }
 
