@@ -261,10 +261,14 @@ private:
       if (auto read = dyn_cast<tgl::ReadOp>(inner)) {
         ValueExpr offset = tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs());
         std::optional<int64_t> step = tgl::stepAlong(offset, axis);
-        if (step == 1)
-          ++score;
-        else if (step != 0)
+        bool isChosen = llvm::any_of(offset.operands(), [&](mlir::Value value) { // by data, anywhere
+          return value != axis && !isa<mlir::BlockArgument>(value) &&
+                 tgl::axesOf(value).contains(cast<mlir::BlockArgument>(axis));
+        });
+        if (isChosen || (step != 0 && step != 1))
           --score;
+        else if (step == 1)
+          ++score;
       }
     return score;
   }

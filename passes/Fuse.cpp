@@ -102,7 +102,7 @@ struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
     count("producers inlined", inlineProducers(block, prover));
     // Only what stands at the top has the whole machine.
     bool isTop = !block.getParentOp()->getParentOfType<ParallelOp>() && !isa<ParallelOp>(block.getParentOp());
-    MergeOptions options{batchedProducts, isTop ? fewestPoints : 0};
+    MergeOptions options{batchedProducts, groupedProducts, isTop ? fewestPoints : 0};
     count("statements merged", mergeNests(block, options, prover));
     PrivatizeCounts counts = privatizeTemps(block, prover);
     count("temporaries privatized", counts.privatized);

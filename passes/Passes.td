@@ -193,6 +193,8 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
            "make a launch of every statement, without fusing">,
     Option<"batchedProducts", "batched-products", "bool", /*default=*/"false",
            "merge contractions of a batch, of which blocks of rows run together later (tgl-block-rows)">,
+    Option<"groupedProducts", "grouped-products", "bool", /*default=*/"false",
+           "products with a factor that data chooses are contractions (tgl-group-products)">,
     Option<"fewestPoints", "fewest-points", "int64_t", /*default=*/"0",
            "points of a nest with much to do at each: fewer leave parts of the machine without work">];
 }
@@ -274,6 +276,27 @@ def OrderSumsPass : Pass<"tgl-order-sums", "::tegula::tgl::KernelOp"> {
     *Why here*: fusion has made its statements, and axes are still as they were written.
     *Rounding*: sums get an order, the same on every machine.
     *Stops*: at integers, whose sums have no order.
+  }];
+}
+
+def GroupProductsPass : Pass<"tgl-group-products", "::tegula::tgl::KernelOp"> {
+  let summary = "puts rows in the order of the matrices that data chooses for them";
+  let description = [{
+    In `parallel (n, m) { y[n, m] = sum_k x[n, k] * w[e[n], k, m] }` each row reads a matrix of its own (the experts of
+    a mixture), and nothing is used twice. The pass sorts rows by e: it counts those of each group, gives a group whole
+    tiles of rows, one after the other, and writes into `row[tile, place]` which row that is, `group[tile]` whose tile,
+    `used[tile]` how many of its places are taken. The statement becomes
+    `parallel (tile, place, m) { n = row[tile, place]; if (place < used[tile]) y[n, m] = sum_k x[n, k] *
+    w[group[tile], k, m] }`, a batch of matrix products whose matrix is the same for a tile. What else the statement
+    computes with n stays as it is: all that has changed is the order of its points. Counts are taken in chunks of rows
+    and added up by scans, so the order is that of the program in each group, and the same in every run. Rows whose
+    number is of no matrix, which a read reports, have places behind all tiles and a statement like the one that was.
+
+    *Why here*: epilogues are in the statement by now (tgl-fuse keeps products and sums over what they give apart for
+    it), and axes are as they were written. For a GPU: a CPU's caches hold what rows after each other read.
+    *Rounding*: none but that of a sum's order.
+    *Stops*: at sizes that are not known, at groups of fewer than 16 rows on average, at little work, and where the
+    result is no product for tensor cores.
   }];
 }
 

@@ -100,6 +100,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Statements that belong together run together; the rest of memory traffic goes.
   FusePassOptions fuseOptions;
   fuseOptions.batchedProducts = options.machine == Machine::CPU;
+  fuseOptions.groupedProducts = options.machine == Machine::GPU;
   fuseOptions.fewestPoints = options.machine == Machine::GPU ? 512 : 0; // blocks: four for each multiprocessor
   pipeline.add(createFusePass(fuseOptions));
   // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that is in them.
@@ -126,6 +127,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
     gatherOptions.clusterBlocks = options.clusterBlocks;
     pipeline.add(createGatherRecurrencesPass(gatherOptions));
   }
+  // Products with a factor that data chooses for each row become products of rows of one factor.
+  if (options.machine == Machine::GPU)
+    pipeline.add(createGroupProductsPass());
   // Vectors and parts for threads come from long axes.
   CollapseAxesPassOptions collapseOptions;
   collapseOptions.alike = options.machine == Machine::GPU;
@@ -221,6 +225,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createExpandScansPass(); }, counters);
   registerCounted([] { return createDistributePass(); }, counters);
   registerCounted([] { return createFusePass(); }, counters);
+  registerCounted([] { return createGroupProductsPass(); }, counters);
   registerCounted([] { return createCollapseAxesPass(); }, counters);
   registerCounted([] { return createSplitResiduesPass(); }, counters);
   registerCounted([] { return createSplitPhasesPass(); }, counters);

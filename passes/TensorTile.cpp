@@ -94,8 +94,16 @@ static void chooseStaging(ContractionOperand &operand, const ContractionSide &si
                                     : element.isF16() || element.isBF16();
   if (!isOfType)
     return;
-  // What else the side computes are subscripts, which copies do not wait for.
-  if (llvm::any_of(side.slice, [&](mlir::Operation *op) { return op != read && isa<tgl::ReadOp>(op); }))
+  // What else the side computes are subscripts, which copies do not wait for: those that data chooses are the same for
+  // a line, or a tile, and found once.
+  auto changes = [&](mlir::BlockArgument axis) {
+    mlir::Block *own = axis.getOwner();
+    bool isOfGroup = own == axes.getAxesBlock() && llvm::is_contained(group, axis.getArgNumber());
+    return own == summed.getAxesBlock() || (isOfGroup && !operand.alongSum);
+  };
+  if (llvm::any_of(side.slice, [&](mlir::Operation *op) {
+        return op != read && isa<tgl::ReadOp>(op) && llvm::any_of(tgl::axesOf(op->getResult(0)), changes);
+      }))
     return;
   operand.isPlain = true;
   SmallVector<unsigned> sums = llvm::to_vector(llvm::seq<unsigned>(0, summed.getAxes().size()));

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/MergeNests.h"
 #include "mlir/IR/Dominance.h"
+#include "passes/GroupedProduct.h"
 #include "passes/PrefixLoop.h"
 #include "passes/fuse/Access.h"
 #include "passes/fuse/AlignAxes.h"
@@ -56,10 +57,11 @@ static bool isContraction(ReduceOp reduce, Operation *statement) {
   return hasReads && !complete;
 }
 
-static bool hasContraction(Operation *statement) {
+static bool hasContraction(Operation *statement, const MergeOptions &options) {
   return statement
       ->walk<WalkOrder::PreOrder>([&](ReduceOp reduce) {
-        return isContraction(reduce, statement) ? WalkResult::interrupt() : WalkResult::skip();
+        bool contracts = isContraction(reduce, statement) || (options.groupedProducts && matchGroupedProduct(reduce));
+        return contracts ? WalkResult::interrupt() : WalkResult::skip();
       })
       .wasInterrupted();
 }
@@ -281,7 +283,7 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
     return false;
   if (countOps(first) + countOps(second) > maxOps)
     return false;
-  bool firstContracts = hasContraction(first), secondContracts = hasContraction(second);
+  bool firstContracts = hasContraction(first, options), secondContracts = hasContraction(second, options);
   // A contraction takes pointwise work on its result, nothing else, but for those of a batch: what goes from
   // one to the next (the scores of attention) stays in the cache then.
   if (firstContracts || secondContracts) {
@@ -374,7 +376,7 @@ static ParallelOp mergeAligned(ParallelOp first, ParallelOp second, const Shared
   for (ParallelOp statement : {second, first}) {
     SmallVector<AlignedAxis, 1> axes = axesToAlign(statement, statement == first ? second : first, prover);
     // A product keeps its axes: tiles are made of them.
-    if (axes.empty() || hasContraction(statement))
+    if (axes.empty() || hasContraction(statement, options))
       continue;
     OpBuilder builder(statement);
     auto split = cast<ParallelOp>(builder.clone(*statement));

@@ -13,13 +13,13 @@
 namespace tegula {
 
 struct MergeOptions {
-  bool batchedProducts = false;
+  bool batchedProducts = false, groupedProducts = false;
   int64_t fewestPoints = 0;
 };
 
 /// Merges `parallel` statements of a block that share axes into nests over these, in which what has
 /// further axes is an inner `parallel`; with `batchedProducts` also contractions of a batch, whose rows run
-/// in blocks later. Nests of much work have `fewestPoints` at least, each of which a part of the machine runs,
+/// in blocks later. With `groupedProducts` those with a factor that data chooses count as contractions. Nests of much work have `fewestPoints` at least, each of which a part of the machine runs,
 /// where sizes are known. Returns the number of merges.
 unsigned mergeNests(mlir::Block &block, const MergeOptions &options, Prover &prover);
 

@@ -1,0 +1,37 @@
+//===- GroupedProduct.h - Products with a factor that data chooses ------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In `sum(x[n, k] * w[e[n], k, m] for k)` each row n has a matrix of its own, one of a few: those with the same
+// number e[n], its *key*, are a group, and a group's rows times its matrix are a matrix product.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_GROUPEDPRODUCT_H
+#define TEGULA_PASSES_GROUPEDPRODUCT_H
+
+#include "ir/TglUtils.h"
+
+namespace tegula {
+
+struct GroupedProduct {
+  tgl::ReadOp chosen;  ///< the factor of which the key chooses the matrix
+  mlir::Value key;     ///< of type index, from data
+  tgl::AxisSet rows;   ///< that the key varies along; axes of the statement
+  int64_t numRows = 1; ///< points of these
+  int64_t groups = 0;  ///< values that a key can have
+};
+
+/// Nothing where the sum is none, and where it is not worth putting rows in the order of their groups: sizes are
+/// not known, groups have few rows, or the sums are little work.
+std::optional<GroupedProduct> matchGroupedProduct(tgl::ReduceOp reduce);
+
+/// Whether the values are computed alike, from the same elements where memory is the same.
+bool computedAlike(mlir::Value first, mlir::Value second);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_GROUPEDPRODUCT_H
