@@ -1,4 +1,4 @@
-//===- EliminateDeadEquations.cpp - Temporaries that nobody reads --------------------===//
+//===- EliminateDeadEquations.cpp - Writes that nobody reads -------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -37,10 +37,67 @@ static bool isRead(TempOp temp, DenseSet<Operation *> &seen) {
   return false;
 }
 
+/// The tensor all of whose accesses in the statement are its writes, and which alone it writes; or null.
+static Value onlyWritten(ParallelOp statement) {
+  Accesses accesses = accessesOf(statement);
+  Value tensor = accesses.writes.size() == 1 ? accesses.writes.front() : Value();
+  return tensor && !accesses.reads.contains(tensor) ? tensor : Value();
+}
+
+/// Whether the statement writes every element of the tensor, at each of its points one.
+static bool writesAll(ParallelOp statement, Value tensor, Prover &prover) {
+  for (auto write : statement.getBody().front().getOps<WriteOp>()) {
+    if (write.getTensor() != tensor || write.getGuard() || write.getAdd() || write.getChecked())
+      continue;
+    AxisScope scope(prover, write);
+    // An axis of one point is its low.
+    auto axes = cast<AxesOp>(statement.getOperation());
+    auto known = [&](Value value) -> std::optional<ValueExpr> {
+      auto axis = dyn_cast<BlockArgument>(value);
+      if (!axis || axis.getOwner() != axes.getAxesBlock() || knownPoints(axes, {axis.getArgNumber()}) != 1)
+        return std::nullopt;
+      return getAxisRange(axes, axis.getArgNumber()).lo;
+    };
+    Image image;
+    for (const ValueExpr &subscript : write.getSubscriptExprs())
+      image.subscripts.push_back(scope.toDims(subscript.substitute(known)));
+    image.domain = scope.domain();
+    SmallVector<IndexExpr> dims;
+    for (IndexExprAttr dim : write.getTensorType().getDims())
+      dims.push_back(dim.getExpr());
+    if (prover.covers(image, dims).proved())
+      return true;
+  }
+  return false;
+}
+
+/// Whether a later statement writes all of what this one does before anything reads it.
+static bool isOverwritten(ParallelOp statement, Prover &prover) {
+  Value tensor = onlyWritten(statement);
+  if (!tensor)
+    return false;
+  for (Operation *op = statement->getNextNode(); op; op = op->getNextNode()) {
+    Accesses accesses = accessesOf(op);
+    if (accesses.reads.contains(tensor))
+      return false;
+    if (accesses.writes.contains(tensor))
+      if (auto later = dyn_cast<ParallelOp>(op); later && writesAll(later, tensor, prover))
+        return true;
+  }
+  return false;
+}
+
 namespace {
 struct EliminateDeadEquationsPass
     : Counted<tegula::impl::EliminateDeadEquationsPassBase<EliminateDeadEquationsPass>> {
   void runOnOperation() override {
+    Prover prover(sizeFacts(getOperation()));
+    SmallVector<ParallelOp> statements(getOperation().getBody().front().getOps<ParallelOp>());
+    for (ParallelOp statement : statements)
+      if (isOverwritten(statement, prover)) {
+        statement.erase();
+        count("overwritten statements removed");
+      }
     bool changed = true;
     while (changed) {
       changed = false;

@@ -62,12 +62,16 @@ def SimplifyAccessesPass : Pass<"tgl-simplify-accesses", "::tegula::tgl::KernelO
 }
 
 def EliminateDeadEquationsPass : Pass<"tgl-eliminate-dead-equations", "::tegula::tgl::KernelOp"> {
-  let summary = "removes writes to temporaries that nobody reads, and what only they need";
+  let summary = "removes writes that nobody reads, and what only they need";
   let description = [{
-    *Why here*: inlined library kernels compute results that the caller ignores; later passes leave
-    temporaries behind that they have read through.
+    A temporary that is not read goes, with all that only it needs, and so does a statement that does nothing but write
+    a tensor of which a later one writes every element before anything reads it.
+
+    *Why here*: inlined library kernels compute results that the caller ignores, and fill what they then define in
+    pieces that cover it for the caller's sizes; later passes leave temporaries behind that they have read through.
     *Rounding*: none.
-    *Stops*: a temporary counts as read if any read of it exists, whatever its subscripts.
+    *Stops*: a temporary counts as read if any read of it exists, whatever its subscripts; what several statements
+    together write again stays.
   }];
 }
 

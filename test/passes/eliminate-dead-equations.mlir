@@ -46,3 +46,46 @@ tgl.kernel @sorted(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "in"},
     tgl.write %a, %y[%i] : i64, !tgl.tensor<[N], i64>
   }
 }
+
+// All of y is written again before it is read: 2*g + r is every row.
+// CHECK-LABEL: tgl.kernel @filled
+// CHECK-NOT: %zero
+// CHECK: tgl.parallel (%g
+// CHECK-LABEL: tgl.kernel @half_filled
+tgl.kernel @filled(%x: !tgl.tensor<[8], f32> {tgl.name = "x", tgl.role = "in"},
+                   %y: !tgl.tensor<[8], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %zero = arith.constant 0.0 : f32
+  tgl.parallel (%i = 0 to 8) {
+    tgl.write %zero, %y[%i] : f32, !tgl.tensor<[8], f32>
+  }
+  tgl.parallel (%g = 0 to 4, %r = 0 to 2, %one = 0 to 1) {
+    %v = tgl.read %x[2*%g + %r] : !tgl.tensor<[8], f32>
+    tgl.write %v, %y[2*%g + %r + %one] : f32, !tgl.tensor<[8], f32>
+  }
+}
+
+// Half of it is; then all, but something has read it.
+// CHECK: tgl.write %{{.*}}, %y[%i]
+// CHECK: tgl.write %{{.*}}, %y[2*%g]
+// CHECK: tgl.write %{{.*}}, %z[%i]
+// CHECK: tgl.write %{{.*}}, %y[%i]
+tgl.kernel @half_filled(%x: !tgl.tensor<[8], f32> {tgl.name = "x", tgl.role = "in"},
+                        %y: !tgl.tensor<[8], f32> {tgl.name = "y", tgl.role = "out"},
+                        %z: !tgl.tensor<[8], f32> {tgl.name = "z", tgl.role = "out"}) {
+  %zero = arith.constant 0.0 : f32
+  tgl.parallel (%i = 0 to 8) {
+    tgl.write %zero, %y[%i] : f32, !tgl.tensor<[8], f32>
+  }
+  tgl.parallel (%g = 0 to 4) {
+    %v = tgl.read %x[%g] : !tgl.tensor<[8], f32>
+    tgl.write %v, %y[2*%g] : f32, !tgl.tensor<[8], f32>
+  }
+  tgl.parallel (%i = 0 to 8) {
+    %v = tgl.read %y[%i] : !tgl.tensor<[8], f32>
+    tgl.write %v, %z[%i] : f32, !tgl.tensor<[8], f32>
+  }
+  tgl.parallel (%i = 0 to 8) {
+    %v = tgl.read %x[%i] : !tgl.tensor<[8], f32>
+    tgl.write %v, %y[%i] : f32, !tgl.tensor<[8], f32>
+  }
+}
