@@ -205,13 +205,19 @@ private:
     return deviceCapability(options.target == "emulate" ? emulatedDevice : options.target);
   }
 
+  bool hasWarpgroups() const {
+    return (options.target == "emulate" ? StringRef(emulatedDevice) : StringRef(options.target)) == "sm_90a";
+  }
+
   Error runPasses() {
     PipelineOptions pipeline = options.pipeline;
     pipeline.runs = runs;
     pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
     pipeline.sizes = options.sizes;
-    if (pipeline.machine == Machine::GPU)
+    if (pipeline.machine == Machine::GPU) {
       pipeline.clusterBlocks = device::clusterBlocks(capability());
+      pipeline.warpgroups = hasWarpgroups();
+    }
     if (std::string tiles = kernel->choice.tensorTile(); !tiles.empty())
       pipeline.tensorTile = tiles;
     mlir::PassManager manager(&context);
@@ -385,7 +391,7 @@ private:
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;
     emitter.hasF8 = isEmulated || capability() >= 89;
-    emitter.hasWarpgroups = (isEmulated ? StringRef(emulatedDevice) : StringRef(options.target)) == "sm_90a";
+    emitter.hasWarpgroups = hasWarpgroups();
     std::optional<DeviceCode> lowered;
     std::string failure;
     time(Phase::Lower, [&] {

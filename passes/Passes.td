@@ -160,6 +160,27 @@ def DistributePass : Pass<"tgl-distribute", "::tegula::tgl::KernelOp"> {
                         "size of tile loops whose tiles need a temporary">];
 }
 
+def TileSoftmaxPass : Pass<"tgl-tile-softmax", "::tegula::tgl::KernelOp"> {
+  let summary = "walks a softmax that feeds a product in tiles";
+  let description = [{
+    Attention by equations, `s = sum_e q[i, e]*k[j, e]; p: bf16 = softmax(s, over=j); o = sum_j p[i, j]*v[j, d]`, keeps
+    two matrices of all i and j in memory. As a loop it keeps none:
+    `parallel (i) { tiles (j) { s; m' = max(m, max_j s); p = exp(s - m'); l = l*exp(m - m') + sum_j p;
+    acc = acc*exp(m - m') + sum_j bf16(p)*v[j, d] }; o = acc/l }`. The pass recognises the softmax by what it computes,
+    as a function or written out: the largest score, powers of distances from it, their sum, quotients, and a product
+    over the same j. Scores may be any function of a sum of products: scaled, masked, with a bias. Where the strategy
+    `row-tiles` takes the loop it replaces the statements.
+
+    m begins with the lowest number. Rows of nothing but -inf are 0/0, NaN as in the equations.
+
+    *Why here*: what a softmax is made of has been written out (tgl-expand-scans), each part in a statement of its own
+    (tgl-distribute). For a GPU.
+    *Rounding*: powers are rounded in place of quotients, and the sum of products is divided; sums have another order.
+    *Stops*: at scores or quotients that something else reads, at axes that are not known, and wherever no block of rows
+    fits registers and shared memory (passes/RowTiles.h): with 1024 columns of v, or factors of f32.
+  }];
+}
+
 def BoundLoopsPass : Pass<"tgl-bound-loops", "::tegula::tgl::KernelOp"> {
   let summary = "turns filters that compare an axis with others into the axis's bounds";
   let description = [{

@@ -95,6 +95,9 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createCSEPass());
   pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
+  // Attention by equations: while the statements of a softmax stand apart.
+  if (options.machine == Machine::GPU && options.warpgroups && !llvm::is_contained(options.disabled, "row-tiles"))
+    pipeline.add(createTileSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
@@ -219,6 +222,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSimplifyAccessesPass(); }, counters);
   registerCounted([] { return createEliminateDeadEquationsPass(); }, counters);
   registerCounted([] { return createEliminateCommonEquationsPass(); }, counters);
+  registerCounted([] { return createTileSoftmaxPass(); }, counters);
   registerCounted([] { return createBoundLoopsPass(); }, counters);
   registerCounted([] { return createCollapseTilesPass(); }, counters);
   registerCounted([] { return createExpandReductionsPass(); }, counters);

@@ -37,6 +37,8 @@ struct PipelineOptions {
   std::string tensorTile;
   /// On GPUs: the most blocks of a cluster; 1: there are none.
   unsigned clusterBlocks = 16;
+  /// On GPUs: warpgroups multiply (sm_90a).
+  bool warpgroups = true;
   /// Where it is given, decides too which of the passes that can be left out run, and notes them.
   std::shared_ptr<PassRuns> runs;
   /// Passes after which the IR is printed, by flag; `all` for every pass.
