@@ -458,6 +458,7 @@ void DeviceContraction::emitTile(Value *workspace) {
     number = b.CreateUDiv(number, i64(tile.splits));
   }
   setTile(number);
+  endIfUnused();
   if (hasRoles())
     startRoles();
   Rest rest = planRest();

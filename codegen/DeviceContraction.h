@@ -219,6 +219,7 @@ private:
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
   bool batchSharesImage() const;
   void setTile(Value *number);
+  void endIfUnused();
   unsigned sumsPitch() const { return tile.columns + 8; }
   unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
   void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);

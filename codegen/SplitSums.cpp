@@ -55,6 +55,7 @@ void DeviceContraction::emitCombine(Value *workspace) {
   begin();
   Value *tileNumber = wide(b.CreateUDiv(block, i32(combineBlocks())));
   setTile(tileNumber);
+  endIfUnused();
   if (hasRoles())
     splitOff([] {}); // who has no product to stage has nothing to do
   combines = true;

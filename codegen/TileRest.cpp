@@ -136,6 +136,48 @@ static unsigned interleavedRows(const ContractionPlan &plan, tgl::AxesOp axes) {
   return *phases;
 }
 
+/// Ends the block where no row of its tile is written: all writes have a guard `row < n` with an n of the tile, which not
+/// even its first row is less than.
+void DeviceContraction::endIfUnused() {
+  auto guardOf = [&](mlir::Operation *op) -> mlir::arith::CmpIOp {
+    auto write = dyn_cast<tgl::WriteOp>(op);
+    mlir::Value guard = write ? write.getGuard() : mlir::Value();
+    return guard ? guard.getDefiningOp<mlir::arith::CmpIOp>() : mlir::arith::CmpIOp();
+  };
+  mlir::arith::CmpIOp guard;
+  for (mlir::Operation *op : plan.rest)
+    if (isa<tgl::WriteOp>(op)) {
+      if (!guardOf(op) || (guard && guardOf(op) != guard))
+        return;
+      guard = guardOf(op);
+    }
+  if (!guard || guard.getPredicate() != mlir::arith::CmpIPredicate::slt || plan.rows.size() != 1 ||
+      guard.getLhs() != axes.getAxes()[plan.rows.front()])
+    return;
+  auto isOfBatch = [&](mlir::BlockArgument axis) {
+    return axis.getOwner() == axes.getAxesBlock() && is_contained(plan.batch, axis.getArgNumber());
+  };
+  if (!all_of(tgl::axesOf(guard.getRhs()), isOfBatch))
+    return;
+  setNumber(axes, plan.rows, false, rows.first);
+  SetVector<mlir::Operation *> needed;
+  needed.insert(guard);
+  for (unsigned n = 0; n < needed.size(); ++n)
+    for (mlir::Value operand : needed[n]->getOperands())
+      if (mlir::Operation *definition = operand.getDefiningOp(); definition && is_contained(plan.rest, definition))
+        needed.insert(definition);
+  for (mlir::Operation *op : plan.rest)
+    if (needed.contains(op))
+      e.emitOp(op);
+  Function *function = b.GetInsertBlock()->getParent();
+  BasicBlock *unused = BasicBlock::Create(b.getContext(), "unused", function);
+  BasicBlock *used = BasicBlock::Create(b.getContext(), "used", function);
+  b.CreateCondBr(e.valueOf(guard.getResult()), used, unused);
+  b.SetInsertPoint(unused);
+  b.CreateRetVoid();
+  b.SetInsertPoint(used);
+}
+
 /// Goes through the elements of the tile, `each` rows of a column at a time.
 void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestRows &)> body) {
   unsigned phases = interleavedRows(plan, axes);

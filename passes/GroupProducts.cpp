@@ -9,6 +9,7 @@
 #include "passes/GroupedProduct.h"
 #include "passes/Nest.h"
 #include "passes/Passes.h"
+#include "passes/SameValue.h"
 #include "passes/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -26,7 +27,18 @@ static constexpr int64_t chunkRows = 256;
 /// Points among which rows without a group are dealt out.
 static constexpr int64_t strayPoints = 128;
 
+/// The launch that the statement is in, or itself.
+static Operation *launchOf(ParallelOp statement) {
+  auto launch = statement->getParentOfType<LaunchOp>();
+  return launch ? launch.getOperation() : statement.getOperation();
+}
+
 namespace {
+/// Where rows are in the order of their groups.
+struct RowOrder {
+  Value row, group, used, total, first;
+};
+
 /// Makes the statements that take the place of one with grouped products.
 class Grouping {
 public:
@@ -42,38 +54,89 @@ public:
     findKeys();
   }
 
-  /// False, with nothing changed, where tensor cores cannot multiply what comes out.
-  bool run() {
-    int64_t stray = hasStray ? llvm::divideCeil(numRows, tileRows) : 0;
-    row = makeTemp("row", {(numTiles + stray) * tileRows});
-    group = makeTemp("group", {numTiles});
-    used = makeTemp("used", {numTiles});
-    int64_t counted = groups + hasStray;
-    count = makeTemp("count", {chunks, counted});
-    before = makeTemp("before", {chunks, counted});
-    total = makeTemp("total", {counted});
-    first = makeTemp("first", {counted});
+  /// False, with nothing changed, where tensor cores cannot multiply what comes out. `earlier`: of a statement before,
+  /// with rows in the order that is wanted here; null: there is none.
+  bool run(const Grouping *earlier) {
+    if (earlier)
+      order = earlier->order;
+    else
+      makeTemps();
     ParallelOp multiplied = multiply();
     if (!chooseTile(multiplied)) {
       multiplied.erase();
-      for (Value temp : {row, group, used, count, before, total, first})
-        temp.getDefiningOp()->erase();
+      if (!earlier)
+        for (Value temp : {order.row, order.group, order.used, order.total, order.first, count, before})
+          temp.getDefiningOp()->erase();
       return false;
     }
     builder.setInsertionPoint(multiplied);
-    countRows();
-    addCounts();
-    placeGroups();
-    makeTiles();
-    placeRows();
+    if (!earlier) {
+      countRows();
+      addCounts();
+      placeGroups();
+      makeTiles();
+      placeRows();
+    }
     if (hasStray)
       computeStrays();
-    statement.erase();
     return true;
+  }
+
+  /// Whether statements before this one can compute keys: by straight code, from memory that it leaves as it is.
+  bool canComputeKeys() const {
+    llvm::SetVector<Value> written = accessesOf(statement).writes;
+    return llvm::none_of(opsOfKey(), [](Operation *op) { return op->getNumRegions() != 0; }) &&
+           llvm::none_of(tensorsOfKey(), [&](Value tensor) { return written.contains(tensor); });
+  }
+
+  /// What has been replaced.
+  void eraseStatement() { statement.erase(); }
+
+  /// Whether rows are in the same order for a later statement.
+  bool servesAlso(const Grouping &later) const {
+    auto points = [](BlockArgument own) { return highOf(own).asConstant(); };
+    if (groups != later.groups || hasStray != later.hasStray ||
+        !llvm::equal(llvm::map_range(rows, points), llvm::map_range(later.rows, points)))
+      return false;
+    SameValue same(statement, later.statement);
+    for (auto [own, its] : llvm::zip_equal(rows, later.rows))
+      same.assume(own, its);
+    if (!same.equal(product.key, later.product.key))
+      return false;
+    Operation *from = launchOf(statement), *to = launchOf(later.statement);
+    if (from->getBlock() != to->getBlock() || !(from == to || from->isBeforeInBlock(to)))
+      return false;
+    llvm::SetVector<Value> tensors = tensorsOfKey();
+    for (Operation *op = from;; op = op->getNextNode()) {
+      if (llvm::any_of(accessesOf(op).writes, [&](Value tensor) { return tensors.contains(tensor); }))
+        return false;
+      if (op == to)
+        return true;
+    }
   }
 
 private:
   //===--- What the statement is made of ---===//
+
+  /// Operations of the statement that compute the key.
+  llvm::SetVector<Operation *> opsOfKey() const {
+    llvm::SetVector<Operation *> ops;
+    SmallVector<Value> pending{product.key};
+    while (!pending.empty())
+      if (Operation *definition = pending.pop_back_val().getDefiningOp();
+          definition && statement->isProperAncestor(definition) && ops.insert(definition))
+        llvm::append_range(pending, definition->getOperands());
+    return ops;
+  }
+
+  /// That the key is read from.
+  llvm::SetVector<Value> tensorsOfKey() const {
+    llvm::SetVector<Value> tensors;
+    for (Operation *op : opsOfKey())
+      if (auto read = dyn_cast<ReadOp>(op))
+        tensors.insert(read.getTensor());
+    return tensors;
+  }
 
   /// Values that are the key, and reads that it keeps inside of their tensors.
   void findKeys() {
@@ -103,8 +166,19 @@ private:
     SmallVector<IndexExprAttr> dims;
     for (int64_t extent : extents)
       dims.push_back(IndexExprAttr::get(context, extent));
-    OpBuilder front(statement);
+    OpBuilder front(launchOf(statement));
     return TempOp::create(front, loc, TglTensorType::get(context, dims, front.getI32Type()), name).getTensor();
+  }
+
+  void makeTemps() {
+    int64_t stray = hasStray ? llvm::divideCeil(numRows, tileRows) : 0, counted = groups + hasStray;
+    order.row = makeTemp("row", {(numTiles + stray) * tileRows});
+    order.group = makeTemp("group", {numTiles});
+    order.used = makeTemp("used", {numTiles});
+    count = makeTemp("count", {chunks, counted});
+    before = makeTemp("before", {chunks, counted});
+    order.total = makeTemp("total", {counted});
+    order.first = makeTemp("first", {counted});
   }
 
   //===--- Pieces of statements ---===//
@@ -235,7 +309,7 @@ private:
       WriteOp::create(step, loc, scan.getIterArgs()[0], before, place);
       return arith::AddIOp::create(step, loc, scan.getIterArgs()[0], its);
     });
-    WriteOp::create(b, loc, scan.getResults()[0], total, {ValueExpr(at[0])});
+    WriteOp::create(b, loc, scan.getResults()[0], order.total, {ValueExpr(at[0])});
     close(b);
   }
 
@@ -244,11 +318,11 @@ private:
     SmallVector<Value> at;
     OpBuilder b = open({axis("g", groups + hasStray)}, at);
     Value tiles = sum(b, axis("other", ValueExpr(at[0])), [&](OpBuilder &inside, Value other) -> Value {
-      Value its = readIndex(inside, total, {ValueExpr(other)});
+      Value its = readIndex(inside, order.total, {ValueExpr(other)});
       return arith::IndexCastOp::create(inside, loc, inside.getI32Type(),
                                         materialize(inside, loc, tilesOf(ValueExpr(its))));
     });
-    WriteOp::create(b, loc, tiles, first, {ValueExpr(at[0])});
+    WriteOp::create(b, loc, tiles, order.first, {ValueExpr(at[0])});
     close(b);
   }
 
@@ -257,7 +331,7 @@ private:
     SmallVector<Value> at;
     OpBuilder b = open({axis("tile", numTiles)}, at);
     Value ended = sum(b, axis("g", ValueExpr(groups)), [&](OpBuilder &inside, Value its) {
-      Value begin = readIndex(inside, first, {ValueExpr(its)}), size = readIndex(inside, total, {ValueExpr(its)});
+      Value begin = readIndex(inside, order.first, {ValueExpr(its)}), size = readIndex(inside, order.total, {ValueExpr(its)});
       Value end = materialize(inside, loc, ValueExpr(begin) + tilesOf(ValueExpr(size)));
       return oneIf(inside, compare(inside, arith::CmpIPredicate::sle, end, at[0]));
     });
@@ -265,14 +339,14 @@ private:
     ValueExpr own = ValueExpr::min(ValueExpr(arith::IndexCastOp::create(b, loc, b.getIndexType(), ended)),
                                    ValueExpr(groups - 1));
     Value kept = materialize(b, loc, own);
-    Value begin = readIndex(b, first, {ValueExpr(kept)}), size = readIndex(b, total, {ValueExpr(kept)});
+    Value begin = readIndex(b, order.first, {ValueExpr(kept)}), size = readIndex(b, order.total, {ValueExpr(kept)});
     ValueExpr left = ValueExpr(size) - (ValueExpr(at[0]) - ValueExpr(begin)) * ValueExpr(tileRows);
-    writeIndex(b, ValueExpr(kept), group, {ValueExpr(at[0])});
-    writeIndex(b, ValueExpr::max(ValueExpr::min(left, ValueExpr(tileRows)), ValueExpr(int64_t(0))), used,
+    writeIndex(b, ValueExpr(kept), order.group, {ValueExpr(at[0])});
+    writeIndex(b, ValueExpr::max(ValueExpr::min(left, ValueExpr(tileRows)), ValueExpr(int64_t(0))), order.used,
                {ValueExpr(at[0])});
     auto places = ParallelOp::create(b, loc, ArrayRef<AxisSpec>{axis("place", ValueExpr(tileRows))});
     OpBuilder inside = OpBuilder::atBlockEnd(&places.getBody().front());
-    WriteOp::create(inside, loc, constant(inside, loc, 0), row,
+    WriteOp::create(inside, loc, constant(inside, loc, 0), order.row,
                     {ValueExpr(at[0]) * ValueExpr(tileRows) + ValueExpr(places.getAxes()[0])});
     close(b);
   }
@@ -287,10 +361,10 @@ private:
       return oneIf(inside, compare(inside, arith::CmpIPredicate::eq, groupOf(inside, ValueExpr(other)), its));
     });
     Value number = arith::IndexCastOp::create(b, loc, b.getIndexType(), its);
-    Value begin = readIndex(b, first, {ValueExpr(number)});
+    Value begin = readIndex(b, order.first, {ValueExpr(number)});
     Value earlier = readIndex(b, before, {chunk, ValueExpr(number)});
     Value later = arith::IndexCastOp::create(b, loc, b.getIndexType(), rank);
-    writeIndex(b, own, row,
+    writeIndex(b, own, order.row,
                {ValueExpr(begin) * ValueExpr(tileRows) + ValueExpr(earlier) + ValueExpr(later)});
     close(b);
   }
@@ -299,7 +373,7 @@ private:
   void computeStrays() {
     SmallVector<Value> at;
     OpBuilder b = open({axis("point", strayPoints)}, at);
-    Value begin = readIndex(b, first, {ValueExpr(groups)}), size = readIndex(b, total, {ValueExpr(groups)});
+    Value begin = readIndex(b, order.first, {ValueExpr(groups)}), size = readIndex(b, order.total, {ValueExpr(groups)});
     ValueExpr own = ValueExpr::floorDiv(ValueExpr(size) - ValueExpr(at[0]) + ValueExpr(strayPoints - 1),
                                         ValueExpr(strayPoints));
     SmallVector<AxisSpec> specs{axis("stray", own)};
@@ -309,7 +383,7 @@ private:
     IRMapping map;
     ValueExpr place = ValueExpr(begin) * ValueExpr(tileRows) + ValueExpr(points.getAxes()[0]) * ValueExpr(strayPoints) +
                       ValueExpr(at[0]);
-    setRow(inside, map, ValueExpr(readIndex(inside, row, {place})));
+    setRow(inside, map, ValueExpr(readIndex(inside, order.row, {place})));
     for (auto [column, point] : llvm::zip_equal(columns, points.getAxes().drop_front()))
       map.map(column, point);
     for (Operation &op : statement.getBody().front())
@@ -337,9 +411,9 @@ private:
     auto result = cast<ParallelOp>(b.getInsertionBlock()->getParentOp());
     IRMapping map;
     ValueExpr tile(at[0]), place(at[1]);
-    setRow(b, map, ValueExpr(readIndex(b, row, {tile * ValueExpr(tileRows) + place})));
-    Value own = readIndex(b, group, {tile});
-    Value exists = compare(b, arith::CmpIPredicate::slt, at[1], readIndex(b, used, {tile}));
+    setRow(b, map, ValueExpr(readIndex(b, order.row, {tile * ValueExpr(tileRows) + place})));
+    Value own = readIndex(b, order.group, {tile});
+    Value exists = compare(b, arith::CmpIPredicate::slt, at[1], readIndex(b, order.used, {tile}));
     for (auto [column, point] : llvm::zip_equal(columns, ArrayRef(at).drop_front(2)))
       map.map(column, point);
     for (Operation &op : statement.getBody().front())
@@ -363,7 +437,7 @@ private:
 
   ParallelOp statement;
   AxesOp axes;
-  const GroupedProduct &product;
+  GroupedProduct product;
   Location loc;
   OpBuilder builder;
   SmallVector<BlockArgument> rows;
@@ -371,18 +445,29 @@ private:
   SetVector<Value> keys;
   SetVector<ReadOp> proved; ///< inside of their tensors wherever the key is a group
   bool hasStray = false;    ///< keys may be no group
-  Value row, group, used, count, before, total, first;
+  RowOrder order;
+  Value count, before;
 };
 
 struct GroupProductsPass : Counted<tegula::impl::GroupProductsPassBase<GroupProductsPass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
+    std::vector<Grouping> done; // their statements are there to be compared with
     for (ParallelOp statement : outermostStatements(getOperation())) {
       std::optional<GroupedProduct> product = match(statement);
-      if (product && Grouping(statement, *product).run())
-        count("products grouped");
+      if (!product)
+        continue;
+      Grouping grouping(statement, *product);
+      if (!grouping.canComputeKeys())
+        continue;
+      auto earlier = llvm::find_if(done, [&](const Grouping &one) { return one.servesAlso(grouping); });
+      if (grouping.run(earlier == done.end() ? nullptr : &*earlier))
+        done.push_back(std::move(grouping));
     }
+    for (Grouping &grouping : done)
+      grouping.eraseStatement();
+    count("products grouped", done.size());
   }
 
   /// Nothing where the statement's products are not all of the same groups, or more stands in the way.
@@ -401,18 +486,6 @@ struct GroupProductsPass : Counted<tegula::impl::GroupProductsPassBase<GroupProd
     }
     if (!found || llvm::any_of(found->rows, [&](BlockArgument row) { return row.getOwner() != axes.getAxesBlock(); }))
       return std::nullopt;
-    // The key is computed by statements of their own.
-    Accesses accesses = accessesOf(statement);
-    SmallVector<Value> pending{found->key};
-    while (!pending.empty()) {
-      Operation *definition = pending.pop_back_val().getDefiningOp();
-      if (!definition || !statement->isProperAncestor(definition))
-        continue;
-      auto read = dyn_cast<ReadOp>(definition);
-      if (definition->getNumRegions() || (read && accesses.writes.contains(read.getTensor())))
-        return std::nullopt;
-      llvm::append_range(pending, definition->getOperands());
-    }
     return found;
   }
 };

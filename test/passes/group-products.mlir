@@ -107,6 +107,58 @@ tgl.kernel @pairs(%x: !tgl.tensor<[512, 64], bf16> {tgl.name = "x", tgl.role = "
 
 // -----
 
+// Two statements with the same numbers have one order of rows.
+// CHECK-LABEL: tgl.kernel @layers
+// CHECK: %row = tgl.temp "row"
+// CHECK: tgl.launch "h"
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.read %row[
+// CHECK: tgl.write %{{.*}}, %h[
+// CHECK: tgl.launch "y"
+// CHECK-NEXT: tgl.parallel (%[[T:.*]] = 0 to 7, %[[P:.*]] = 0 to 128, %{{.*}} = 0 to 64)
+// CHECK-NEXT: tgl.read %row[128*%[[T]] + %[[P]]]
+// CHECK: tgl.write %{{.*}}, %y[
+// CHECK-NOT: tgl.parallel
+tgl.kernel @layers(%x: !tgl.tensor<[512, 64], bf16> {tgl.name = "x", tgl.role = "in"},
+                   %w: !tgl.tensor<[4, 64, 128], bf16> {tgl.name = "w", tgl.role = "in"},
+                   %v: !tgl.tensor<[4, 128, 64], bf16> {tgl.name = "v", tgl.role = "in"},
+                   %e: !tgl.tensor<[512], i32> {tgl.name = "e", tgl.role = "in"},
+                   %y: !tgl.tensor<[512, 64], bf16> {tgl.name = "y", tgl.role = "out"}) {
+  %h = tgl.temp "h" : !tgl.tensor<[512, 128], bf16>
+  tgl.launch "h" {
+    tgl.parallel (%n = 0 to 512, %m = 0 to 128) {
+      %s = tgl.reduce sum (%k = 0 to 64) -> f32 {
+        %three = arith.constant 3 : i32
+        %a = tgl.read %x[%n, %k] : !tgl.tensor<[512, 64], bf16>
+        %i = tgl.read %e[%n] : !tgl.tensor<[512], i32>
+        %low = arith.andi %i, %three : i32
+        %g = arith.index_cast %low : i32 to index
+        %c = tgl.read %w[%g, %k, %m] : !tgl.tensor<[4, 64, 128], bf16>
+        %p = arith.mulf %a, %c : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %h[%n, %m] : f32, !tgl.tensor<[512, 128], bf16>
+    }
+  }
+  tgl.launch "y" {
+    tgl.parallel (%n = 0 to 512, %k = 0 to 64) {
+      %s = tgl.reduce sum (%m = 0 to 128) -> f32 {
+        %three = arith.constant 3 : i32
+        %a = tgl.read %h[%n, %m] : !tgl.tensor<[512, 128], bf16>
+        %i = tgl.read %e[%n] : !tgl.tensor<[512], i32>
+        %low = arith.andi %i, %three : i32
+        %g = arith.index_cast %low : i32 to index
+        %c = tgl.read %v[%g, %m, %k] : !tgl.tensor<[4, 128, 64], bf16>
+        %p = arith.mulf %a, %c : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %y[%n, %k] : f32, !tgl.tensor<[512, 64], bf16>
+    }
+  }
+}
+
+// -----
+
 // Few rows of each group, rows that data chooses, and a matrix for each step of the sum stay as they are.
 // CHECK-LABEL: tgl.kernel @others
 // CHECK-NOT: tgl.temp
