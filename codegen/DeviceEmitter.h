@@ -112,6 +112,7 @@ public:
 protected:
   friend class DeviceRecurrence;
   friend class DeviceRowTiles;
+  friend class DeviceScanTiles;
   void emitOp(mlir::Operation *op) override;
   void emitParallel(tgl::ParallelOp op) override;
   void emitReduce(tgl::ReduceOp op) override;
@@ -281,7 +282,11 @@ private:
                                         unsigned ahead = 1);
   unsigned numbersAhead(llvm::ArrayRef<tgl::ReduceOp> together, unsigned width);
   llvm::Value *shuffle(llvm::Value *value, llvm::Intrinsic::ID id, llvm::Value *lane, unsigned clamp);
+  /// Vectors of so many steps of the loop are single accesses.
+  static unsigned vectorOf(const PrefixLoop &prefix);
+  /// Of the operation of a loop that carries a total.
   llvm::Value *combineWith(mlir::Operation *op, llvm::Value *lhs, llvm::Value *rhs);
+  static llvm::Constant *identityOf(mlir::Operation *op, llvm::Type *type);
   std::pair<llvm::Value *, llvm::Value *> scanTeam(mlir::Operation *op, llvm::Value *own,
                                                    llvm::GlobalVariable *totals);
   llvm::SmallVector<tgl::ReduceOp> takeTogether(tgl::ReduceOp first);

@@ -20,8 +20,7 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-/// Vectors of so many steps of the loop are single accesses.
-static unsigned vectorOf(const PrefixLoop &prefix) {
+unsigned DeviceEmitter::vectorOf(const PrefixLoop &prefix) {
   constexpr unsigned width = DeviceEmitter::accessBytes / 4;
   tgl::ForOp loop = prefix.loop;
   std::optional<int64_t> count = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
@@ -59,7 +58,7 @@ Value *DeviceEmitter::combineWith(mlir::Operation *op, Value *lhs, Value *rhs) {
   return b.CreateBinaryIntrinsic(isa<mlir::arith::MaxSIOp>(op) ? Intrinsic::smax : Intrinsic::smin, lhs, rhs);
 }
 
-static Constant *identityOf(mlir::Operation *op, Type *type) {
+Constant *DeviceEmitter::identityOf(mlir::Operation *op, Type *type) {
   if (isa<mlir::arith::AddFOp>(op))
     return ConstantFP::getNegativeZero(type);
   if (isa<mlir::arith::MulFOp>(op))
@@ -70,7 +69,7 @@ static Constant *identityOf(mlir::Operation *op, Type *type) {
     return ConstantInt::get(type, 0);
   if (isa<mlir::arith::MulIOp>(op))
     return ConstantInt::get(type, 1);
-  unsigned bits = type->getIntegerBitWidth();
+  unsigned bits = type->getScalarSizeInBits();
   return ConstantInt::get(type, isa<mlir::arith::MaxSIOp>(op) ? APInt::getSignedMinValue(bits)
                                                               : APInt::getSignedMaxValue(bits));
 }

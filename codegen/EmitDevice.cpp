@@ -17,6 +17,7 @@
 #include "codegen/DeviceEmitter.h"
 #include "codegen/DeviceRecurrence.h"
 #include "codegen/DeviceRowTiles.h"
+#include "codegen/DeviceScanTiles.h"
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
 #include "llvm/ADT/SetVector.h"
@@ -309,7 +310,7 @@ private:
     }
 
     std::string name = ("tegula_" + kernel.getSymName() + "_" + Twine(numFunctions++)).str();
-    if (emitRecurrence(op, step, name, inputs))
+    if (emitRecurrence(op, step, name, inputs) || emitScanTiles(op, step, name, inputs))
       return step;
     StatementWork work(op);
     bool canBeThread = !work.hasSort && (!work.hasParallel || (work.isKnown() && !work.hasLarge));
@@ -356,6 +357,23 @@ private:
     }
     emitter.emitTeamFunction(op, function.name, inputs, DeviceRecurrence::deviceShape(*shape),
                              [&] { recurrence.emit(); });
+    if (failure.empty())
+      failure = emitter.error();
+    return true;
+  }
+
+  /// Where the schedule says so, a function whose blocks take parts of the statement's loop.
+  bool emitScanTiles(tgl::ParallelOp op, PlanStep &step, const std::string &name,
+                     const DeviceEmitter::Inputs &inputs) {
+    std::optional<PrefixLoop> prefix = options.checked ? std::nullopt : matchScanTiles(op);
+    if (!prefix)
+      return false;
+    DeviceEmitter emitter(module, options, code.sites);
+    DeviceScanTiles scan(emitter, op, *prefix);
+    step.tiles.launches = {{name + "_scan", scan.numBlocks(), unsigned(ScanTile::threads), 0, "a part of a scan"}};
+    step.tiles.workspaceBytes = scan.workspaceBytes();
+    step.tiles.isZeroed = scan.looksBack();
+    emitter.emitTileFunction(op, name + "_scan", inputs, ScanTile::threads, [&](Value *workspace) { scan.emit(workspace); });
     if (failure.empty())
       failure = emitter.error();
     return true;

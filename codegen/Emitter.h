@@ -310,6 +310,7 @@ private:
   friend class DeviceContraction;
   friend class DeviceRecurrence;
   friend class DeviceRowTiles;
+  friend class DeviceScanTiles;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
   llvm::Value *isByAnotherPoint(llvm::Value *when);
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,

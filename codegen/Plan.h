@@ -86,6 +86,7 @@ struct PlanTiles {
   /// are none.
   std::vector<PlanTileLaunch> launches;
   IndexExpr workspaceBytes;      // of all, which they share
+  bool isZeroed = false;         // the workspace is, before them
   IndexExpr largestNumber;       // that they count to, which must be less than 2^31
   std::vector<unsigned> aligned; // positions among the arguments: addresses must be multiples of 16
 };
@@ -95,7 +96,7 @@ struct PlanStep {
   // Launch: one of two functions with the same arguments, of which one may be missing. With many
   // points a thread takes a point at a time, with few a team of threads does.
   PlanFunction byThread, byTeam;
-  /// Where there are tiles, and what they need of addresses holds, they run instead.
+  /// Where there are tiles, and what they need of addresses holds, they run instead; they may be all there is.
   PlanTiles tiles;
   IndexExpr points;
   /// Which of the two runs, where both are there.

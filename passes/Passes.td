@@ -412,18 +412,19 @@ def SpreadNestsPass : Pass<"tgl-spread-nests", "::tegula::tgl::KernelOp"> {
 }
 
 def SplitScansPass : Pass<"tgl-split-scans", "::tegula::tgl::KernelOp"> {
-  let summary = "cuts long scans of statements with few points into pieces";
+  let summary = "cuts long scans into tiles";
   let description = [{
     `tgl.for %i = 0 to 1048576 iter (%c = %init) { n = c + x[i]; write n to y[i]; yield n }` in a statement of one point
-    is one block's. It becomes three statements: sums of 512 pieces of 2048 steps, a scan of these in their order, which
-    gives the total before each piece, and the loop of each piece from that total on. Sums, products, largest and
+    is one block's. It gets a statement of its own and a `scan_tile`: how many neighbouring points a tile has, how many
+    elements a thread, and how many parts of the steps a group. Blocks take tiles as they come, and find the total before
+    theirs by looking back at what earlier ones have published (codegen/DeviceScanTiles.h). Sums, products, largest and
     smallest elements, in both directions, with whatever else the loop computes and writes.
 
     *Why here*: as for tgl-split-reductions, which gives values that loops use; nests that read what a loop writes have
     statements of their own by now.
     *Rounding*: totals are added up in another order, which depends on sizes alone.
-    *Stops*: at sizes that are not known, at loops whose step is no such operation (recurrences), and where the loop
-    needs a temporary of its statement, or that what it writes.
+    *Stops*: at sizes that are not known, at loops whose step is no such operation (recurrences), where the loop needs a
+    temporary of its statement, or that what it writes, at short loops, and at rows of whole vectors that fill the machine.
   }];
   let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",
                         "threads that keep the machine busy">];

@@ -146,7 +146,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
     pipeline.add(createSplitReductionsPass());
     // ...and what follows from them in a statement with points of its own.
     pipeline.add(createSpreadNestsPass());
-    // Long scans that stand alone now, of few rows, too.
+    // Long scans that stand alone now, into tiles.
     pipeline.add(createSplitScansPass());
   }
   // What carries each axis.

@@ -98,7 +98,8 @@ private:
         made.parameters.push_back({Parameter::Slot, numBuffers});
         break;
       case PlanArgument::Workspace:
-        made.parameters.push_back({Parameter::Slot, numBuffers + 1 + position});
+        made.workspace = numBuffers + 1 + position;
+        made.parameters.push_back({Parameter::Slot, made.workspace});
         break;
       case PlanArgument::Scalar:
         made.parameters.push_back({Parameter::Scalar, argument.index});
@@ -177,28 +178,13 @@ private:
     const CudaDeviceInfo &info = prepared.module.device().info();
     uint64_t threads = uint64_t(info.multiprocessors) * info.maxThreadsPerMultiprocessor;
     const PlanFunction &chosen = step.functionFor(*points, threads);
-    Expected<void *> function = prepared.module.find(chosen.name);
-    if (!function)
-      return function.takeError();
-    start.function = *function;
-    start.name = &chosen.name;
-    start.threads = chosen.threads;
-    start.sharedBytes = chosen.sharedBytes;
-    if (chosen.sharedBytes)
-      if (Error refused = prepared.module.allowSharedBytes(*function, chosen.sharedBytes))
-        return refused;
-    constexpr unsigned portableCluster = 8;
-    if (chosen.cluster > portableCluster)
-      if (Error refused = prepared.module.allowLargeCluster(*function))
-        return refused;
-    Expected<unsigned> resident =
-        prepared.module.residentBlocks(*function, chosen.threads, chosen.sharedBytes);
-    if (!resident)
-      return resident.takeError();
-    start.blocks = std::min(chosen.blocksFor(*points), chosen.mostBlocks(*resident));
-
+    if (!chosen.name.empty())
+      if (Error error = addFunction(chosen, *points, start))
+        return error;
     if (Error error = addTiles(step.tiles, start))
       return error;
+    if (!start.isLaunch())
+      return overflow("more blocks than a launch has");
 
     SmallVector<uint64_t, 4> varying;
     for (const PlanArgument &argument : step.arguments) {
@@ -218,6 +204,28 @@ private:
       }
     }
     return visit(start, varying);
+  }
+
+  Error addFunction(const PlanFunction &chosen, uint64_t points, Start &start) {
+    Expected<void *> function = prepared.module.find(chosen.name);
+    if (!function)
+      return function.takeError();
+    start.function = *function;
+    start.name = &chosen.name;
+    start.threads = chosen.threads;
+    start.sharedBytes = chosen.sharedBytes;
+    if (chosen.sharedBytes)
+      if (Error refused = prepared.module.allowSharedBytes(*function, chosen.sharedBytes))
+        return refused;
+    constexpr unsigned portableCluster = 8;
+    if (chosen.cluster > portableCluster)
+      if (Error refused = prepared.module.allowLargeCluster(*function))
+        return refused;
+    Expected<unsigned> resident = prepared.module.residentBlocks(*function, chosen.threads, chosen.sharedBytes);
+    if (!resident)
+      return resident.takeError();
+    start.blocks = std::min(chosen.blocksFor(points), chosen.mostBlocks(*resident));
+    return Error::success();
   }
 
   /// Tiles, where the grid and their numbers are not too large for them and the device has the shared memory.
@@ -321,11 +329,18 @@ void PreparedPlan::fillSlots(const PlanInputs &inputs, SmallVectorImpl<DeviceAdd
 Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<DeviceAddress> slots,
                           const PlanInputs &inputs, bool isDependent) const {
   const CudaDriver &driver = CudaDriver::get();
-  if (!what.function)
+  if (!what.isLaunch())
     return *varying ? checkCuda(driver.memsetD8Async(slots[what.step], 0, *varying, inputs.stream),
                                 "cuMemsetD8Async")
                     : Error::success();
   const Step &step = steps[what.step];
+  bool inTiles = !what.tiles.empty() && isAligned(step, slots);
+  if (inTiles && step.tiles->isZeroed) {
+    if (Error error = checkCuda(driver.memsetD8Async(slots[step.workspace], 0, what.tileWorkspaceBytes, inputs.stream),
+                                "cuMemsetD8Async"))
+      return error;
+    isDependent = false; // a launch starts early before another launch alone
+  }
   SmallVector<void *, 32> pointers;
   pointers.resize_for_overwrite(step.parameters.size());
   for (auto [pointer, parameter] : zip_equal(pointers, step.parameters)) {
@@ -359,7 +374,7 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
     return watched(inputs, {name, blocks, threads, sharedBytes},
                    [&] { return queue(function, blocks, threads, sharedBytes); });
   };
-  if (what.tiles.empty() || !isAligned(step, slots))
+  if (!inTiles)
     return launch(what.function, *what.name, what.blocks, what.threads, what.sharedBytes);
   for (auto [started, planned] : zip_equal(what.tiles, step.tiles->launches))
     if (started.blocks) // a sum of no points has no planes
@@ -405,7 +420,7 @@ Error PreparedPlan::run(const PlanInputs &inputs) const {
   bool isDependent = false;
   auto startNext = [&](const Start &what, const uint64_t *varying) {
     Error error = start(what, varying, slots, inputs, isDependent);
-    isDependent = plan.dependentLaunches && what.function;
+    isDependent = plan.dependentLaunches && what.isLaunch();
     return error;
   };
   if (isWalked)

@@ -64,6 +64,7 @@ private:
   /// What all launches of one step of the plan have in common.
   struct Step {
     const PlanTiles *tiles = nullptr;
+    uint32_t workspace = 0; // its slot
     llvm::SmallVector<Parameter, 16> parameters;
   };
   /// A launch of PlanTiles.
@@ -71,15 +72,16 @@ private:
     void *function = nullptr;
     uint32_t blocks = 0;
   };
-  /// One launch, or (function null) one buffer to be zeroed: slot `step`, values[varying] bytes.
+  /// One launch, or (function null, no tiles) one buffer to be zeroed: slot `step`, values[varying] bytes.
   struct Start {
-    void *function = nullptr;
+    void *function = nullptr; // null: tiles alone
     const std::string *name = nullptr; // the function's, in the plan
     uint32_t blocks = 0, threads = 0, step = 0, sharedBytes = 0;
     size_t varying = 0;
     // Of tiles, which run instead where addresses are aligned; empty: there are none.
     llvm::SmallVector<TileStart, 1> tiles;
     int64_t tileWorkspaceBytes = 0;
+    bool isLaunch() const { return function || !tiles.empty(); }
   };
 
   PreparedPlan(CudaModule &module, const Plan &plan, llvm::StringMap<int64_t> sizes)

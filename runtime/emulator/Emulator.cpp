@@ -139,11 +139,12 @@ Error PlanEmulation::launch(const PlanStep &step) {
     return Error::success();
   uint64_t resident = uint64_t(options.multiprocessors) * options.threadsPerMultiprocessor;
   const PlanFunction &chosen = step.functionFor(*points, resident);
-  uint64_t blocks = std::min(chosen.blocksFor(*points),
-                             chosen.mostBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
   // All addresses are aligned here.
   const PlanTiles &byTile = step.tiles;
   bool inTiles = !byTile.launches.empty();
+  uint64_t blocks = inTiles ? 0
+                            : std::min(chosen.blocksFor(*points),
+                                       chosen.mostBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
 
   SmallVector<uint64_t, 16> values(step.arguments.size());
   SmallVector<const void *, 16> pointers;
@@ -174,6 +175,10 @@ Error PlanEmulation::launch(const PlanStep &step) {
       if (!address)
         return address.takeError();
       workspace = *address;
+      if (inTiles && byTile.isZeroed && workspace) {
+        std::memset(workspace, 0, *evaluate(byTile.workspaceBytes));
+        memory.define(workspace);
+      }
       value = reinterpret_cast<uintptr_t>(workspace);
       break;
     }

@@ -1,22 +1,11 @@
 // RUN: tegula-opt %s --tgl-split-scans=threads=4096 --split-input-file | FileCheck %s
 
-// A row of a million steps: sums of pieces, a scan of these, and the loop of each piece from the total before it.
+// A row of a million steps, in tiles of 256 threads with 16 elements each, in groups of 16 parts as the machine runs at
+// once.
 // CHECK-LABEL: tgl.kernel @row
-// CHECK: %part = tgl.temp "part" : !tgl.tensor<[64], f32>
-// CHECK: %before = tgl.temp "before" : !tgl.tensor<[64], f32>
-// CHECK: tgl.parallel (%[[P:.*]] = 0 to 64)
-// CHECK-NEXT: %[[S:.*]] = tgl.reduce sum (%[[I:.*]] = 16384*%[[P]] to 16384*%[[P]] + 16384)
-// CHECK-NEXT: tgl.read %x[%[[I]]]
-// CHECK: tgl.write %[[S]], %part[%[[P]]]
 // CHECK: tgl.parallel ()
-// CHECK: tgl.for %[[Q:.*]] = 0 to 64 iter (%[[C:.*]] = %{{.*}} : f32)
-// CHECK: %[[T:.*]] = tgl.read %part[%[[Q]]]
-// CHECK: tgl.write %[[C]], %before[%[[Q]]]
-// CHECK: arith.addf %[[C]], %[[T]]
-// CHECK: tgl.parallel (%[[R:.*]] = 0 to 64)
-// CHECK: %[[B:.*]] = tgl.read %before[%[[R]]]
-// CHECK: tgl.for %{{.*}} = 16384*%[[R]] to 16384*%[[R]] + 16384 iter (%{{.*}} = %[[B]] : f32)
-// CHECK: tgl.write %{{.*}}, %y[
+// CHECK: tgl.for %[[I:.*]] = 0 to 1048576 iter {{.*}}scan_tile = array<i64: 1, 16, 16>
+// CHECK: tgl.write %{{.*}}, %y[%[[I]]]
 // CHECK-NOT: tgl.parallel
 tgl.kernel @row(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "in"},
                 %y: !tgl.tensor<[1048576], f32> {tgl.name = "y", tgl.role = "out"}) {
@@ -33,24 +22,19 @@ tgl.kernel @row(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "in"
 
 // -----
 
-// Along columns pieces come first, so that neighbouring points stay neighbours. Downwards the totals are scanned
-// downwards too; the last piece is shorter. What the loop takes of its statement is read again, or kept.
+// Along columns a tile has some that are neighbours; of few columns more steps, so that fewer groups follow each other.
+// What the loop takes of its statement is read again, or kept; it has a statement of its own.
 // CHECK-LABEL: tgl.kernel @columns
 // CHECK: %kept = tgl.temp "kept" : !tgl.tensor<[4], f32>
-// CHECK: tgl.temp "part" : !tgl.tensor<[304, 4], f32>
 // CHECK: tgl.parallel (%{{.*}} = 0 to 4)
 // CHECK: tgl.reduce
 // CHECK: tgl.write %{{.*}}, %kept
 // CHECK-NOT: tgl.for
-// CHECK: tgl.parallel (%[[P:.*]] = 0 to 304, %{{.*}} = 0 to 4)
-// CHECK-NOT: %kept
-// CHECK: tgl.reduce max (%{{.*}} = 33*%[[P]] to min(10007, 33*%[[P]] + 33))
-// CHECK: tgl.for %{{.*}} = 0 to 304 reverse
+// CHECK: tgl.parallel (%[[J:.*]] = 0 to 4)
+// CHECK: %[[S:.*]] = tgl.read %kept[%[[J]]]
+// CHECK: tgl.for %{{.*}} = 0 to 10007 reverse {{.*}}scan_tile = array<i64: 4, 8, 16>
 // CHECK: arith.maximumf
-// CHECK: tgl.parallel
-// CHECK: tgl.read %kept
-// CHECK: tgl.for %{{.*}} = 33*%{{.*}} to min(10007, {{.*}}) reverse
-// CHECK: arith.divf
+// CHECK: arith.divf %{{.*}}, %[[S]]
 tgl.kernel @columns(%x: !tgl.tensor<[10007, 4], f32> {tgl.name = "x", tgl.role = "in"},
                     %y: !tgl.tensor<[10007, 4], f32> {tgl.name = "y", tgl.role = "out"}) {
   tgl.parallel (%j = 0 to 4) {
@@ -71,18 +55,50 @@ tgl.kernel @columns(%x: !tgl.tensor<[10007, 4], f32> {tgl.name = "x", tgl.role =
 
 // -----
 
-// Short rows, rows enough, totals that somebody reads, a loop whose step is more than one addition, and what a later op
+// Rows that fill the machine stay whole, while their vectors are; odd ones have tiles.
+// CHECK-LABEL: tgl.kernel @many
+// CHECK-NOT: scan_tile
+// CHECK-LABEL: tgl.kernel @odd
+// CHECK: scan_tile = array<i64: 1, 16, 8>
+tgl.kernel @many(%x: !tgl.tensor<[16, 16384], f32> {tgl.name = "x", tgl.role = "in"},
+                 %y: !tgl.tensor<[16, 16384], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%r = 0 to 16) {
+    %zero = arith.constant 0.0 : f32
+    %0 = tgl.for %i = 0 to 16384 iter (%c = %zero : f32) {
+      %v = tgl.read %x[%r, %i] : !tgl.tensor<[16, 16384], f32>
+      %n = arith.addf %c, %v : f32
+      tgl.write %n, %y[%r, %i] : f32, !tgl.tensor<[16, 16384], f32>
+      tgl.yield %n : f32
+    }
+  }
+}
+tgl.kernel @odd(%x: !tgl.tensor<[16, 16383], f32> {tgl.name = "x", tgl.role = "in"},
+                %y: !tgl.tensor<[16, 16383], f32> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel (%r = 0 to 16) {
+    %zero = arith.constant 0.0 : f32
+    %0 = tgl.for %i = 0 to 16383 iter (%c = %zero : f32) {
+      %v = tgl.read %x[%r, %i] : !tgl.tensor<[16, 16383], f32>
+      %n = arith.addf %c, %v : f32
+      tgl.write %n, %y[%r, %i] : f32, !tgl.tensor<[16, 16383], f32>
+      tgl.yield %n : f32
+    }
+  }
+}
+
+// -----
+
+// Short rows, totals that somebody reads, a loop whose step is more than one addition, and what a later op
 // of the statement reads stay.
 // CHECK-LABEL: tgl.kernel @short
-// CHECK-NOT: "part"
-tgl.kernel @short(%x: !tgl.tensor<[2, 8192], f32> {tgl.name = "x", tgl.role = "in"},
-                  %y: !tgl.tensor<[2, 8192], f32> {tgl.name = "y", tgl.role = "out"}) {
+// CHECK-NOT: scan_tile
+tgl.kernel @short(%x: !tgl.tensor<[2, 4096], f32> {tgl.name = "x", tgl.role = "in"},
+                  %y: !tgl.tensor<[2, 4096], f32> {tgl.name = "y", tgl.role = "out"}) {
   tgl.parallel (%r = 0 to 2) {
     %zero = arith.constant 0.0 : f32
-    %0 = tgl.for %i = 0 to 8192 iter (%c = %zero : f32) {
-      %v = tgl.read %x[%r, %i] : !tgl.tensor<[2, 8192], f32>
+    %0 = tgl.for %i = 0 to 4096 iter (%c = %zero : f32) {
+      %v = tgl.read %x[%r, %i] : !tgl.tensor<[2, 4096], f32>
       %n = arith.addf %c, %v : f32
-      tgl.write %n, %y[%r, %i] : f32, !tgl.tensor<[2, 8192], f32>
+      tgl.write %n, %y[%r, %i] : f32, !tgl.tensor<[2, 4096], f32>
       tgl.yield %n : f32
     }
   }
@@ -91,7 +107,7 @@ tgl.kernel @short(%x: !tgl.tensor<[2, 8192], f32> {tgl.name = "x", tgl.role = "i
 // -----
 
 // CHECK-LABEL: tgl.kernel @recurrence
-// CHECK-NOT: "part"
+// CHECK-NOT: scan_tile
 tgl.kernel @recurrence(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "in"},
                        %y: !tgl.tensor<[1048576], f32> {tgl.name = "y", tgl.role = "out"}) {
   tgl.parallel () {
@@ -109,7 +125,7 @@ tgl.kernel @recurrence(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role
 // -----
 
 // CHECK-LABEL: tgl.kernel @read
-// CHECK-NOT: "part"
+// CHECK-NOT: scan_tile
 tgl.kernel @read(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "in"},
                  %y: !tgl.tensor<[1048576], f32> {tgl.name = "y", tgl.role = "out"},
                  %z: !tgl.tensor<[1048576], f32> {tgl.name = "z", tgl.role = "out"}) {

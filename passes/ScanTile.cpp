@@ -1,0 +1,106 @@
+//===- ScanTile.cpp - Long scans in tiles ---------------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/ScanTile.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "passes/Nest.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tegula;
+using namespace tegula::tgl;
+
+Attribute ScanTile::toAttribute(MLIRContext *context) const {
+  return Builder(context).getDenseI64ArrayAttr({columns, each, group});
+}
+
+std::optional<ScanTile> ScanTile::of(ForOp loop) {
+  auto shape = loop->getAttrOfType<DenseI64ArrayAttr>(attributeName);
+  if (!shape || shape.size() != 3)
+    return std::nullopt;
+  return ScanTile{shape[0], shape[1], shape[2]};
+}
+
+ScanGrid::ScanGrid(const ScanTile &tile, int64_t points, int64_t steps)
+    : across(llvm::divideCeil(points, tile.columns)), parts(llvm::divideCeil(steps, tile.steps())) {}
+
+int64_t ScanGrid::groups(const ScanTile &tile) const { return llvm::divideCeil(parts, tile.group); }
+
+/// Whether neighbouring steps touch memory side by side, in most accesses.
+static bool runsAlongSteps(ForOp loop) {
+  int near = 0;
+  auto visit = [&](TglTensorType type, ArrayRef<ValueExpr> subscripts) {
+    std::optional<int64_t> stride = strideAlong(type, subscripts, loop.getLoopVar());
+    near += !stride || *stride == 0 ? 0 : *stride == 1 ? 1 : -1;
+  };
+  loop.getBody().walk([&](ReadOp read) { visit(read.getTensorType(), read.getSubscriptExprs()); });
+  loop.getBody().walk([&](WriteOp write) { visit(write.getTensorType(), write.getSubscriptExprs()); });
+  return near > 0;
+}
+
+/// What a thread has registers, and the instruction cache room, for.
+static int64_t mostOfThread(ForOp loop) {
+  int64_t operations = 0, reads = 0;
+  for (Operation &op : loop.getBody().front()) {
+    operations += isa<math::MathDialect>(op.getDialect()) ? 16 : 1;
+    reads += isa<ReadOp>(op);
+  }
+  return reads <= 2 && operations <= 12 ? 16 : operations <= 32 ? 8 : 4;
+}
+
+std::optional<ScanTile> tegula::chooseScanTile(ParallelOp statement, const PrefixLoop &prefix, int64_t threads) {
+  // Blocks that take whole rows of vectors are as fast where the rows fill the machine, or are short.
+  constexpr int64_t shortRow = 8192, shortOddRow = 2048, shortColumn = 256, vector = 4;
+  constexpr int64_t mostColumns = 32, fewerColumns = 16, fewAcross = 8, leastEach = 4;
+  constexpr int64_t leastGroup = 8, longestGroup = 256, longestGroupOfColumns = 64;
+  std::optional<int64_t> points = knownPoints(cast<AxesOp>(statement.getOperation()));
+  ForOp loop = prefix.loop;
+  std::optional<int64_t> steps = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
+  if (!points || !steps || *points <= 0 || *steps <= 0)
+    return std::nullopt;
+  ScanTile tile{1, mostOfThread(loop), 0};
+  int64_t resident = std::max<int64_t>(threads / ScanTile::threads, 1);
+  if (runsAlongSteps(loop)) {
+    bool isOdd = *steps % vector;
+    if (*steps < (isOdd ? shortOddRow : shortRow) || (!isOdd && *points >= resident))
+      return std::nullopt;
+  } else {
+    if (*steps < shortColumn)
+      return std::nullopt;
+    auto columnsOf = [&](int64_t most) { return std::min<int64_t>(llvm::PowerOf2Ceil(*points), most); };
+    // Tiles of half as many have twice as many steps: with few points fewer groups follow each other.
+    tile.columns = columnsOf(mostColumns);
+    if (ScanGrid(tile, *points, *steps).across < fewAcross)
+      tile.columns = columnsOf(fewerColumns);
+  }
+  auto tiles = [&] {
+    ScanGrid grid(tile, *points, *steps);
+    return grid.across > resident ? grid.across : grid.across * grid.parts;
+  };
+  while (tile.each > leastEach && (tiles() < resident || tile.steps() / 2 >= *steps))
+    tile.each /= 2;
+  ScanGrid grid(tile, *points, *steps);
+  int64_t count;
+  if (llvm::MulOverflow(grid.across, grid.parts, count) || count > std::numeric_limits<int32_t>::max())
+    return std::nullopt;
+  // Tiles that run at once are of so many parts.
+  int64_t atOnce = llvm::bit_floor(uint64_t(std::max<int64_t>(resident / grid.across, 1)));
+  tile.group = std::clamp(atOnce, leastGroup, tile.columns == 1 ? longestGroup : longestGroupOfColumns);
+  return tile;
+}
+
+std::optional<PrefixLoop> tegula::matchScanTiles(ParallelOp statement) {
+  auto loops = statement.getBody().front().getOps<ForOp>();
+  if (!llvm::hasSingleElement(loops) || !ScanTile::of(*loops.begin()))
+    return std::nullopt;
+  bool isAlone = llvm::all_of(statement.getBody().front(), [](Operation &op) {
+    return isa<ForOp>(op) || (!op.getNumRegions() && !isa<WriteOp, TempOp>(op));
+  });
+  return isAlone ? matchPrefixLoop(*loops.begin()) : std::nullopt;
+}
