@@ -219,7 +219,6 @@ private:
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
   bool batchSharesImage() const;
   void setTile(Value *number);
-  void endIfUnused();
   unsigned sumsPitch() const { return tile.columns + 8; }
   unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
   void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);
@@ -249,6 +248,9 @@ private:
     bool asks; ///< some may be beyond the last
   };
   Rest planRest();
+  mlir::arith::CmpIOp guardOfRows();
+  Value *isWritten(mlir::arith::CmpIOp guard, Value *number);
+  void endIfUnused();
   void findMending(Rest &rest);
   void splitLate(Rest &rest);
   Value *keptFromBranch(Value *value);
@@ -473,6 +475,7 @@ private:
   Group rows, columns;
   unsigned restRows;                // for which the block does the rest of the statement
   bool combines = false;            // parts of sums
+  mlir::Operation *guardThatHolds = nullptr; // of all writes: it need not be asked
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
   bool hasWarpgroups;
   std::vector<ProductLayout> noted;

@@ -15,6 +15,7 @@
 
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -136,30 +137,30 @@ static unsigned interleavedRows(const ContractionPlan &plan, tgl::AxesOp axes) {
   return *phases;
 }
 
-/// Ends the block where no row of its tile is written: all writes have a guard `row < n` with an n of the tile, which not
-/// even its first row is less than.
-void DeviceContraction::endIfUnused() {
-  auto guardOf = [&](mlir::Operation *op) -> mlir::arith::CmpIOp {
-    auto write = dyn_cast<tgl::WriteOp>(op);
-    mlir::Value guard = write ? write.getGuard() : mlir::Value();
-    return guard ? guard.getDefiningOp<mlir::arith::CmpIOp>() : mlir::arith::CmpIOp();
-  };
+/// The guard `row < n` of all writes, with an n of the tile; null: there is none.
+mlir::arith::CmpIOp DeviceContraction::guardOfRows() {
   mlir::arith::CmpIOp guard;
-  for (mlir::Operation *op : plan.rest)
-    if (isa<tgl::WriteOp>(op)) {
-      if (!guardOf(op) || (guard && guardOf(op) != guard))
-        return;
-      guard = guardOf(op);
-    }
+  for (mlir::Operation *op : plan.rest) {
+    auto write = dyn_cast<tgl::WriteOp>(op);
+    if (!write)
+      continue;
+    auto its = write.getGuard() ? write.getGuard().getDefiningOp<mlir::arith::CmpIOp>() : mlir::arith::CmpIOp();
+    if (!its || (guard && its != guard))
+      return nullptr;
+    guard = its;
+  }
   if (!guard || guard.getPredicate() != mlir::arith::CmpIPredicate::slt || plan.rows.size() != 1 ||
       guard.getLhs() != axes.getAxes()[plan.rows.front()])
-    return;
-  auto isOfBatch = [&](mlir::BlockArgument axis) {
+    return nullptr;
+  bool isOfTile = all_of(tgl::axesOf(guard.getRhs()), [&](mlir::BlockArgument axis) {
     return axis.getOwner() == axes.getAxesBlock() && is_contained(plan.batch, axis.getArgNumber());
-  };
-  if (!all_of(tgl::axesOf(guard.getRhs()), isOfBatch))
-    return;
-  setNumber(axes, plan.rows, false, rows.first);
+  });
+  return isOfTile ? guard : nullptr;
+}
+
+/// Whether row `number` of the statement is written.
+Value *DeviceContraction::isWritten(mlir::arith::CmpIOp guard, Value *number) {
+  setNumber(axes, plan.rows, false, number);
   SetVector<mlir::Operation *> needed;
   needed.insert(guard);
   for (unsigned n = 0; n < needed.size(); ++n)
@@ -169,10 +170,19 @@ void DeviceContraction::endIfUnused() {
   for (mlir::Operation *op : plan.rest)
     if (needed.contains(op))
       e.emitOp(op);
+  return e.valueOf(guard.getResult());
+}
+
+/// Ends the block where no row of its tile is written.
+void DeviceContraction::endIfUnused() {
+  mlir::arith::CmpIOp guard = guardOfRows();
+  if (!guard)
+    return;
+  Value *isUsed = isWritten(guard, rows.first);
   Function *function = b.GetInsertBlock()->getParent();
   BasicBlock *unused = BasicBlock::Create(b.getContext(), "unused", function);
   BasicBlock *used = BasicBlock::Create(b.getContext(), "used", function);
-  b.CreateCondBr(e.valueOf(guard.getResult()), used, unused);
+  b.CreateCondBr(isUsed, used, unused);
   b.SetInsertPoint(unused);
   b.CreateRetVoid();
   b.SetInsertPoint(used);
@@ -254,9 +264,23 @@ void DeviceContraction::mendSums(const Rest &rest) {
 }
 
 void DeviceContraction::emitRest(const Rest &rest) {
-  // Loads of several elements are under way at a time: those of the bias come from a cache.
-  unsigned each = rest.readsElements ? 8 : 4;
-  forRestRows(each, [&](const RestRows &its) { emitRows(rest, its); });
+  mlir::arith::CmpIOp guard = guardOfRows();
+  // Loads of several elements are under way at a time: those of the bias come from a cache. Rows that have a guard are
+  // chosen by data.
+  unsigned each = rest.readsElements || guard ? 8 : 4;
+  auto emitAll = [&] { forRestRows(each, [&](const RestRows &its) { emitRows(rest, its); }); };
+  if (!guard)
+    return emitAll();
+  // Where the last row is written all are, and none is asked.
+  Value *last = b.CreateAdd(rows.first, i64(restRows - 1));
+  if (!rows.fits)
+    last = b.CreateBinaryIntrinsic(Intrinsic::smin, last, b.CreateSub(rows.total, i64(1)));
+  Value *isWhole = isWritten(guard, last);
+  e.emitIf(isWhole, [&] {
+    SaveAndRestore known(guardThatHolds, guard.getOperation());
+    emitAll();
+  });
+  e.emitIf(b.CreateNot(isWhole), emitAll);
 }
 
 void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
@@ -277,7 +301,10 @@ void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
       safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(rows.total, i64(1)));
     setNumber(axes, plan.rows, plan.restCollapsesRows, safe);
     for (mlir::Operation *op : rest.early)
-      e.emitOp(op);
+      if (op == guardThatHolds)
+        e.values[op->getResult(0)] = b.getTrue();
+      else
+        e.emitOp(op);
     Element element{row, number, {}};
     for (mlir::Value value : kept)
       element.values.push_back(e.values.lookup(value));
@@ -293,9 +320,9 @@ void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
     made.push_back(rest.mended ? rest.mended : tgl::ReduceOp(product.reduce).getResult());
   for (mlir::Operation *op : rest.values)
     made.append(op->result_begin(), op->result_end());
-  bool branches = its.asks || any_of(rest.late, [](mlir::Operation *op) {
+  bool branches = its.asks || any_of(rest.late, [&](mlir::Operation *op) {
                     auto write = dyn_cast<tgl::WriteOp>(op);
-                    return write && write.getGuard();
+                    return write && write.getGuard() && write.getGuard().getDefiningOp() != guardThatHolds;
                   });
   auto isUsedLate = [&](mlir::Value value) {
     return any_of(value.getUsers(), [&](mlir::Operation *user) { return is_contained(rest.late, user); });

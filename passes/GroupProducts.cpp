@@ -23,7 +23,7 @@ namespace tegula {
 } // namespace tegula
 
 /// Rows that are counted together: as many places are looked through for a row's rank.
-static constexpr int64_t chunkRows = 256;
+static constexpr int64_t chunkRows = 128;
 /// Points among which rows without a group are dealt out.
 static constexpr int64_t strayPoints = 128;
 
@@ -47,8 +47,9 @@ public:
         builder(statement), rows(product.rows.begin(), product.rows.end()), numRows(product.numRows),
         groups(product.groups) {
     llvm::sort(rows, [](BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); });
-    // A tile of rows is of one group: no more than a group has on average.
-    tileRows = std::clamp<int64_t>(llvm::bit_floor(uint64_t(numRows / groups)), 16, 128);
+    // Most groups fit into one tile, so that their matrix is read once, or are many.
+    int64_t average = numRows / groups;
+    tileRows = std::clamp<int64_t>(llvm::bit_ceil(uint64_t(average + average / 4)), 16, 128);
     numTiles = (numRows + groups * (tileRows - 1)) / tileRows;
     chunks = llvm::divideCeil(numRows, chunkRows);
     findKeys();
@@ -453,6 +454,8 @@ struct GroupProductsPass : Counted<tegula::impl::GroupProductsPassBase<GroupProd
   using Counted::Counted;
 
   void runOnOperation() override {
+    for (ParallelOp statement : outermostStatements(getOperation()))
+      count("sums split", splitGroupedSums(statement));
     std::vector<Grouping> done; // their statements are there to be compared with
     for (ParallelOp statement : outermostStatements(getOperation())) {
       std::optional<GroupedProduct> product = match(statement);

@@ -6,11 +6,11 @@
 // CHECK: %row = tgl.temp "row" : !tgl.tensor<[1408], i32>
 // CHECK: %group = tgl.temp "group" : !tgl.tensor<[7], i32>
 // CHECK: %used = tgl.temp "used" : !tgl.tensor<[7], i32>
-// CHECK: tgl.parallel (%[[C:.*]] = 0 to 2, %[[G:.*]] = 0 to 5)
-// CHECK: tgl.reduce sum (%{{.*}} = 256*%[[C]] to 256*%[[C]] + 256) -> i32
+// CHECK: tgl.parallel (%[[C:.*]] = 0 to 4, %[[G:.*]] = 0 to 5)
+// CHECK: tgl.reduce sum (%{{.*}} = 128*%[[C]] to 128*%[[C]] + 128) -> i32
 // CHECK: tgl.write %{{.*}}, %count[%[[C]], %[[G]]]
 // CHECK: tgl.parallel (%[[G:.*]] = 0 to 5)
-// CHECK: tgl.for %[[C:.*]] = 0 to 2 iter (%[[B:.*]] = %{{.*}} : i32)
+// CHECK: tgl.for %[[C:.*]] = 0 to 4 iter (%[[B:.*]] = %{{.*}} : i32)
 // CHECK: tgl.write %[[B]], %before[%[[C]], %[[G]]]
 // CHECK: tgl.write %{{.*}}, %total[%[[G]]]
 // CHECK: tgl.parallel (%[[G:.*]] = 0 to 5)
@@ -21,10 +21,10 @@
 // CHECK: tgl.write %{{.*}}, %used[%[[T]]]
 // CHECK: tgl.write %{{.*}}, %row[128*%[[T]] + %{{.*}}]
 // CHECK: tgl.parallel (%[[R:.*]] = 0 to 512)
-// CHECK: tgl.reduce sum (%{{.*}} = 256*(%[[R]] floordiv 256) to %[[R]]) -> i32
+// CHECK: tgl.reduce sum (%{{.*}} = 128*(%[[R]] floordiv 128) to %[[R]]) -> i32
 // CHECK: tgl.read %first[
 // CHECK-NEXT: %[[FIRST:.*]] = arith.index_cast
-// CHECK: tgl.read %before[%[[R]] floordiv 256, %{{.*}}]
+// CHECK: tgl.read %before[%[[R]] floordiv 128, %{{.*}}]
 // CHECK-NEXT: %[[BEFORE:.*]] = arith.index_cast
 // CHECK-NEXT: %[[RANK:.*]] = arith.index_cast
 // CHECK: tgl.write %{{.*}}, %row[128*%[[FIRST]] + %[[BEFORE]] + %[[RANK]]]
@@ -75,8 +75,8 @@ tgl.kernel @experts(%x: !tgl.tensor<[512, 64], bf16> {tgl.name = "x", tgl.role =
 // Two experts for each row: rows are pairs. Numbers that are proved to be of a group have no statement of their own.
 // CHECK-LABEL: tgl.kernel @pairs
 // CHECK: %row = tgl.temp "row" : !tgl.tensor<[1408], i32>
-// CHECK: tgl.parallel (%{{.*}} = 0 to 4, %{{.*}} = 0 to 4)
-// CHECK: tgl.reduce sum (%[[I:.*]] = 256*%{{.*}} to
+// CHECK: tgl.parallel (%{{.*}} = 0 to 8, %{{.*}} = 0 to 4)
+// CHECK: tgl.reduce sum (%[[I:.*]] = 128*%{{.*}} to
 // CHECK-NEXT: tgl.read %e[%[[I]] floordiv 2, %[[I]] - 2*(%[[I]] floordiv 2)]
 // CHECK: tgl.parallel (%[[T:.*]] = 0 to 11, %[[P:.*]] = 0 to 128, %[[M:.*]] = 0 to 128)
 // CHECK: tgl.read %row[128*%[[T]] + %[[P]]]
@@ -153,6 +153,44 @@ tgl.kernel @layers(%x: !tgl.tensor<[512, 64], bf16> {tgl.name = "x", tgl.role = 
         tgl.yield %p : f32
       }
       tgl.write %s, %y[%n, %k] : f32, !tgl.tensor<[512, 64], bf16>
+    }
+  }
+}
+
+// -----
+
+// A sum over the experts of a row too: products of all pairs, then their weighed sum.
+// CHECK-LABEL: tgl.kernel @weighed
+// CHECK: %part = tgl.temp "part" : !tgl.tensor<[512, 2, 128], f32>
+// CHECK: tgl.parallel (%{{.*}} = 0 to 11, %{{.*}} = 0 to 128, %[[M:.*]] = 0 to 128)
+// CHECK: %[[SUM:.*]] = tgl.reduce sum (%{{.*}} = 0 to 64) -> f32
+// CHECK-NOT: %g[
+// CHECK: tgl.write %[[SUM]], %part[%{{.*}} floordiv 2, %{{.*}}, %[[M]]] if
+// CHECK: tgl.parallel (%[[N:.*]] = 0 to 512, %[[M:.*]] = 0 to 128)
+// CHECK-NEXT: tgl.reduce sum (%[[J:.*]] = 0 to 2) -> f32
+// CHECK-NEXT: %[[PART:.*]] = tgl.read %part[%[[N]], %[[J]], %[[M]]]
+// CHECK-NEXT: %[[G:.*]] = tgl.read %g[%[[N]], %[[J]]]
+// CHECK-NEXT: arith.mulf %[[PART]], %[[G]]
+tgl.kernel @weighed(%x: !tgl.tensor<[512, 64], bf16> {tgl.name = "x", tgl.role = "in"},
+                    %w: !tgl.tensor<[4, 64, 128], bf16> {tgl.name = "w", tgl.role = "in"},
+                    %e: !tgl.tensor<[512, 2], i32> {tgl.name = "e", tgl.role = "in"},
+                    %g: !tgl.tensor<[512, 2], f32> {tgl.name = "g", tgl.role = "in"},
+                    %y: !tgl.tensor<[512, 128], bf16> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.launch "y" {
+    tgl.parallel (%n = 0 to 512, %m = 0 to 128) {
+      %s = tgl.reduce sum (%j = 0 to 2, %k = 0 to 64) -> f32 {
+        %three = arith.constant 3 : i32
+        %v = tgl.read %g[%n, %j] : !tgl.tensor<[512, 2], f32>
+        %a = tgl.read %x[%n, %k] : !tgl.tensor<[512, 64], bf16>
+        %i = tgl.read %e[%n, %j] : !tgl.tensor<[512, 2], i32>
+        %low = arith.andi %i, %three : i32
+        %own = arith.index_cast %low : i32 to index
+        %c = tgl.read %w[%own, %k, %m] : !tgl.tensor<[4, 64, 128], bf16>
+        %p = arith.mulf %a, %c : f32
+        %q = arith.mulf %v, %p : f32
+        tgl.yield %q : f32
+      }
+      tgl.write %s, %y[%n, %m] : f32, !tgl.tensor<[512, 128], bf16>
     }
   }
 }
