@@ -387,6 +387,7 @@ private:
     emitter.squares = !runs || runs->shouldRun("squares", "");
     emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
     emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
+    emitter.copiesRows = !runs || runs->shouldRun("row-copies", "");
     emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;

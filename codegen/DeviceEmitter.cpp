@@ -201,6 +201,11 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     nextLoopStays = true;
   }
   SmallVector<Value *> turn(shape.cluster > 1 ? 1 : 0, i64(0));
+  row.copies &= inner.empty();
+  if (row.copies) {
+    atNextRow(axes, outer, first, count);
+    copyFirstRow();
+  }
   emitLoop(first, count, units, turn, [&](Value *number, ArrayRef<Value *> carried) {
     rowTurn = carried.empty() ? nullptr : carried.front();
     if (inStep) {
@@ -210,6 +215,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
         writes = b.CreateAnd(b.CreateICmpEQ(sharer, i64(0)), isPoint);
       number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(count, i64(1)));
     }
+    atNextRow(axes, outer, b.CreateNSWAdd(number, units), count);
     setAxes(axes, outer, inOrder(number, count), lane, [&] {
       emitNest(axes, inner, [&] {
         !square.rows.empty()   ? emitSquare(op)

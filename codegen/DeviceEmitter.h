@@ -150,6 +150,12 @@ private:
     llvm::SmallVector<llvm::Value *> bases;  // by slot: of the first
     int64_t vectors = 0, rounds = 0;         // of the row; of a thread
     unsigned ahead = 1;                      // rounds that are loaded together
+    llvm::SmallVector<std::pair<tgl::ReadOp, tgl::AxesOp>> sources;  // by slot: the first read, its nest
+    llvm::SmallVector<llvm::DenseSet<mlir::Operation *>> lastNests;  // by slot: nests after which it is free
+    /// The next row is copied where this one was (DeviceRowCopies.cpp); its axes of the statement, and whether it exists.
+    bool copies = false;
+    llvm::SmallVector<std::pair<mlir::Value, llvm::Value *>> next;
+    llvm::Value *hasNext = nullptr;
     llvm::DenseMap<unsigned, llvm::Value *> *loaded = nullptr; // by slot, in the round that is emitted
     llvm::Value *round = nullptr;                              // that one
     /// By operation: the slot where its value replaces the element, or where later nests find it.
@@ -246,6 +252,11 @@ private:
   void planRowValues(llvm::ArrayRef<tgl::AxesOp> nests, llvm::ArrayRef<unsigned> walks);
   bool isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second, tgl::AxesOp secondNest);
   bool emitKept(mlir::Operation *op);
+  void planRowCopies(tgl::ParallelOp op, const std::optional<LaneChoice> &lane);
+  void atNextRow(tgl::AxesOp axes, llvm::ArrayRef<unsigned> outer, llvm::Value *number, llvm::Value *count);
+  void copyAhead(unsigned slot, llvm::Value *round, llvm::Value *number, llvm::Value *exists,
+                 const std::optional<LaneChoice> &lane);
+  void copyFirstRow();
   RowDeal rowDeal() const { return {shape.team, shape.cluster}; }
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
   llvm::Value *dynamicShared();

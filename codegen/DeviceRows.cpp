@@ -133,10 +133,18 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
       continue;
     Type *raw = storageType(reads.front().getTensorType().getElementType());
     unsigned each = width * raw->getScalarSizeInBits() / 8;
+    unsigned lastWalk = 0;
     for (auto [read, nest] : zip_equal(reads, where)) {
       row.slotOf[read] = {row.bytes.size(), nest == where.front()};
       row.nests.insert(nests[nest]);
+      lastWalk = std::max(lastWalk, walks[nest]);
     }
+    DenseSet<mlir::Operation *> last;
+    for (unsigned nest : where)
+      if (walks[nest] == lastWalk)
+        last.insert(nests[nest]);
+    row.lastNests.push_back(std::move(last));
+    row.sources.push_back({reads.front(), nests[where.front()]});
     row.bytes.push_back(each);
     bytes += each;
   }
@@ -160,6 +168,7 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
   while (blocks > 1 && bytesWith(blocks) > most / 2 && bytesWith(blocks / 2) <= most)
     blocks /= 2; // that room is not there in any case
   planRowValues(nests, walks);
+  planRowCopies(op, lane);
   row.vectors = vectors;
   row.rounds = divideCeil(vectors, int64_t(shape.team) * blocks);
   int64_t whole = vectors / (int64_t(shape.team) * blocks);
@@ -351,12 +360,20 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
   Value *first = rowThread(b, deal, rank, thread);
   // Those that load from memory first: nests that are walked together have their elements from them.
   SmallVector<std::pair<tgl::ReadOp, tgl::AxesOp>> reads;
+  SmallVector<unsigned> left; // slots that nobody reads after these nests
   for (bool fromMemory : {true, false})
     for (tgl::AxesOp nest : nests)
       for (mlir::Operation &nested : *nest.getAxesBlock())
         if (auto read = dyn_cast<tgl::ReadOp>(nested); read && row.slotOf.contains(read))
           if (row.slotOf.lookup(read).second == fromMemory)
             reads.push_back({read, nest});
+  if (row.copies) {
+    for (unsigned slot = 0; slot < row.bytes.size(); ++slot)
+      if (any_of(nests, [&](tgl::AxesOp nest) { return row.lastNests[slot].contains(nest); }))
+        left.push_back(slot);
+    if (any_of(reads, [&](auto &entry) { return row.slotOf.lookup(entry.first).second; }))
+      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
+  }
 
   // Rounds `from`, `from + 1`, ...: first all loads, then the rest.
   auto rounds = [&](Value *from, unsigned count, bool whole, ArrayRef<Value *> carried) {
@@ -377,7 +394,7 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
         Value *&value = loaded[ahead][slot];
         if (value)
           continue;
-        if (fromMemory) {
+        if (fromMemory && !row.copies) {
           setAxes(nest, axes, number, lane, [&, &read = read] {
             value = loadRaw(buffers.find(read.getTensor())->second, read.getSubscriptExprs(), nullptr);
           });
@@ -393,7 +410,7 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
       DenseSet<unsigned> stored;
       for (auto [read, nest] : reads) {
         auto [slot, fromMemory] = row.slotOf.lookup(read);
-        if (fromMemory && stored.insert(slot).second)
+        if (fromMemory && !row.copies && stored.insert(slot).second)
           b.CreateAlignedStore(loaded[ahead].lookup(slot), rowSlot(slot, b.CreateNSWAdd(from, i64(ahead))),
                                alignmentOf(slot));
       }
@@ -401,6 +418,8 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
       row.round = b.CreateNSWAdd(from, i64(ahead));
       results = body(numbers[ahead], exist[ahead], results);
       row.loaded = nullptr;
+      for (unsigned slot : left)
+        copyAhead(slot, row.round, numbers[ahead], exist[ahead], lane);
     }
     return results;
   };

@@ -50,6 +50,8 @@ struct EmitterOptions {
   bool tilesWindows = true;
   /// Blocks of a cluster that share a row count the bytes that they send each other.
   bool countsStores = true;
+  /// Rows in shared memory are copied there while those before them are done.
+  bool copiesRows = true;
   /// The device has wgmma (sm_90a).
   bool hasWarpgroups = false;
   bool hasF8 = false; ///< mma.sync of f8 (sm_89)
