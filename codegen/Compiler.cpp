@@ -380,6 +380,8 @@ private:
     emitter.checked = options.checked;
     emitter.lineTables = options.lineTables;
     emitter.tensorAlignment = kernel->alignment = options.alignment;
+    if (isEmulated && !options.sizes.empty()) // what a device gets for tensors as they are allocated, as here
+      emitter.tensorAlignment = 16;
     emitter.dependentLaunches =
         options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
     emitter.sharedBytes = device::sharedBytes(capability());

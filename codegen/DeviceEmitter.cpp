@@ -128,7 +128,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   shape = wanted;
   begin(op, name, inputs, shape.threads);
-  planRow(op, wanted);
+  planRow(op, outer, wanted);
   planSharers(op, wanted);
   Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);
   Value *block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
@@ -201,7 +201,6 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     nextLoopStays = true;
   }
   SmallVector<Value *> turn(shape.cluster > 1 ? 1 : 0, i64(0));
-  row.copies &= inner.empty();
   if (row.copies) {
     atNextRow(axes, outer, first, count);
     copyFirstRow();
@@ -217,6 +216,7 @@ IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, con
     }
     atNextRow(axes, outer, b.CreateNSWAdd(number, units), count);
     setAxes(axes, outer, inOrder(number, count), lane, [&] {
+      row.shift = emitShift();
       emitNest(axes, inner, [&] {
         !square.rows.empty()   ? emitSquare(op)
         : !runs.empty()        ? emitRunTile(op)
@@ -336,7 +336,7 @@ void DeviceEmitter::emitParallel(tgl::ParallelOp op) {
   if (seen)
     meet(); // earlier writes of all threads are seen, earlier reads are over
   alone = true;
-  std::optional<LaneChoice> lane = chooseLanes(axes);
+  std::optional<LaneChoice> lane = laneOf(axes);
   if (lane && !is_contained(box, lane->axis))
     lane.reset();
   auto each = [&](Value *number, Value *exists, ArrayRef<Value *>) {

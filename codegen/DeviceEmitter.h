@@ -154,6 +154,13 @@ private:
     llvm::SmallVector<llvm::DenseSet<mlir::Operation *>> lastNests;  // by slot: nests after which it is free
     /// The next row is copied where this one was (DeviceRowCopies.cpp); its axes of the statement, and whether it exists.
     bool copies = false;
+    /// Vectors begin at multiples of their length in memory, wherever a row does: so many elements before it.
+    bool isShifted = false;
+    std::pair<tgl::ReadOp, tgl::AxesOp> shiftedBy; // a read that says how many
+    llvm::Value *shift = nullptr, *nextShift = nullptr;
+    bool atEdge = false; // vectors of the round that is emitted may hang over
+    std::optional<LaneChoice> lane;
+    int64_t terms = 0; // of the row
     llvm::SmallVector<std::pair<mlir::Value, llvm::Value *>> next;
     llvm::Value *hasNext = nullptr;
     llvm::DenseMap<unsigned, llvm::Value *> *loaded = nullptr; // by slot, in the round that is emitted
@@ -241,7 +248,9 @@ private:
   Accumulator emitWindowRows(tgl::ReduceOp op);
   bool hasRowShape(tgl::AxesOp nest);
   bool isSameRow(tgl::AxesOp first, tgl::AxesOp second);
-  void planRow(tgl::ParallelOp op, DeviceShape &wanted);
+  void planRow(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, DeviceShape &wanted);
+  std::optional<LaneChoice> laneOf(tgl::AxesOp nest);
+  std::pair<int64_t, int64_t> wholeRounds() const;
   /// Nests of a thread's point that read the same column.
   struct Column {
     llvm::SmallVector<tgl::AxesOp> nests; ///< none: there is no such column
@@ -252,10 +261,11 @@ private:
   void planRowValues(llvm::ArrayRef<tgl::AxesOp> nests, llvm::ArrayRef<unsigned> walks);
   bool isSameInRow(mlir::Value first, tgl::AxesOp firstNest, mlir::Value second, tgl::AxesOp secondNest);
   bool emitKept(mlir::Operation *op);
-  void planRowCopies(tgl::ParallelOp op, const std::optional<LaneChoice> &lane);
+  bool canCopyRows(tgl::ParallelOp op, const std::optional<LaneChoice> &lane);
+  std::optional<LaneChoice> planShift(tgl::ParallelOp op, llvm::ArrayRef<tgl::AxesOp> nests);
+  llvm::Value *emitShift();
   void atNextRow(tgl::AxesOp axes, llvm::ArrayRef<unsigned> outer, llvm::Value *number, llvm::Value *count);
-  void copyAhead(unsigned slot, llvm::Value *round, llvm::Value *number, llvm::Value *exists,
-                 const std::optional<LaneChoice> &lane);
+  void copyAhead(unsigned slot, llvm::Value *round, llvm::Value *number, llvm::Value *exists);
   void copyFirstRow();
   RowDeal rowDeal() const { return {shape.team, shape.cluster}; }
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);

@@ -101,10 +101,32 @@ void DeviceEmitter::setAxes(tgl::AxesOp op, ArrayRef<unsigned> given, Value *num
     else
       values[op.getAxes()[axis]] = position;
   }
-  if (lane)
-    withLanes(op.getAxes()[lane->axis], lane->width, base, nullptr, body);
-  else
+  if (!lane)
+    return body();
+  mlir::Value axis = op.getAxes()[lane->axis];
+  if (!row.isShifted || !row.nests.contains(op))
+    return withLanes(axis, lane->width, base, nullptr, body);
+  Value *low = emitIndex(lowOf(op, lane->axis)), *high = emitIndex(highOf(op, lane->axis));
+  base = b.CreateNSWSub(base, row.shift);
+  withLanes(axis, lane->width, base, nullptr, [&] {
+    lanes->isAligned = true;
+    if (row.atEdge) {
+      // In half the width of positions.
+      auto bounded = [&](Value *position) {
+        position = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateNSWSub(position, base), i64(0));
+        return b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin, position, i64(lane->width)), b.getInt32Ty());
+      };
+      Value *from = bounded(low), *to = bounded(high);
+      SmallVector<Constant *> numbers;
+      for (unsigned number = 0; number < lane->width; ++number)
+        numbers.push_back(b.getInt32(number));
+      Value *number = ConstantVector::get(numbers);
+      lanes->mask = b.CreateAnd(b.CreateICmpSGE(number, b.CreateVectorSplat(lane->width, from)),
+                                b.CreateICmpSLT(number, b.CreateVectorSplat(lane->width, to)));
+      lanes->isWhole = b.CreateAnd(b.CreateICmpEQ(from, b.getInt32(0)), b.CreateICmpEQ(to, b.getInt32(lane->width)));
+    }
     body();
+  });
 }
 
 SmallVector<Value *> DeviceEmitter::deal(Value *count, ArrayRef<Value *> inits, Dealt body, unsigned ahead) {

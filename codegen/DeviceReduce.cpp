@@ -168,7 +168,7 @@ void DeviceEmitter::emitReduce(tgl::ReduceOp op) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   SmallVector<unsigned> box, rest;
   splitAxes(axes, box, rest);
-  std::optional<LaneChoice> lane = chooseLanes(axes);
+  std::optional<LaneChoice> lane = laneOf(axes);
   if (lane && !is_contained(box, lane->axis))
     lane.reset();
   SmallVector<Value *> start;

@@ -11,6 +11,9 @@
 // (`cp.async`): memory is read while it is written, and what is on its way takes no registers. Each thread copies what
 // it will read itself and waits for its own copies, so nobody meets.
 //
+// Rows of an odd length begin anywhere. Their vectors begin at multiples of 16 bytes all the same, the first of them
+// before the row, and only rounds with a row's ends ask which of their elements exist.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
 #include "ir/TglUtils.h"
@@ -20,47 +23,122 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-/// Whether each vector of `width` elements that a read takes along `lane` begins at a multiple of its length, and where
-/// it does is known before the statement's point is done.
-static bool canCopyAhead(tgl::ReadOp read, tgl::AxesOp nest, tgl::AxesOp statement, int64_t lane, int64_t width) {
-  ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
-  for (mlir::Value operand : offset.operands()) {
-    auto argument = dyn_cast<mlir::BlockArgument>(operand);
-    bool isAxis = argument && (argument.getOwner() == nest.getAxesBlock() ||
-                               argument.getOwner() == statement.getAxesBlock());
-    if (!isAxis && statement->isProperAncestor(operand.getParentRegion()->getParentOp()))
-      return false;
-    if (!isAxis && statement.getOperation() == operand.getParentRegion()->getParentOp())
-      return false;
-  }
-  if (width == 1)
-    return true;
-  for (tgl::AxesOp axes : {statement, nest})
+/// Whether where a read's elements are is known before the statement's point is done: by its axes, and the nest's.
+static bool isKnownAhead(tgl::ReadOp read, tgl::AxesOp nest, tgl::AxesOp statement) {
+  return all_of(elementOffset(read.getTensorType(), read.getSubscriptExprs()).operands(), [&](mlir::Value operand) {
+    mlir::Block *block = operand.getParentBlock();
+    bool isAxis = isa<mlir::BlockArgument>(operand) && (block == nest.getAxesBlock() || block == statement.getAxesBlock());
+    return isAxis || !statement->isAncestor(block->getParentOp());
+  });
+}
+
+/// What an offset moves by along the statement's axes, and where it begins, modulo `width`; nothing where that is not
+/// known, or where it does not move by one along the nest's axis `lane`, or not by multiples along others.
+static std::optional<SmallVector<int64_t>> placeInVector(ValueExpr offset, tgl::AxesOp nest, tgl::AxesOp statement,
+                                                         unsigned lane, int64_t width) {
+  SmallVector<int64_t> place;
+  for (tgl::AxesOp axes : {nest, statement})
     for (auto [number, axis] : enumerate(axes.getAxes())) {
       std::optional<int64_t> step = tgl::stepAlong(offset, axis);
-      bool isLane = axes == nest && int64_t(number) == lane;
-      if (!step || (isLane ? *step != 1 : *step % width != 0))
-        return false;
+      if (!step || (axes == nest && (number == lane ? *step != 1 : *step % width != 0)))
+        return std::nullopt;
+      if (axes == statement)
+        place.push_back((*step % width + width) % width);
       offset = offset.substitute(axis, getAxisRange(axes, number).lo);
     }
   std::optional<int64_t> origin = offset.asConstant();
-  return origin && *origin % width == 0;
+  if (!origin)
+    return std::nullopt;
+  place.push_back((*origin % width + width) % width);
+  return place;
 }
 
 /// Copies need whole words, at multiples of their length, and the places of all rows in advance.
-void DeviceEmitter::planRowCopies(tgl::ParallelOp op, const std::optional<LaneChoice> &lane) {
+bool DeviceEmitter::canCopyRows(tgl::ParallelOp op, const std::optional<LaneChoice> &lane) {
   auto statementAxes = cast<tgl::AxesOp>(op.getOperation());
-  row.copies = options.copiesRows;
-  for (auto [slot, bytes] : enumerate(row.bytes)) {
-    auto [read, nest] = row.sources[slot];
-    bool isWord = bytes == 4 || bytes == 8 || bytes == 16;
-    bool isAligned = !lane || read.getTensor().getDefiningOp() || options.tensorAlignment >= bytes;
-    row.copies &= isWord && isAligned &&
-                  canCopyAhead(read, nest, statementAxes, lane ? int64_t(lane->axis) : -1, lane ? lane->width : 1);
-  }
+  return all_of(zip_equal(row.bytes, row.sources), [&](const auto &slot) {
+    auto [bytes, source] = slot;
+    auto [read, nest] = source;
+    if ((bytes != 4 && bytes != 8 && bytes != 16) || !isKnownAhead(read, nest, statementAxes))
+      return false;
+    if (!lane)
+      return true;
+    ValueExpr offset = elementOffset(read.getTensorType(), read.getSubscriptExprs());
+    std::optional<SmallVector<int64_t>> place = placeInVector(offset, nest, statementAxes, lane->axis, lane->width);
+    bool isAligned = read.getTensor().getDefiningOp() || options.tensorAlignment >= bytes;
+    return isAligned && place && all_of(*place, [](int64_t part) { return part == 0; });
+  });
 }
 
-/// What `body` does with the statement's axes at their place in row `number`, or in the last one.
+/// Rows of lengths that are no multiples of a vector's begin anywhere, but as all that a nest reads and writes along
+/// them is as far from a multiple, vectors can begin there: the first and last of a row hang over. Returns these
+/// vectors, if there are any.
+std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelOp op, ArrayRef<tgl::AxesOp> nests) {
+  auto statementAxes = cast<tgl::AxesOp>(op.getOperation());
+  tgl::Accesses accesses = tgl::accessesOf(op);
+  struct Access {
+    ValueExpr offset;
+    tgl::AxesOp nest;
+  };
+  SmallVector<Access> along;
+  unsigned mostBytes = 0;
+  for (tgl::AxesOp nest : nests) {
+    if (nest.getAxes().size() != 1 || lowOf(nest, 0).asConstant() != 0)
+      return std::nullopt;
+    for (mlir::Operation &nested : *nest.getAxesBlock()) {
+      if (nested.getNumRegions())
+        return std::nullopt;
+      auto read = dyn_cast<tgl::ReadOp>(nested);
+      auto write = dyn_cast<tgl::WriteOp>(nested);
+      if (!read && !write)
+        continue;
+      tgl::TglTensorType type = read ? read.getTensorType() : write.getTensorType();
+      ValueExpr offset = elementOffset(type, read ? read.getSubscriptExprs() : write.getSubscriptExprs());
+      if (read && !offset.uses(nest.getAxes()[0]) && !read.getFill() && !read.getGuard())
+        continue; // the same for all lanes
+      mlir::Value tensor = read ? read.getTensor() : write.getTensor();
+      bool isPlain = read ? !read.getFill() && !read.getGuard() && !read.getChecked() &&
+                                read.getExactExprs().empty() && !accesses.writes.contains(tensor) &&
+                                isKnownAhead(read, nest, statementAxes)
+                          : !write.getAdd() && !write.getGuard() && !write.getChecked();
+      unsigned bits = storageType(type.getElementType())->getScalarSizeInBits();
+      bool isPacked = type.getElementType().isInteger(4);
+      if (!isPlain || isPacked || !(tensor.getDefiningOp() || options.tensorAlignment >= accessBytes))
+        return std::nullopt;
+      if (read && along.empty())
+        row.shiftedBy = {read, nest};
+      mostBytes = std::max(mostBytes, bits / 8);
+      along.push_back({offset, nest});
+    }
+  }
+  if (!row.shiftedBy.first)
+    return std::nullopt;
+  int64_t width = accessBytes / mostBytes;
+  auto placeOf = [&](const Access &access) {
+    return placeInVector(access.offset, access.nest, statementAxes, /*lane=*/0, width);
+  };
+  std::optional<SmallVector<int64_t>> place = placeOf(along.front());
+  if (!place || !all_of(along, [&](const Access &access) { return placeOf(access) == place; }))
+    return std::nullopt;
+  row.isShifted = true;
+  return LaneChoice{0, unsigned(width), 1};
+}
+
+/// How many elements before the row at the statement's axes its first vector begins.
+Value *DeviceEmitter::emitShift() {
+  if (!row.isShifted)
+    return nullptr;
+  auto [read, nest] = row.shiftedBy;
+  values[nest.getAxes()[0]] = i64(0);
+  Value *offset = emitIndex(elementOffset(read.getTensorType(), read.getSubscriptExprs()));
+  return b.CreateAnd(offset, i64(row.lane->width - 1));
+}
+
+std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::laneOf(tgl::AxesOp nest) {
+  return row.isShifted && row.nests.contains(nest) ? row.lane : chooseLanes(nest);
+}
+
+/// Where the row `number` is, or the last one.
 void DeviceEmitter::atNextRow(tgl::AxesOp axes, ArrayRef<unsigned> outer, Value *number, Value *count) {
   if (!row.copies)
     return;
@@ -70,58 +148,66 @@ void DeviceEmitter::atNextRow(tgl::AxesOp axes, ArrayRef<unsigned> outer, Value 
   setAxes(axes, outer, number, std::nullopt, [&] {
     for (mlir::Value axis : axes.getAxes())
       row.next.push_back({axis, valueOf(axis)});
+    row.nextShift = emitShift();
   });
 }
 
-/// Sends for vector `number` of the next row, which is put where this thread has the one of `round`; zeros for one that
-/// does not exist.
-void DeviceEmitter::copyAhead(unsigned slot, Value *round, Value *number, Value *exists,
-                              const std::optional<LaneChoice> &lane) {
+/// Sends for vector `number` of the next row, which is put where this thread has the one of `round`; zeros for what
+/// does not exist of it.
+void DeviceEmitter::copyAhead(unsigned slot, Value *round, Value *number, Value *exists) {
   auto [read, nest] = row.sources[slot];
+  const Buffer &buffer = buffers.find(read.getTensor())->second;
+  Type *element = storageType(buffer.type.getElementType());
+  unsigned bytes = row.bytes[slot];
   SmallVector<std::pair<mlir::Value, Value *>> here;
   for (auto [axis, value] : row.next) {
     here.push_back({axis, values.lookup(axis)});
     values[axis] = value;
   }
-  const Buffer &buffer = buffers.find(read.getTensor())->second;
-  Value *from = nullptr;
-  setAxes(nest, to_vector(seq<unsigned>(0, nest.getAxes().size())), number, lane, [&, &read = read] {
-    Value *offset = emitIndexAtLaneZero(elementOffset(buffer.type, read.getSubscriptExprs()));
-    from = b.CreateInBoundsGEP(storageType(buffer.type.getElementType()), buffer.pointer, offset);
+  Value *shift = std::exchange(row.shift, row.nextShift), *offset = nullptr, *size = b.getInt32(bytes);
+  setAxes(nest, to_vector(seq<unsigned>(0, nest.getAxes().size())), number, row.lane, [&, &read = read] {
+    offset = emitIndexAtLaneZero(elementOffset(buffer.type, read.getSubscriptExprs()));
+    if (row.isShifted && row.atEdge) {
+      Value *left = b.CreateNSWSub(i64(row.terms), lanes->base);
+      left = b.CreateBinaryIntrinsic(Intrinsic::smin, left, i64(row.lane->width));
+      left = b.CreateBinaryIntrinsic(Intrinsic::smax, left, i64(0));
+      offset = b.CreateSelect(b.CreateICmpSGT(left, i64(0)), offset, i64(0));
+      size = b.CreateTrunc(b.CreateNSWMul(left, i64(bytes / row.lane->width)), b.getInt32Ty());
+    }
   });
+  row.shift = shift;
   for (auto [axis, value] : here)
     values[axis] = value;
-  unsigned bytes = row.bytes[slot];
   Intrinsic::ID copy = bytes == 16  ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
                        : bytes == 8 ? Intrinsic::nvvm_cp_async_ca_shared_global_8_s
                                     : Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
-  constexpr unsigned globalSpace = 1;
-  from = b.CreateAddrSpaceCast(from, PointerType::get(b.getContext(), globalSpace));
   b.CreateIntrinsic(b.getVoidTy(), copy,
-                    {rowSlot(slot, round), from, b.CreateSelect(emitAnd(row.hasNext, exists), b.getInt32(bytes), b.getInt32(0))});
+                    {rowSlot(slot, round), b.CreateInBoundsGEP(element, buffer.pointer, offset),
+                     b.CreateSelect(emitAnd(row.hasNext, exists), size, b.getInt32(0))});
 }
 
 /// The first row of the block, before its first round.
 void DeviceEmitter::copyFirstRow() {
   RowDeal deal = rowDeal();
   Value *first = rowThread(b, deal, rank, thread);
-  auto rounds = [&](Value *round, bool whole) {
-    for (unsigned slot = 0; slot < row.bytes.size(); ++slot) {
-      auto [read, nest] = row.sources[slot];
-      Value *number = rowVector(b, deal, round, first), *exists = nullptr;
-      if (!whole) {
-        exists = b.CreateICmpULT(number, i64(row.vectors));
-        number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(row.vectors - 1));
-      }
-      copyAhead(slot, round, number, exists, chooseLanes(nest));
+  auto copyRound = [&](Value *round, bool isWhole) {
+    Value *number = rowVector(b, deal, round, first), *exists = nullptr;
+    if (!isWhole && !row.isShifted) {
+      exists = b.CreateICmpULT(number, i64(row.vectors));
+      number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(row.vectors - 1));
     }
+    row.atEdge = !isWhole;
+    for (unsigned slot = 0; slot < row.bytes.size(); ++slot)
+      copyAhead(slot, round, number, exists);
   };
-  int64_t whole = row.vectors / deal.each();
+  auto [begin, end] = wholeRounds();
+  for (int64_t round = 0; round < begin; ++round)
+    copyRound(i64(round), false);
   nextLoopStays = true;
-  emitLoop(i64(0), i64(whole), i64(1), {}, [&](Value *round, ArrayRef<Value *>) {
-    rounds(round, true);
+  emitLoop(i64(begin), i64(end), i64(1), {}, [&](Value *round, ArrayRef<Value *>) {
+    copyRound(round, true);
     return SmallVector<Value *>();
   });
-  for (int64_t round = whole; round < row.rounds; ++round)
-    rounds(i64(round), false);
+  for (int64_t round = end; round < row.rounds; ++round)
+    copyRound(i64(round), false);
 }

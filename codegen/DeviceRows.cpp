@@ -24,6 +24,8 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
+/// Threads that run at once on a multiprocessor, as wide as registers (CUDA C++ Programming Guide, "Compute Capabilities").
+static constexpr int64_t threadsPerMultiprocessor = 2048;
 /// What the function's own objects and the hardware need of a block's shared memory.
 static constexpr unsigned otherSharedBytes = 4096;
 
@@ -67,7 +69,7 @@ bool DeviceEmitter::isSameRow(tgl::AxesOp first, tgl::AxesOp second) {
          (!lane || (lane->axis == other->axis && lane->width == other->width));
 }
 
-void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
+void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, DeviceShape &wanted) {
   row = Row();
   wanted.cluster = 1;
   wanted.sharedBytes = 0;
@@ -87,10 +89,16 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
   if (nests.size() < 2)
     return;
   std::optional<LaneChoice> lane = chooseLanes(nests.front());
+  bool canCopy = options.copiesRows && outer.size() == op.getAxes().size();
+  if (!lane && canCopy)
+    lane = planShift(op, nests);
   unsigned width = lane ? lane->width : 1;
-  int64_t vectors = *tgl::knownPoints(nests.front()) / width;
-  if (vectors <= mostRounds * int64_t(shape.team)) // these stay in registers
+  row.terms = *tgl::knownPoints(nests.front());
+  int64_t vectors = divideCeil(row.terms + (row.isShifted ? width - 1 : 0), int64_t(width));
+  if (vectors <= mostRounds * int64_t(shape.team)) { // these stay in registers
+    row = Row();
     return;
+  }
 
   // Reductions that are walked together read their row once in any case.
   SmallVector<unsigned> walks(nests.size(), 0);
@@ -148,8 +156,10 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
     row.bytes.push_back(each);
     bytes += each;
   }
-  if (!bytes)
+  if (!bytes) {
+    row = Row();
     return;
+  }
 
   // As few blocks as hold the row, better so that a multiprocessor has room for two: one loads, the other stores.
   int64_t most = options.sharedBytes - otherSharedBytes;
@@ -168,17 +178,23 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, DeviceShape &wanted) {
   while (blocks > 1 && bytesWith(blocks) > most / 2 && bytesWith(blocks / 2) <= most)
     blocks /= 2; // that room is not there in any case
   planRowValues(nests, walks);
-  planRowCopies(op, lane);
+  row.copies = canCopy && (row.isShifted || canCopyRows(op, lane));
+  row.lane = lane;
   row.vectors = vectors;
-  row.rounds = divideCeil(vectors, int64_t(shape.team) * blocks);
-  int64_t whole = vectors / (int64_t(shape.team) * blocks);
-  row.ahead = std::max<int64_t>(1, std::min<int64_t>(bytesAtOnce / shape.threads / bytes, 8));
+  wanted.cluster = shape.cluster = blocks;
+  row.rounds = divideCeil(vectors, rowDeal().each());
+  int64_t whole = wholeRounds().second - wholeRounds().first;
+  constexpr int64_t mostAhead = 8, ofShared = 4; // loads from memory; from shared memory, which is near
+  row.ahead = std::clamp<int64_t>(bytesAtOnce / shape.threads / bytes, 1, row.copies ? ofShared : mostAhead);
   for (unsigned fewer = row.ahead; fewer > row.ahead / 2; --fewer)
     if (whole % fewer == 0) { // none is left to be loaded alone
       row.ahead = fewer;
       break;
     }
-  wanted.cluster = shape.cluster = blocks;
+  // Registers for all blocks that a multiprocessor's shared memory has room for.
+  unsigned resident = std::min<int64_t>(most / bytesWith(blocks), threadsPerMultiprocessor / shape.threads);
+  if (row.copies && resident > 1)
+    function->addFnAttr("nvvm.minctasm", std::to_string(resident));
   wanted.sharedBytes = bytesWith(blocks);
   Value *base = dynamicShared();
   for (unsigned each : row.bytes) {
@@ -346,6 +362,14 @@ bool DeviceEmitter::emitKept(mlir::Operation *op) {
 // Walking a row
 //===----------------------------------------------------------------------===//
 
+/// From the first round that all threads of all blocks have with whole vectors to the one after the last of those.
+std::pair<int64_t, int64_t> DeviceEmitter::wholeRounds() const {
+  if (!row.isShifted)
+    return {0, row.vectors / rowDeal().each()};
+  int64_t whole = row.terms / row.lane->width / rowDeal().each(); // the first vector begins before the row
+  return whole > 1 ? std::pair(int64_t(1), whole) : std::pair(int64_t(0), int64_t(0));
+}
+
 /// The slot of this thread for a round.
 Value *DeviceEmitter::rowSlot(unsigned slot, Value *round) {
   Value *place = rowPlace(b, rowDeal(), round, thread);
@@ -377,13 +401,14 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
 
   // Rounds `from`, `from + 1`, ...: first all loads, then the rest.
   auto rounds = [&](Value *from, unsigned count, bool whole, ArrayRef<Value *> carried) {
+    row.atEdge = !whole;
     SmallVector<Value *> numbers, exist, results(carried);
     SmallVector<DenseMap<unsigned, Value *>> loaded(count); // by slot
     auto alignmentOf = [&](unsigned slot) { return Align(std::min<unsigned>(16, row.bytes[slot] & -row.bytes[slot])); };
     for (unsigned ahead = 0; ahead < count; ++ahead) {
       Value *round = b.CreateNSWAdd(from, i64(ahead));
       Value *number = rowVector(b, deal, round, first), *exists = nullptr;
-      if (!whole) {
+      if (!whole && !row.isShifted) {
         exists = b.CreateICmpULT(number, i64(row.vectors));
         number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, i64(row.vectors - 1));
       }
@@ -419,17 +444,19 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
       results = body(numbers[ahead], exist[ahead], results);
       row.loaded = nullptr;
       for (unsigned slot : left)
-        copyAhead(slot, row.round, numbers[ahead], exist[ahead], lane);
+        copyAhead(slot, row.round, numbers[ahead], exist[ahead]);
     }
     return results;
   };
-  // Rounds that all threads of all blocks have.
-  int64_t whole = row.vectors / deal.each(), together = whole - whole % row.ahead;
+  auto [begin, end] = wholeRounds();
+  int64_t together = begin + (end - begin) / row.ahead * row.ahead;
   SmallVector<Value *> carried(inits);
+  for (int64_t round = 0; round < begin; ++round)
+    carried = rounds(i64(round), 1, false, carried);
   nextLoopStays = true;
-  carried = emitLoop(i64(0), i64(together), i64(row.ahead), carried,
+  carried = emitLoop(i64(begin), i64(together), i64(row.ahead), carried,
                      [&](Value *round, ArrayRef<Value *> now) { return rounds(round, row.ahead, true, now); });
   for (int64_t round = together; round < row.rounds; ++round)
-    carried = rounds(i64(round), 1, round < whole, carried);
+    carried = rounds(i64(round), 1, round < end, carried);
   return carried;
 }

@@ -131,6 +131,7 @@ Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw,
     return mask ? emitIfElse(mask, load, Constant::getNullValue(raw)) : load();
   }
   auto *vector = VectorType::get(raw, lanes->width, false);
+  Align together = lanes->isAligned ? Align(alignment.value() * lanes->width) : alignment;
   Value *none = Constant::getNullValue(vector);
   if (mask)
     mask = splat(mask);
@@ -152,7 +153,7 @@ Value *Emitter::loadAt(const Buffer &buffer, const ValueExpr &offset, Type *raw,
   if (step == 1) {
     Value *pointer = address(emitIndexAtLaneZero(offset));
     if (!exists)
-      return tag(b.CreateAlignedLoad(vector, pointer, alignment));
+      return tag(b.CreateAlignedLoad(vector, pointer, together));
     return tag(b.CreateMaskedLoad(vector, pointer, alignment, exists, none));
   }
   if (step && isShortStep(*step))
@@ -253,7 +254,13 @@ void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Val
   if (mask)
     mask = splat(mask);
   Value *exists = emitAnd(mask, lanes->mask);
+  Align together = lanes->isAligned ? Align(alignment.value() * lanes->width) : alignment;
   if (options.wholeVectors && (exists || stride != Stride::Unit)) {
+    if (stride == Stride::Unit && lanes->isWhole && !mask) {
+      emitIf(lanes->isWhole,
+             [&] { tag(b.CreateAlignedStore(vector, address(emitIndexAtLaneZero(offset)), together)); });
+      exists = b.CreateAnd(exists, b.CreateVectorSplat(lanes->width, b.CreateNot(lanes->isWhole)));
+    }
     Value *indices = splat(emitIndex(offset));
     for (unsigned lane = 0; lane < lanes->width; ++lane) {
       auto store = [&] {
@@ -272,7 +279,7 @@ void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Val
     if (exists)
       tag(b.CreateMaskedStore(vector, pointer, alignment, exists));
     else
-      tag(b.CreateAlignedStore(vector, pointer, alignment));
+      tag(b.CreateAlignedStore(vector, pointer, together));
     return;
   }
   tag(b.CreateMaskedScatter(vector, address(splat(emitIndex(offset))), alignment, exists));

@@ -112,6 +112,8 @@ protected:
     llvm::Value *base = nullptr; // axis value of lane 0
     llvm::Value *last = nullptr; // and of the last lane that exists
     llvm::Value *mask = nullptr; // <width x i1>; null: all lanes exist
+    llvm::Value *isWhole = nullptr; // i1: all of the mask; null: nobody asked
+    bool isAligned = false; // accesses to neighbours begin at multiples of their length
   };
 
   llvm::IRBuilder<> b;
