@@ -184,7 +184,7 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   wanted.cluster = shape.cluster = blocks;
   row.rounds = divideCeil(vectors, rowDeal().each());
   int64_t whole = wholeRounds().second - wholeRounds().first;
-  constexpr int64_t mostAhead = 8, ofShared = 4; // loads from memory; from shared memory, which is near
+  constexpr int64_t mostAhead = 8, ofShared = 2; // loads from memory; from shared memory, which is near
   row.ahead = std::clamp<int64_t>(bytesAtOnce / shape.threads / bytes, 1, row.copies ? ofShared : mostAhead);
   for (unsigned fewer = row.ahead; fewer > row.ahead / 2; --fewer)
     if (whole % fewer == 0) { // none is left to be loaded alone
