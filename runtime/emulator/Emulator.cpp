@@ -38,6 +38,7 @@ public:
 
 private:
   static constexpr uint64_t alignment = 256; // what a device's allocations have
+  static constexpr uint64_t widestAccess = 16; // bytes, at multiples of as many
 
   std::optional<int64_t> evaluate(const IndexExpr &expr) {
     return expr.evaluate([&](const IndexVar &var) -> std::optional<int64_t> {
@@ -50,6 +51,7 @@ private:
     return createStringError("a size of the plan does not fit in 64 bits: " + expr.str());
   }
 
+  Expected<void *> place(StringRef name, const EmulatorInputs::Argument &argument);
   Expected<void *> allocate(StringRef name, const IndexExpr &bytes, uint64_t times);
   Error runSteps(ArrayRef<PlanStep> steps);
   Error loop(const PlanStep &step);
@@ -85,12 +87,27 @@ Expected<void *> PlanEmulation::allocate(StringRef name, const IndexExpr &bytes,
   return address;
 }
 
+/// Where an argument is while the plan runs: where it was, or in a copy that is aligned as a device's allocations are.
+Expected<void *> PlanEmulation::place(StringRef name, const EmulatorInputs::Argument &argument) {
+  void *address = argument.data;
+  if (argument.bytes && reinterpret_cast<uintptr_t>(address) % widestAccess) {
+    address = allocateAligned(alignment, argument.bytes);
+    if (!address)
+      return createStringError("no memory for '" + name + "' of " + Twine(argument.bytes) + " bytes");
+    owned.push_back(address);
+    std::memcpy(address, argument.data, argument.bytes);
+  }
+  memory.addGlobal(name, address, argument.bytes, argument.contents);
+  return address;
+}
+
 Error PlanEmulation::run() {
   for (const PlanBuffer &buffer : plan.buffers) {
     if (buffer.argument >= 0) {
-      const EmulatorInputs::Argument &argument = inputs.arguments[buffer.argument];
-      memory.addGlobal(buffer.name, argument.data, argument.bytes, argument.contents);
-      addresses.push_back(argument.data);
+      Expected<void *> address = place(buffer.name, inputs.arguments[buffer.argument]);
+      if (!address)
+        return address.takeError();
+      addresses.push_back(*address);
       continue;
     }
     Expected<void *> address = allocate(buffer.name, buffer.bytes, 1);
@@ -99,7 +116,14 @@ Error PlanEmulation::run() {
     addresses.push_back(*address);
   }
   memory.addGlobal("the error record", inputs.errors, sizeof(ErrorRecord), BufferContents::Defined);
-  return runSteps(plan.steps);
+  if (Error error = runSteps(plan.steps))
+    return error;
+  for (auto [buffer, address] : zip_equal(plan.buffers, addresses)) {
+    const auto *argument = buffer.argument < 0 ? nullptr : &inputs.arguments[buffer.argument];
+    if (argument && address != argument->data && argument->contents != BufferContents::Constant)
+      std::memcpy(argument->data, address, argument->bytes);
+  }
+  return Error::success();
 }
 
 Error PlanEmulation::runSteps(ArrayRef<PlanStep> steps) {
