@@ -24,6 +24,7 @@ DeviceRowTiles::DeviceRowTiles(DeviceEmitter &emitter, const RowTilePlan &plan, 
   hasRoles = tegula::hasRoles(plan, tile);
   numRowStages = rowStagesOf(plan, tile);
   layOut();
+  layOutPlanes();
 }
 
 //===----------------------------------------------------------------------===//
@@ -72,14 +73,16 @@ void DeviceRowTiles::layOut() {
                            rowAxis,
                            {planned.rowAlongSum, 1, unsigned(tile.rows())},
                            chunksOf(planned.fixed),
-                           0};
+                           0,
+                           planned.planes};
     product.column = Staged{planned.column,
                             columnAxis,
                             summed,
                             planned.sumsTile ? summed : columnAxis,
                             {planned.columnAlongSum, 1, extentOf(product.columns)},
                             chunksOf(product.depth),
-                            0};
+                            0,
+                            planned.planes};
     products.push_back(product);
   }
   for (Product &product : products)
@@ -175,8 +178,10 @@ void DeviceRowTiles::setBlock(Value *number) {
   spread[rowAxis] = numbers;
 }
 
-void DeviceRowTiles::emit() {
+void DeviceRowTiles::emit(Value *memory) {
+  workspace = memory;
   begin();
+  findScales();
   if (hasRoles) {
     splitOffCopies();
     startTurns();
@@ -263,7 +268,7 @@ void DeviceRowTiles::emitTiles(tgl::TilesOp op) {
 void DeviceRowTiles::findTargets() {
   for (Product &product : products) {
     mlir::Operation *last = tgl::ReduceOp(product.planned->reduce);
-    if (product.row || !last->hasOneUse())
+    if (product.row || product.planned->planes > 1 || !last->hasOneUse())
       continue;
     mlir::Operation *user = *last->user_begin();
     if (isa<mlir::arith::AddFOp>(user) && user->hasOneUse())

@@ -34,6 +34,9 @@
 // under way. A third copies tiles for both, and goes on with the next block of rows while the last
 // one's values are computed and stored. A single one copies its tiles itself.
 //
+// Factors of f32 come in two planes of f16 (RowTilePlanes.cpp), of which three products are summed up by themselves for
+// each tile.
+//
 // Rows beyond the last are the last again, and not written. Columns beyond the last count in no
 // reduction. What a `where` over rows and columns decides is decided for whole tiles where it can
 // be; tiles that change nothing (RowTileBounds.h) are left out.
@@ -60,7 +63,16 @@ public:
   llvm::SmallVector<mlir::Value> alignedTensors() const;
 
   /// The whole of a block's work.
-  void emit();
+  void emit(llvm::Value *workspace);
+
+  // Factors of f32 (RowTilePlanes.cpp)
+  bool isSplit() const { return !split.empty(); }
+  IndexExpr workspaceBytes() const;
+  static constexpr unsigned splitThreads = 256;
+  IndexExpr splitBlocks() const;
+  /// Before that: the largest numbers of each, and then their planes.
+  void emitLargest(llvm::Value *workspace);
+  void emitPlanes(llvm::Value *workspace);
 
 private:
   using Value = llvm::Value;
@@ -100,8 +112,10 @@ private:
     mlir::BlockArgument moving;            ///< of them that which a block or a tile has a part of
     PlaneTile shared;
     unsigned chunks;
-    unsigned base; ///< byte in shared memory; of the first stage
-    unsigned bytes() const { return chunks * shared.bytes(); }
+    unsigned base;       ///< byte in shared memory; of the first stage
+    unsigned planes = 1; ///< one after the other
+    unsigned planeBytes() const { return chunks * shared.bytes(); }
+    unsigned bytes() const { return planes * planeBytes(); }
   };
   struct Product {
     const RowProduct *planned;
@@ -110,6 +124,7 @@ private:
     unsigned columns, depth; ///< of a tile
     /// A temporary that the loop carries, into which the sums go: the next iteration multiplies.
     mlir::Value target = {};
+    Values scales = {}; ///< of planes: what the sums of each row are multiplied with; in words, of the left factor alone
     llvm::SmallVector<Values> words = {};     ///< and this is what
     llvm::SmallVector<Values> nextWords = {}; ///< of this iteration, where they are ready early
     unsigned issued = 0;                      ///< its latest group's number
@@ -190,7 +205,8 @@ private:
   void copy(const Staged &staged, Value *stage, Value *low, Value *total);
   void copyColumns(const Product &product, Value *number);
   Value *stageOf(const Product &product, Value *number);
-  Value *descriptorOf(const Staged &staged, Value *stage, Value *first, unsigned step);
+  Value *descriptorOf(const Staged &staged, Value *stage, Value *first, unsigned step,
+                      unsigned plane);
   Value *lowOfTile(Value *number);
   void awaitCopies();
   void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words);
@@ -203,7 +219,32 @@ private:
   void startTile();
   void finishTiles();
   void emitProduct(tgl::ReduceOp op, const Scope &scope);
-  llvm::SmallVector<Values> rowWords(const Product &product);
+  llvm::SmallVector<Values> rowWords(Product &product);
+
+  // RowTilePlanes.cpp
+  /// A tensor of f32 whose planes the loop reads.
+  struct Split {
+    mlir::Value tensor;
+    int64_t elements;
+    int64_t base; ///< byte in the workspace: of the largest numbers that warps found, behind which the planes are
+    int64_t planeBytes() const { return int64_t(llvm::alignTo(elements * 2, 256)); }
+    int64_t planeAt(unsigned plane) const;
+    int64_t end() const { return planeAt(2); }
+  };
+  const Split *splitOf(mlir::Value tensor) const;
+  void layOutPlanes();
+  void forSplits(llvm::function_ref<void(const Split &split, Value *block)> body);
+  Values forUnits(const Split &split, Value *block, llvm::ArrayRef<Value *> carried,
+                  llvm::function_ref<Values(Value *unit, Value *element, llvm::ArrayRef<Value *> carried)> body);
+  Value *bytesAt(Value *bytes, int64_t distance);
+  Value *exponentOf(Value *largest);
+  Value *scaleFor(Value *exponent);
+  Value *inverseFor(Value *exponent);
+  Value *acrossLanes(Value *number, unsigned lanes);
+  Value *exponentOf(const Split &split);
+  void findScales();
+  Values splitRows(Values &values);
+  void undoScales(Product &product, Values &sums);
 
   DeviceEmitter &e;
   llvm::IRBuilder<> &b;
@@ -216,6 +257,9 @@ private:
   unsigned numRowStages = 1;
   /// Of the blocks of rows that have been done: their tiles (i32), and whether an odd number of them had any (i1).
   Value *tilesBefore = nullptr, *isOdd = nullptr;
+  std::vector<Split> split;
+  Value *workspace = nullptr;
+  llvm::DenseMap<mlir::Value, Value *> inverses; ///< of the scales of tensors that are split
   unsigned numIssued = 0; ///< groups of products, as far as code has been emitted
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *warpgroup = nullptr; // i32

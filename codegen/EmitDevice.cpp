@@ -388,16 +388,29 @@ private:
     std::optional<RowTilePlan> plan = planRowTiles(op);
     if (!plan)
       return fail(op, "a row tile of a statement without products in a tile loop");
-    DeviceEmitter emitter(module, options, code.sites);
-    DeviceRowTiles rows(emitter, *plan, *tile);
+    DeviceEmitter none(module, options, code.sites);
+    DeviceRowTiles facts(none, *plan, *tile); // what the host knows of it
     PlanTiles &tiles = step.tiles;
-    PlanTileLaunch launch{name + "_rows", rows.numBlocks(), rows.threads(), rows.sharedBytes(), "rows together"};
-    for (mlir::Value tensor : rows.alignedTensors())
+    for (mlir::Value tensor : facts.alignedTensors())
       tiles.aligned.push_back(llvm::find(inputs.tensors, tensor) - inputs.tensors.begin());
-    emitter.emitTileFunction(op, launch.function, inputs, rows.threads(), [&](Value *) { rows.emit(); });
-    tiles.launches.push_back(std::move(launch));
-    if (failure.empty())
-      failure = emitter.error();
+    auto emitOne = [&](PlanTileLaunch launch, void (DeviceRowTiles::*body)(Value *workspace)) {
+      DeviceEmitter emitter(module, options, code.sites);
+      DeviceRowTiles rows(emitter, *plan, *tile);
+      emitter.emitTileFunction(op, launch.function, inputs, launch.threads,
+                               [&](Value *workspace) { (rows.*body)(workspace); });
+      tiles.launches.push_back(std::move(launch));
+      if (failure.empty())
+        failure = emitter.error();
+    };
+    if (facts.isSplit()) {
+      tiles.workspaceBytes = facts.workspaceBytes();
+      emitOne({name + "_largest", facts.splitBlocks(), facts.splitThreads, 0, "largest numbers of factors"},
+              &DeviceRowTiles::emitLargest);
+      emitOne({name + "_planes", facts.splitBlocks(), facts.splitThreads, 0, "factors split"},
+              &DeviceRowTiles::emitPlanes);
+    }
+    emitOne({name + "_rows", facts.numBlocks(), facts.threads(), facts.sharedBytes(), "rows together"},
+            &DeviceRowTiles::emit);
   }
 
   /// Where the schedule says so, functions that compute the statement in tiles.

@@ -33,6 +33,7 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
   Warpgroup group(b, false);
   tgl::ReadOp read = staged.read;
   const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
+  const Split *split = splitOf(read.getTensor());
   const PlaneTile &plane = staged.shared;
   unsigned perLine = plane.unitsInLine(), lines = plane.alongSum ? plane.extent : plane.depth();
   unsigned units = perLine * lines; // of a chunk
@@ -81,8 +82,6 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
       }
       if (exists)
         offset = b.CreateSelect(exists, offset, i64(0));
-      Value *from =
-          b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
       // Eight lines on units are in the same order again.
       Value *&firstPlace = firstPlaces[linesBefore % PlaneTile::unit];
       unsigned behind = linesBefore / PlaneTile::unit * PlaneTile::unit * PlaneTile::lineBytes;
@@ -91,8 +90,13 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
         if (stage)
           firstPlace = b.CreateAdd(firstPlace, stage);
       }
-      Value *to = b.CreateAdd(firstPlace, i32(staged.base + chunk * plane.bytes() + behind));
-      group.copyUnit(b.CreateInBoundsGEP(b.getInt8Ty(), shared, to), from, exists);
+      for (unsigned number = 0; number < staged.planes; ++number) {
+        Value *from =
+            split ? b.CreateInBoundsGEP(b.getInt16Ty(), bytesAt(workspace, split->planeAt(number)), offset)
+                  : b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
+        unsigned distance = staged.base + number * staged.planeBytes() + chunk * plane.bytes() + behind;
+        group.copyUnit(b.CreateInBoundsGEP(b.getInt8Ty(), shared, b.CreateAdd(firstPlace, i32(distance))), from, exists);
+      }
     }
 }
 
@@ -121,12 +125,12 @@ void DeviceRowTiles::copyColumns(const Product &product, Value *number) {
 }
 
 Value *DeviceRowTiles::descriptorOf(const Staged &staged, Value *stage, Value *first,
-                                    unsigned step) {
+                                    unsigned step, unsigned plane) {
   constexpr unsigned inChunk = PlaneTile::lineElements / Warpgroup::stepDepth;
   Value *address = b.CreatePtrToInt(shared, b.getInt32Ty());
   if (stage)
     address = b.CreateAdd(address, stage);
-  unsigned behind = staged.base + step / inChunk * staged.shared.bytes();
+  unsigned behind = staged.base + plane * staged.planeBytes() + step / inChunk * staged.shared.bytes();
   return Warpgroup(b, false).descriptor(staged.shared, address, first, 0, step % inChunk, behind);
 }
 
@@ -134,8 +138,8 @@ Value *DeviceRowTiles::descriptorOf(const Staged &staged, Value *stage, Value *f
 // Products
 //===----------------------------------------------------------------------===//
 
-/// The left factor in registers: four words for each 16 points of the sum.
-SmallVector<DeviceRowTiles::Values> DeviceRowTiles::rowWords(const Product &product) {
+/// The left factor in registers: four words for each 16 points of the sum, of each plane.
+SmallVector<DeviceRowTiles::Values> DeviceRowTiles::rowWords(Product &product) {
   tgl::ReduceOp reduce = product.planned->reduce;
   mlir::Value left = product.planned->left;
   DenseSet<mlir::Operation *> needed;
@@ -152,14 +156,22 @@ SmallVector<DeviceRowTiles::Values> DeviceRowTiles::rowWords(const Product &prod
   keepExisting(values, scope, ConstantFP::get(b.getFloatTy(), 0));
   Intrinsic::ID pack =
       product.planned->isBrain ? Intrinsic::nvvm_ff2bf16x2_rn : Intrinsic::nvvm_ff2f16x2_rn;
+  if (product.planned->planes > 1)
+    product.scales = splitRows(values);
   SmallVector<Values> words;
-  for (unsigned step = 0; step < product.depth / Warpgroup::stepDepth; ++step) {
-    Values four;
-    for (unsigned n = 8 * step; n < 8 * step + 8; n += 2)
-      four.push_back(
-          b.CreateBitCast(b.CreateIntrinsic(pack, {values[n + 1], values[n]}), b.getInt32Ty()));
-    words.push_back(four);
-  }
+  for (unsigned plane = 0; plane < product.planned->planes; ++plane)
+    for (unsigned step = 0; step < product.depth / Warpgroup::stepDepth; ++step) {
+      Values four;
+      for (unsigned n = 8 * step; n < 8 * step + 8; n += 2) {
+        Value *word = b.CreateIntrinsic(pack, {values[n + 1], values[n]});
+        four.push_back(b.CreateBitCast(word, b.getInt32Ty()));
+        if (plane + 1 < product.planned->planes) // what is left is the next plane
+          for (unsigned own : {0, 1})
+            values[n + own] = b.CreateFSub(
+                values[n + own], b.CreateFPExt(b.CreateExtractElement(word, uint64_t(own)), b.getFloatTy()));
+      }
+      words.push_back(four);
+    }
   return words;
 }
 
@@ -175,18 +187,23 @@ void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> 
   Warpgroup warps(b, product.planned->isBrain);
   Value *stage = stageOf(product, number);
   warps.begin();
-  for (unsigned step = 0; step < divideCeil(product.depth, Warpgroup::stepDepth); ++step) {
-    const Staged &column = product.column;
-    Value *columns = descriptorOf(column, stage, i32(0), step);
-    if (product.row) {
-      Value *rows = descriptorOf(*product.row, rowStage(product), b.CreateShl(warpgroup, i32(6)), step);
-      product.sums = warps.multiply(product.sums, product.columns, rows,
-                                    product.row->shared.alongSum, columns, column.shared.alongSum);
-    } else {
-      product.sums = warps.multiplyWords(product.sums, product.columns, words[step], columns,
-                                         column.shared.alongSum);
+  unsigned steps = divideCeil(product.depth, Warpgroup::stepDepth);
+  // Small products first: what tensor cores cut off is a part of the sum so far.
+  static constexpr std::pair<unsigned, unsigned> three[] = {{1, 0}, {0, 1}, {0, 0}};
+  for (auto [left, right] : ArrayRef(three).take_back(product.planned->planes > 1 ? 3 : 1))
+    for (unsigned step = 0; step < steps; ++step) {
+      const Staged &column = product.column;
+      Value *columns = descriptorOf(column, stage, i32(0), step, right);
+      if (product.row) {
+        Value *rows =
+            descriptorOf(*product.row, rowStage(product), b.CreateShl(warpgroup, i32(6)), step, left);
+        product.sums = warps.multiply(product.sums, product.columns, rows,
+                                      product.row->shared.alongSum, columns, column.shared.alongSum);
+      } else {
+        product.sums = warps.multiplyWords(product.sums, product.columns, words[left * steps + step], columns,
+                                           column.shared.alongSum);
+      }
     }
-  }
 }
 
 /// What has been started since the last one is the product's group; it may be nothing.
@@ -322,7 +339,9 @@ void DeviceRowTiles::prepareWords(tgl::ParallelOp nest) {
 void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   Product &product = *find_if(products, [&](const Product &p) { return p.planned->reduce == op; });
   if (product.row) {
-    spread[op.getResult()] = {true, true, await(product)};
+    Values sums = await(product);
+    undoScales(product, sums);
+    spread[op.getResult()] = {true, true, sums};
     if (hasRoles) {
       releaseTile(product, tileNumber);
       holdBack(); // what follows: the copy of a tile to come takes the time that it does
@@ -361,10 +380,18 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
     spread[result] = {true, true, sums};
     return;
   }
-  product.sums = sums;
+  // Sums of planes are few terms each, added up here: what tensor cores cut off of a long sum would be more than f32 does.
+  bool isSplit = product.planned->planes > 1;
+  product.sums = isSplit ? Values() : sums;
   awaitTile(product, tileNumber);
   multiply(product, tileNumber, words);
   commit(product);
-  spread[result] = {true, true, await(product)};
+  Values all = await(product);
+  if (isSplit) {
+    undoScales(product, all);
+    for (auto [sum, before] : zip(all, sums))
+      sum = b.CreateFAdd(sum, before);
+  }
+  spread[result] = {true, true, all};
   releaseTile(product, tileNumber);
 }

@@ -27,6 +27,16 @@ static constexpr int64_t lineElements = 64;
 
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
 
+std::optional<int64_t> tegula::elementsOf(mlir::Value tensor) {
+  int64_t elements = 1;
+  for (tgl::IndexExprAttr dim : cast<tgl::TglTensorType>(tensor.getType()).getDims()) {
+    std::optional<int64_t> extent = dim.getExpr().asConstant();
+    if (!extent || MulOverflow(elements, *extent, elements))
+      return std::nullopt;
+  }
+  return elements;
+}
+
 namespace {
 /// Every method gives false where the nest is no such.
 class Planner {
@@ -256,17 +266,26 @@ private:
         [](const IndexExpr::Term &term) { return term.coefficient % vectorElements == 0; });
   }
 
+  /// Planes are made of vectors of the whole tensor, which are counted in 32 bits.
+  static bool canSplit(tgl::ReadOp read) {
+    std::optional<int64_t> elements = elementsOf(read.getTensor());
+    return elements && *elements % vectorElements == 0 && isInt<31>(*elements);
+  }
+
   static bool isBare(tgl::ReadOp read) {
     return !read.getGuard() && !read.getFill() && read.getExactExprs().empty() &&
            !read.getChecked();
   }
 
-  /// What is rounded to the right factor's type, or has been: elements of a temporary of that type.
+  /// What is rounded to the right factor's type, or has been: elements of a temporary of that type. To f32 nothing
+  /// needs to be.
   bool findLeft(RowProduct &product, mlir::Type element) {
     tgl::ReduceOp reduce = product.reduce;
     mlir::Operation *def = product.left.getDefiningOp();
     if (!def || !reduce->isProperAncestor(def) || !product.left.getType().isF32())
       return false;
+    if (element.isF32())
+      return true;
     if (auto convert = dyn_cast<tgl::ConvertOp>(def)) {
       product.left = convert.getValue();
       return convert.getTarget() == element && product.left.getType().isF32();
@@ -277,10 +296,13 @@ private:
 
   bool describe(RowProduct &product) {
     mlir::Type element = product.column.getTensorType().getElementType();
-    if (!(element.isBF16() || element.isF16()) || !isBare(product.column) ||
+    if (!(element.isBF16() || element.isF16() || element.isF32()) || !isBare(product.column) ||
         isOwn(product.column.getTensor()))
       return false;
     product.isBrain = element.isBF16();
+    product.planes = element.isF32() ? 2 : 1;
+    if (element.isF32() && !(canSplit(product.column) && (!product.row || canSplit(product.row))))
+      return false;
     BlockArgument summed = axesOfOp(product.reduce).getAxes()[0],
                   columns = axesOfOp(product.nest).getAxes()[0];
     tgl::AxisRange rows = tgl::getAxisRange(axes, plan.row);
@@ -342,9 +364,9 @@ static int64_t bytesWith(const RowTilePlan &plan, const RowTile &tile, int64_t r
   int64_t bytes = 0;
   for (const RowProduct &product : plan.products) {
     int64_t fixed = alignTo(product.fixed, lineElements);
-    bytes += 2 * 2 * fixed * tile.columns;
+    bytes += 2 * 2 * product.planes * fixed * tile.columns;
     if (product.row)
-      bytes += rowStages * 2 * fixed * tile.rows();
+      bytes += rowStages * 2 * product.planes * fixed * tile.rows();
   }
   return bytes;
 }
@@ -357,9 +379,21 @@ int64_t tegula::sharedBytesOf(const RowTilePlan &plan, const RowTile &tile) {
   return bytesWith(plan, tile, rowStagesOf(plan, tile));
 }
 
+llvm::SetVector<mlir::Value> tegula::splitTensors(const RowTilePlan &plan) {
+  llvm::SetVector<mlir::Value> tensors;
+  for (const RowProduct &product : plan.products)
+    if (product.planes > 1)
+      for (tgl::ReadOp read : {product.row, product.column})
+        if (read)
+          tensors.insert(read.getTensor());
+  return tensors;
+}
+
 std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
-  // Of 255 registers the sums in the loop leave some to places and numbers of rows.
-  constexpr int64_t mostRegisters = 200, fewest = 16;
+  // Of 255 registers the sums in the loop leave some to places and numbers of rows; where factors are split, of 232.
+  bool isSplit = !splitTensors(plan).empty();
+  constexpr int64_t fewest = 16;
+  const int64_t mostRegisters = isSplit ? 180 : 200;
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
   int64_t rows = *tgl::knownPoints(axes, {plan.row});
   std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);
@@ -371,9 +405,18 @@ std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
     kept += type.getDims()[0].getExpr().asConstant().value_or(mostColumns) / 2;
   }
   int64_t warpgroups = divideCeil(rows, 128) * *batch >= device::multiprocessors && rows > 64 ? 2 : 1;
+  // Products of planes are summed up by themselves, and the left factor is in registers twice.
+  int64_t sums = 0;
+  for (const RowProduct &product : plan.products)
+    if (product.planes > 1 && product.sumsTile)
+      sums = std::max(sums, product.fixed / 2);
+  if (isSplit && rows < 64) // so few read each factor little more often than splitting it does
+    return std::nullopt;
   for (int64_t columns : {128, 64}) {
     RowTile tile{warpgroups, columns};
-    if (kept + columns <= mostRegisters && sharedBytesOf(plan, tile) <= mostShared)
+    if (isSplit && columns > 64)
+      continue;
+    if (kept + sums + columns <= mostRegisters && sharedBytesOf(plan, tile) <= mostShared)
       return tile;
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
-# softmax.sh FOLDER FILE TYPE SIZES OPTIONS: with this type for T the program's softmax runs as a tile loop, and its results are
-# those of the equations in f32: on the emulator and, with the equations as they are, on the CPU.
+# softmax.sh FOLDER FILE TYPE SIZES OPTIONS: with this type for T the softmax of the program runs as a tile loop, and its results are
+# those of the equations in f64: on the emulator and, with the equations as they are, on the CPU.
 set -eu
 file=$1/softmax.tgl
 sed "s/: T\[/: $3[/g; s/\bT(/$3(/g" "$(dirname "$0")/$2" > "$file"

@@ -1,0 +1,202 @@
+//===- RowTilePlanes.cpp - Factors of f32 in tile loops -------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A number x of f32 is s x = h + l with two numbers of f16, where the scale s is a power of two that brings the largest
+// finite one to [2^14, 2^15). Of a tensor two launches before the loop find that and write all h and all l, at the tensor's
+// own offsets, so that the loop copies planes as it does factors of 16 bits. Of a left factor in registers each row has a scale
+// for each tile. Both roundings are to nearest: the error is 2^-24 of x, or 2^-40 of the largest of a tensor where x is
+// less than 2^-17 of it. What is not finite is NaN in its products.
+//
+// The workspace: for each tensor the largest numbers that warps found, then h, then l.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceRowTiles.h"
+
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Blocks that go through a tensor, and warps of each.
+static constexpr unsigned blocksOfTensor = 256, warpsOfBlock = DeviceRowTiles::splitThreads / 32,
+                          numLargest = blocksOfTensor * warpsOfBlock;
+/// Elements that a thread takes at a time.
+static constexpr unsigned unitElements = 8;
+
+int64_t DeviceRowTiles::Split::planeAt(unsigned plane) const { return base + 4 * numLargest + plane * planeBytes(); }
+
+void DeviceRowTiles::layOutPlanes() {
+  int64_t base = 0;
+  for (mlir::Value tensor : splitTensors(plan)) {
+    split.push_back({tensor, *elementsOf(tensor), base});
+    base = split.back().end();
+  }
+}
+
+IndexExpr DeviceRowTiles::workspaceBytes() const { return split.empty() ? int64_t(0) : split.back().end(); }
+
+IndexExpr DeviceRowTiles::splitBlocks() const { return int64_t(split.size() * blocksOfTensor); }
+
+const DeviceRowTiles::Split *DeviceRowTiles::splitOf(mlir::Value tensor) const {
+  auto found = find_if(split, [&](const Split &one) { return one.tensor == tensor; });
+  return found == split.end() ? nullptr : &*found;
+}
+
+Value *DeviceRowTiles::bytesAt(Value *bytes, int64_t distance) {
+  return b.CreateInBoundsGEP(b.getInt8Ty(), bytes, i64(distance));
+}
+
+//===----------------------------------------------------------------------===//
+// Scales
+//===----------------------------------------------------------------------===//
+
+/// The biased exponent (i32) of what the largest number (f32, not negative) is taken to be: its scale has an inverse.
+Value *DeviceRowTiles::exponentOf(Value *largest) {
+  Value *exponent = b.CreateLShr(b.CreateBitCast(largest, b.getInt32Ty()), i32(23));
+  exponent = b.CreateBinaryIntrinsic(Intrinsic::umax, exponent, i32(15));
+  return b.CreateBinaryIntrinsic(Intrinsic::umin, exponent, i32(254));
+}
+
+/// 2^(14 + 127 - exponent).
+Value *DeviceRowTiles::scaleFor(Value *exponent) {
+  return b.CreateBitCast(b.CreateShl(b.CreateSub(i32(2 * 127 + 14), exponent), i32(23)), b.getFloatTy());
+}
+
+Value *DeviceRowTiles::inverseFor(Value *exponent) {
+  return b.CreateBitCast(b.CreateShl(b.CreateSub(exponent, i32(14)), i32(23)), b.getFloatTy());
+}
+
+/// The largest of neighbouring lanes.
+Value *DeviceRowTiles::acrossLanes(Value *number, unsigned lanes) {
+  for (unsigned distance = 1; distance < lanes; distance *= 2) {
+    Value *word = b.CreateBitCast(number, b.getInt32Ty());
+    Value *other = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32,
+                                     {i32(-1), word, i32(distance), i32(31)});
+    number = b.CreateMaxNum(number, b.CreateBitCast(other, b.getFloatTy()));
+  }
+  return number;
+}
+
+/// From what warps have found.
+Value *DeviceRowTiles::exponentOf(const Split &split) {
+  constexpr unsigned vector = 4;
+  Type *type = FixedVectorType::get(b.getFloatTy(), vector);
+  Value *largest = ConstantFP::get(b.getFloatTy(), 0);
+  for (unsigned first = 0; first < numLargest; first += 32 * vector) {
+    Value *place = b.CreateAdd(b.CreateShl(wide(lane), i64(4)), i64(split.base + 4 * first));
+    Value *own = b.CreateAlignedLoad(type, b.CreateInBoundsGEP(b.getInt8Ty(), workspace, place), Align(16));
+    for (unsigned n = 0; n < vector; ++n)
+      largest = b.CreateMaxNum(largest, b.CreateExtractElement(own, uint64_t(n)));
+  }
+  return exponentOf(acrossLanes(largest, 32));
+}
+
+void DeviceRowTiles::findScales() {
+  for (const Split &one : split)
+    inverses[one.tensor] = inverseFor(exponentOf(one));
+}
+
+/// Brings the elements of each of a thread's two rows in a tile to one size; the inverses of their scales.
+DeviceRowTiles::Values DeviceRowTiles::splitRows(Values &values) {
+  Values undone;
+  for (unsigned row = 0; row < 2; ++row) {
+    Value *largest = ConstantFP::get(b.getFloatTy(), 0);
+    auto isOwn = [&](unsigned number) { return number / 2 % 2 == row; };
+    for (auto [number, value] : enumerate(values))
+      if (isOwn(number))
+        largest = b.CreateMaxNum(largest, b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
+    Value *exponent = exponentOf(acrossLanes(largest, 4));
+    Value *scale = scaleFor(exponent);
+    for (auto [number, value] : enumerate(values))
+      if (isOwn(number))
+        value = b.CreateFMul(value, scale);
+    undone.push_back(inverseFor(exponent));
+  }
+  return undone;
+}
+
+void DeviceRowTiles::undoScales(Product &product, Values &sums) {
+  if (product.planned->planes == 1)
+    return;
+  auto inverseOf = [&](const Staged &staged) { return inverses.lookup(tgl::ReadOp(staged.read).getTensor()); };
+  Value *column = inverseOf(product.column);
+  Values factors;
+  for (unsigned row = 0; row < 2; ++row)
+    factors.push_back(b.CreateFMul(column, product.row ? inverseOf(*product.row) : product.scales[row]));
+  for (auto [number, sum] : enumerate(sums))
+    sum = b.CreateFMul(sum, factors[number / 2 % 2]);
+}
+
+//===----------------------------------------------------------------------===//
+// The launches before
+//===----------------------------------------------------------------------===//
+
+/// `body` for each tensor, in the blocks that it has: the number among them (i32).
+void DeviceRowTiles::forSplits(function_ref<void(const Split &split, Value *block)> body) {
+  thread = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, splitThreads);
+  lane = b.CreateAnd(thread, i32(31));
+  Value *block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, split.size() * blocksOfTensor);
+  for (auto [number, one] : enumerate(split)) {
+    Value *isOwn = b.CreateICmpEQ(b.CreateUDiv(block, i32(blocksOfTensor)), i32(number));
+    e.emitIf(isOwn, [&] { body(one, b.CreateURem(block, i32(blocksOfTensor))); });
+  }
+}
+
+/// `body` with a thread's units, one after the other, and the number of its first element (i64).
+DeviceRowTiles::Values DeviceRowTiles::forUnits(const Split &split, Value *block, ArrayRef<Value *> carried,
+                                                function_ref<Values(Value *, Value *, ArrayRef<Value *>)> body) {
+  const Emitter::Buffer &buffer = e.buffers.find(split.tensor)->second;
+  Value *first = wide(b.CreateAdd(b.CreateMul(block, i32(splitThreads)), thread));
+  Type *type = FixedVectorType::get(b.getFloatTy(), unitElements);
+  return e.emitLoop(first, i64(split.elements / unitElements), i64(blocksOfTensor * splitThreads), carried,
+                    [&](Value *number, ArrayRef<Value *> before) {
+                      Value *element = b.CreateMul(number, i64(unitElements));
+                      Value *from = b.CreateInBoundsGEP(b.getFloatTy(), buffer.pointer, element);
+                      return body(b.CreateAlignedLoad(type, from, Align(16)), element, before);
+                    },
+                    "unit");
+}
+
+void DeviceRowTiles::emitLargest(Value *memory) {
+  forSplits([&](const Split &one, Value *block) {
+    Value *none = ConstantFP::get(b.getFloatTy(), 0);
+    Value *largest = forUnits(one, block, {none}, [&](Value *unit, Value *, ArrayRef<Value *> before) {
+      Value *all = before[0];
+      for (unsigned n = 0; n < unitElements; ++n) {
+        Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, b.CreateExtractElement(unit, uint64_t(n)));
+        Value *isFinite = b.CreateFCmpOLT(size, ConstantFP::getInfinity(b.getFloatTy()));
+        all = b.CreateMaxNum(all, b.CreateSelect(isFinite, size, none));
+      }
+      return Values{all};
+    })[0];
+    largest = acrossLanes(largest, 32);
+    Value *number = b.CreateAdd(b.CreateMul(block, i32(warpsOfBlock)), b.CreateLShr(thread, i32(5)));
+    e.emitIf(b.CreateICmpEQ(lane, i32(0)), [&] {
+      b.CreateStore(largest, b.CreateInBoundsGEP(b.getFloatTy(), bytesAt(memory, one.base), wide(number)));
+    });
+  });
+}
+
+void DeviceRowTiles::emitPlanes(Value *memory) {
+  workspace = memory;
+  forSplits([&](const Split &one, Value *block) {
+    Value *scale = scaleFor(exponentOf(one));
+    Type *halves = FixedVectorType::get(b.getHalfTy(), unitElements);
+    forUnits(one, block, {}, [&](Value *unit, Value *element, ArrayRef<Value *>) {
+      Value *rest = b.CreateFMul(unit, b.CreateVectorSplat(unitElements, scale));
+      for (unsigned plane = 0; plane < 2; ++plane) {
+        Value *own = b.CreateFPTrunc(rest, halves);
+        b.CreateAlignedStore(own, b.CreateInBoundsGEP(b.getHalfTy(), bytesAt(memory, one.planeAt(plane)), element),
+                             Align(16));
+        rest = b.CreateFSub(rest, b.CreateFPExt(own, unit->getType()));
+      }
+      return Values();
+    });
+  });
+}
