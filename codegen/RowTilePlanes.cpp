@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A number x of f32 is s x = h + l with two numbers of f16, where the scale s is a power of two that brings the largest
+// A number x is s x = h + l with two numbers of f16, where the scale s is a power of two that brings the largest
 // finite one to [2^14, 2^15). Of a tensor two launches before the loop find that and write all h and all l, at the tensor's
 // own offsets, so that the loop copies planes as it does factors of 16 bits. Of a left factor in registers each row has a scale
 // for each tile. Both roundings are to nearest: the error is 2^-24 of x, or 2^-40 of the largest of a tensor where x is
@@ -153,12 +153,13 @@ DeviceRowTiles::Values DeviceRowTiles::forUnits(const Split &split, Value *block
                                                 function_ref<Values(Value *, Value *, ArrayRef<Value *>)> body) {
   const Emitter::Buffer &buffer = e.buffers.find(split.tensor)->second;
   Value *first = wide(b.CreateAdd(b.CreateMul(block, i32(splitThreads)), thread));
-  Type *type = FixedVectorType::get(b.getFloatTy(), unitElements);
+  mlir::Type element = buffer.type.getElementType();
+  Type *storage = e.storageType(element), *type = FixedVectorType::get(storage, unitElements);
   return e.emitLoop(first, i64(split.elements / unitElements), i64(blocksOfTensor * splitThreads), carried,
                     [&](Value *number, ArrayRef<Value *> before) {
-                      Value *element = b.CreateMul(number, i64(unitElements));
-                      Value *from = b.CreateInBoundsGEP(b.getFloatTy(), buffer.pointer, element);
-                      return body(b.CreateAlignedLoad(type, from, Align(16)), element, before);
+                      Value *place = b.CreateMul(number, i64(unitElements));
+                      Value *from = b.CreateInBoundsGEP(storage, buffer.pointer, place);
+                      return body(e.decode(b.CreateAlignedLoad(type, from, Align(16)), element), place, before);
                     },
                     "unit");
 }

@@ -33,7 +33,7 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
   Warpgroup group(b, false);
   tgl::ReadOp read = staged.read;
   const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
-  const Split *split = splitOf(read.getTensor());
+  const Split *split = staged.planes > 1 ? splitOf(read.getTensor()) : nullptr;
   const PlaneTile &plane = staged.shared;
   unsigned perLine = plane.unitsInLine(), lines = plane.alongSum ? plane.extent : plane.depth();
   unsigned units = perLine * lines; // of a chunk

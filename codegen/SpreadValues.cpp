@@ -275,7 +275,7 @@ void DeviceRowTiles::store(tgl::WriteOp op, const Scope &scope) {
   bool isLeft = all_of(op.getTensor().getUsers(), [&](mlir::Operation *user) {
     return isa<tgl::WriteOp>(user) || any_of(plan.products, [&](const RowProduct &product) {
              auto read = dyn_cast<tgl::ReadOp>(user);
-             return read && product.left == read.getResult() && read->hasOneUse();
+             return read && product.planes == 1 && product.left == read.getResult() && read->hasOneUse();
            });
   });
   mlir::Value value = op.getValue();

@@ -277,21 +277,27 @@ private:
            !read.getChecked();
   }
 
-  /// What is rounded to the right factor's type, or has been: elements of a temporary of that type. To f32 nothing
-  /// needs to be.
+  /// What is rounded to the right factor's type, or has been: elements of a temporary of that type. All else has the
+  /// accuracy of f32, and so two planes.
   bool findLeft(RowProduct &product, mlir::Type element) {
     tgl::ReduceOp reduce = product.reduce;
     mlir::Operation *def = product.left.getDefiningOp();
     if (!def || !reduce->isProperAncestor(def) || !product.left.getType().isF32())
       return false;
-    if (element.isF32())
-      return true;
-    if (auto convert = dyn_cast<tgl::ConvertOp>(def)) {
-      product.left = convert.getValue();
-      return convert.getTarget() == element && product.left.getType().isF32();
-    }
+    auto convert = dyn_cast<tgl::ConvertOp>(def);
     auto read = dyn_cast<tgl::ReadOp>(def);
-    return read && isOwn(read.getTensor()) && read.getTensorType().getElementType() == element;
+    if (convert && convert.getTarget() == element && convert.getValue().getType().isF32())
+      product.left = convert.getValue();
+    else if (!read || !isOwn(read.getTensor()) || read.getTensorType().getElementType() != element)
+      product.planes = 2;
+    return true;
+  }
+
+  bool isSplitWell(RowProduct &product) {
+    if (product.planes == 1)
+      return true;
+    product.isBrain = false;
+    return canSplit(product.column) && (!product.row || canSplit(product.row));
   }
 
   bool describe(RowProduct &product) {
@@ -301,8 +307,6 @@ private:
       return false;
     product.isBrain = element.isBF16();
     product.planes = element.isF32() ? 2 : 1;
-    if (element.isF32() && !(canSplit(product.column) && (!product.row || canSplit(product.row))))
-      return false;
     BlockArgument summed = axesOfOp(product.reduce).getAxes()[0],
                   columns = axesOfOp(product.nest).getAxes()[0];
     tgl::AxisRange rows = tgl::getAxisRange(axes, plan.row);
@@ -317,15 +321,15 @@ private:
               product.sumsTile ? product.fixed : plan.extent, product.columnAlongSum))
       return false;
     if (product.sumsTile)
-      return findLeft(product, element);
+      return findLeft(product, element) && isSplitWell(product);
     if (!isBare(product.row) || isOwn(product.row.getTensor()) ||
         product.row.getTensorType().getElementType() != element)
       return false;
     tgl::AxisSet varies = tgl::axesOf(product.row);
     if (varies.contains(plan.tiles.getTileLow()) || varies.contains(plan.tiles.getTileHigh()))
       return false;
-    return find(product.row, axes.getAxes()[plan.row], rows.lo.asConstant(),
-                *tgl::knownPoints(axes, {plan.row}), product.rowAlongSum);
+    return isSplitWell(product) && find(product.row, axes.getAxes()[plan.row], rows.lo.asConstant(),
+                                        *tgl::knownPoints(axes, {plan.row}), product.rowAlongSum);
   }
 };
 } // namespace

@@ -16,7 +16,7 @@
 // strategy `row-tiles` writes the block's shape into the statement (attribute `row_tile`); code
 // generation (codegen/DeviceRowTiles.h) reads it.
 //
-// Factors are f16 or bf16, or f32: then each is two planes of f16, of which three products are added.
+// Factors are f16 or bf16. Where one is f32 each is two planes of f16, of which three products are added.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_ROWTILES_H
@@ -31,7 +31,7 @@ struct RowProduct {
   tgl::ReduceOp reduce;
   tgl::ParallelOp nest; ///< around it; its only axis are the columns
   bool isBrain;         ///< bf16, else f16
-  unsigned planes;      ///< of each factor: 2 where they are f32, else 1
+  unsigned planes;      ///< of each factor: 2 where one of them is f32, else 1
   bool sumsTile;        ///< over the tile; else the columns are the tile's
   tgl::ReadOp
       row; ///< the left factor where it is the same for all tiles; null: made of the tile's values
@@ -85,7 +85,7 @@ int64_t rowStagesOf(const RowTilePlan &plan, const RowTile &tile);
 /// Of a tensor, where they are known.
 std::optional<int64_t> elementsOf(mlir::Value tensor);
 
-/// The tensors of f32 among its factors.
+/// The tensors among its factors that are read in planes.
 llvm::SetVector<mlir::Value> splitTensors(const RowTilePlan &plan);
 
 /// Bytes of shared memory: left factors, and two tiles of each right factor.

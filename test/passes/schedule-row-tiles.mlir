@@ -49,10 +49,10 @@ tgl.kernel @products(%q: !tgl.tensor<[160, 128, 128], bf16> {tgl.name = "q", tgl
   }
 }
 
-// A left factor of f32 is none of tensor cores, which would round it.
+// A left factor of f32 has two planes, and its sums registers of their own.
 // CHECK-LABEL: tgl.kernel @unrounded
-// CHECK: strategy "general"
-// CHECK-NOT: row_tile
+// CHECK: strategy "row-tiles"
+// CHECK: row_tile = array<i64: 128, 64>
 tgl.kernel @unrounded(%q: !tgl.tensor<[160, 128, 64], bf16> {tgl.name = "q", tgl.role = "in"},
                       %k: !tgl.tensor<[160, 512, 64], bf16> {tgl.name = "k", tgl.role = "in"},
                       %o: !tgl.tensor<[160, 128, 64], bf16> {tgl.name = "o", tgl.role = "out"}) {

@@ -217,9 +217,10 @@ tgl.kernel @wide(%q: !tgl.tensor<[2, 64, 64], bf16> {tgl.name = "q", tgl.role = 
   }
 }
 
-// Quotients of f32 are not those that tensor cores multiply.
+// Quotients that are not rounded are multiplied as f32.
 // CHECK-LABEL: tgl.kernel @unrounded
-// CHECK-NOT: tgl.tiles
+// CHECK: tgl.tiles
+// CHECK-NOT: tgl.convert
 tgl.kernel @unrounded(%q: !tgl.tensor<[2, 64, 64], bf16> {tgl.name = "q", tgl.role = "in"},
                       %k: !tgl.tensor<[2, 128, 64], bf16> {tgl.name = "k", tgl.role = "in"},
                       %v: !tgl.tensor<[2, 128, 64], bf16> {tgl.name = "v", tgl.role = "in"},
@@ -423,4 +424,4 @@ tgl.kernel @changed(%q: !tgl.tensor<[2, 64, 64], bf16> {tgl.name = "q", tgl.role
   }
 }
 
-// CHECK: tgl-tile-softmax: 2 softmaxes tiled
+// CHECK: tgl-tile-softmax: 3 softmaxes tiled
