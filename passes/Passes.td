@@ -384,12 +384,13 @@ def SplitReductionsPass : Pass<"tgl-split-reductions", "::tegula::tgl::KernelOp"
   let description = [{
     `%s = tgl.reduce sum (%k = 0 to 1048576)` in a statement of one point becomes a temporary of 64 partial
     sums, each over 16384 terms, and a sum of those. The pieces are points of a statement of their own, which
-    fills the machine. Rows that no cluster of blocks keeps are cut also where there are a few for each place of the
+    fills the machine. An argmax becomes the places of the pieces' largest terms and these terms; of them the first of the
+    largest has the place. Rows that no cluster of blocks keeps are cut also where there are a few for each place of the
     machine: the last of them would run for long while others have nothing to do.
 
     *Why here*: statements are final, and it is known for which machine they are.
     *Rounding*: sums are added up in another, fixed order.
-    *Stops*: at sizes that are not known, at reductions that keep positions (argmax), and where the
+    *Stops*: at sizes that are not known, at an argmax of some terms only (of a piece without any there is no place), and where the
     reduction needs a temporary of its statement or what the statement writes.
   }];
   let options = [Option<"threads", "threads", "int64_t", /*default=*/"131072",

@@ -33,9 +33,32 @@ static bool isSplittable(ReduceOp reduce) {
     return true;
   case ReduceKind::Var:
     return !reduce.getUnbiased() && !reduce.getFiltered();
+  case ReduceKind::ArgMax:
+  case ReduceKind::ArgMin: // of a piece that is filtered away there is no place
+    return !reduce.getFiltered();
   default:
     return false;
   }
+}
+
+static bool findsPlace(ReduceOp reduce) {
+  return reduce.getKind() == ReduceKind::ArgMax || reduce.getKind() == ReduceKind::ArgMin;
+}
+
+/// The largest or smallest term in place of its place, next to `reduce`.
+static ReduceOp addExtreme(ReduceOp reduce) {
+  OpBuilder builder(reduce);
+  auto axes = cast<AxesOp>(reduce.getOperation());
+  bool isLargest = reduce.getKind() == ReduceKind::ArgMax;
+  auto extreme = ReduceOp::create(builder, reduce.getLoc(), reduce.getReduced().getType(),
+                                  isLargest ? ReduceKind::Max : ReduceKind::Min, axes.getLows(), axes.getHighs(),
+                                  axes.getIndices(), axes.getNames().value_or(ArrayAttr()), /*unbiased=*/false,
+                                  /*filtered=*/false, /*mapping=*/StringAttr());
+  IRMapping map;
+  reduce.getBody().cloneInto(&extreme.getBody(), map);
+  if (extreme.getBody().getBlocks().size() > 1) // the builder's own
+    extreme.getBody().front().erase();
+  return extreme;
 }
 
 namespace {
@@ -212,24 +235,36 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     for (unsigned axis = 0; axis < axes.getAxes().size(); ++axis)
       dims.push_back(IndexExprAttr::get(&getContext(), *knownPoints(axes, axis)));
     dims.insert(cut.rows ? dims.end() : dims.begin(), IndexExprAttr::get(&getContext(), pieces->count));
-    OpBuilder before(pieces->statement);
-    auto temp = TempOp::create(before, loc, TglTensorType::get(&getContext(), dims, reduce.getType()),
-                               "part");
-
-    // part[p, c] = the reduction over the c-th piece
-    OpBuilder inside = OpBuilder::atBlockEnd(&pieces->statement.getBody().front());
+    OpBuilder before(pieces->statement), inside = OpBuilder::atBlockEnd(&pieces->statement.getBody().front());
     for (Operation &op : statement.getBody().front())
       if (needed.contains(&op) && (!op.getNumResults() || !pieces->map.contains(op.getResult(0))))
         inside.clone(op, pieces->map);
-    auto partial = cast<ReduceOp>(inside.clone(*reduce, pieces->map));
-    AxisRange whole = getAxisRange(partial, cut.axis);
-    ValueExpr low = whole.lo + ValueExpr(pieces->piece) * ValueExpr(cut.length);
-    ValueExpr high = low + ValueExpr(cut.length);
-    if (extent % cut.length)
-      high = ValueExpr::min(high, whole.hi);
-    setAxisRange(partial, cut.axis, low, high);
-    WriteOp::create(inside, loc, partial.getResult(), temp.getTensor(),
-                    placeOf(axes, pieces->piece, *pieces, pieces->map));
+    // part[p, c] = the reduction over the c-th piece
+    auto keepPart = [&](ReduceOp of) {
+      auto temp = TempOp::create(before, loc, TglTensorType::get(&getContext(), dims, of.getType()), "part");
+      auto partial = cast<ReduceOp>(inside.clone(*of, pieces->map));
+      AxisRange whole = getAxisRange(partial, cut.axis);
+      ValueExpr low = whole.lo + ValueExpr(pieces->piece) * ValueExpr(cut.length);
+      ValueExpr high = low + ValueExpr(cut.length);
+      if (extent % cut.length)
+        high = ValueExpr::min(high, whole.hi);
+      setAxisRange(partial, cut.axis, low, high);
+      return std::pair(partial, temp.getTensor());
+    };
+    auto writePart = [&](std::pair<ReduceOp, Value> part) {
+      WriteOp::create(inside, loc, part.first.getResult(), part.second,
+                      placeOf(axes, pieces->piece, *pieces, pieces->map));
+    };
+    // Of places: those of pieces, and the terms that are there, by which pieces are compared.
+    std::pair<ReduceOp, Value> part = keepPart(reduce), compared = part;
+    if (findsPlace(reduce)) {
+      ReduceOp extreme = addExtreme(reduce);
+      compared = keepPart(extreme);
+      extreme.erase();
+      writePart(compared);
+    }
+    writePart(part);
+    auto [partial, temp] = part;
 
     // The statement combines the pieces.
     OpBuilder here(reduce);
@@ -247,16 +282,16 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
                                      {AxisSpec{"part", ValueExpr(int64_t(0)), ValueExpr(pieces->count)}});
     Block &body = combined.getBody().front();
     OpBuilder last = OpBuilder::atBlockBegin(&body);
-    Value part = combined.getAxes()[0];
-    SmallVector<ValueExpr> place = placeOf(axes, part, *pieces, IRMapping());
-    Value value = ReadOp::create(last, loc, temp.getTensor(), place);
+    Value piece = combined.getAxes()[0];
+    SmallVector<ValueExpr> place = placeOf(axes, piece, *pieces, IRMapping());
+    Value value = ReadOp::create(last, loc, compared.second, place);
     if (sums) {
       // A piece's squared distances from the mean of all: those from its own mean, and its mean's for each term.
       int64_t others = terms / extent;
       Value size = number(last, double(cut.length * others));
       if (extent % cut.length) {
         ValueExpr rest = ValueExpr::min(ValueExpr(cut.length),
-                                        ValueExpr(extent) - ValueExpr(part) * ValueExpr(cut.length));
+                                        ValueExpr(extent) - ValueExpr(piece) * ValueExpr(cut.length));
         Value index = materialize(last, loc, rest * ValueExpr(others));
         index = arith::IndexCastOp::create(last, loc, last.getI64Type(), index);
         size = arith::SIToFPOp::create(last, loc, reduce.getType(), index);
@@ -273,7 +308,11 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     Value result = combined.getResult();
     if (sums)
       result = arith::DivFOp::create(here, loc, result, number(here, double(terms)));
-    pieces->parts.push_back({partial, temp.getTensor(), combined});
+    if (findsPlace(reduce)) {
+      Value winner = arith::IndexCastOp::create(here, loc, here.getIndexType(), result);
+      result = ReadOp::create(here, loc, temp, placeOf(axes, winner, *pieces, IRMapping()));
+    }
+    pieces->parts.push_back({partial, temp, combined});
     reduce.replaceAllUsesWith(result);
     reduce.erase();
     return true;

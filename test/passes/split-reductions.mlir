@@ -161,3 +161,31 @@ tgl.kernel @shorter(%x: !tgl.tensor<[8, 1000000], f32> {tgl.name = "x", tgl.role
     tgl.write %s, %y[%i] : f32, !tgl.tensor<[8], f32>
   }
 }
+
+// -----
+
+// Of the place of the largest term pieces keep their own, and the term that is there; the first of the largest terms has it.
+// CHECK-LABEL: tgl.kernel @place
+// CHECK: %[[PLACES:.*]] = tgl.temp "part" : !tgl.tensor<[16], i64>
+// CHECK: %[[TERMS:.*]] = tgl.temp "part" : !tgl.tensor<[16], f32>
+// CHECK: tgl.parallel (%[[C:.*]] = 0 to 16)
+// CHECK: %[[PLACE:.*]] = tgl.reduce argmax (%i = 65536*%[[C]] to 65536*%[[C]] + 65536)
+// CHECK: %[[TERM:.*]] = tgl.reduce max (%i = 65536*%[[C]] to 65536*%[[C]] + 65536)
+// CHECK: tgl.write %[[TERM]], %[[TERMS]][%[[C]]]
+// CHECK: tgl.write %[[PLACE]], %[[PLACES]][%[[C]]]
+// CHECK: tgl.parallel ()
+// CHECK: %[[FIRST:.*]] = tgl.reduce argmax (%[[D:.*]] = 0 to 16)
+// CHECK: tgl.read %[[TERMS]][%[[D]]]
+// CHECK: %[[I:.*]] = arith.index_cast %[[FIRST]]
+// CHECK: %[[R:.*]] = tgl.read %[[PLACES]][%[[I]]]
+// CHECK: tgl.write %[[R]], %y[]
+tgl.kernel @place(%x: !tgl.tensor<[1048576], f32> {tgl.name = "x", tgl.role = "in"},
+                  %y: !tgl.tensor<[], i64> {tgl.name = "y", tgl.role = "out"}) {
+  tgl.parallel () {
+    %s = tgl.reduce argmax (%i = 0 to 1048576) -> i64 {
+      %v = tgl.read %x[%i] : !tgl.tensor<[1048576], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %y[] : i64, !tgl.tensor<[], i64>
+  }
+}
