@@ -67,16 +67,18 @@ tgl.kernel @columns(%x: !tgl.tensor<[10007, 128], f32> {tgl.name = "x", tgl.role
 
 // -----
 
-// Positions are not kept, sizes that are not known and short reductions stay.
+// Places of some terms only, sizes that are not known and short reductions stay.
 // CHECK-LABEL: tgl.kernel @stays
 // CHECK-NOT: tgl.temp
 tgl.kernel @stays(%x: !tgl.tensor<[N, 1048576], f32> {tgl.name = "x", tgl.role = "in"},
                   %y: !tgl.tensor<[], i64> {tgl.name = "y", tgl.role = "out"},
                   %z: !tgl.tensor<[2], f32> {tgl.name = "z", tgl.role = "out"}) sizes [N = 0 : 0] {
   tgl.parallel () {
-    %s = tgl.reduce argmax (%i = 0 to 1048576) -> i64 {
+    %zero = arith.constant 0.0 : f32
+    %s = tgl.reduce argmax filtered (%i = 0 to 1048576) -> i64 {
       %v = tgl.read %x[0, %i] : !tgl.tensor<[N, 1048576], f32>
-      tgl.yield %v : f32
+      %c = arith.cmpf olt, %v, %zero : f32
+      tgl.yield %v, %c : f32, i1
     }
     tgl.write %s, %y[] : i64, !tgl.tensor<[], i64>
   }
