@@ -66,8 +66,7 @@ Expected<Runner::Specialized *> Runner::specialize(ArrayRef<int64_t> sizes) {
   for (auto [spec, value] : zip(compiled->checks->sizes(), sizes))
     forSizes.sizes[spec.name] = value;
   forSizes.alignment = 16; // allocations have more
-  Diagnostics diagnostics(module.sourceManager()); // stays empty: the program is right
-  Expected<std::unique_ptr<CompiledKernel>> made = compileKernel(module, forSizes, diagnostics);
+  Expected<std::unique_ptr<CompiledKernel>> made = compileForSizes(module, forSizes);
   if (!made)
     return made.takeError();
   if (device) {

@@ -32,7 +32,7 @@ DeviceContraction::Sums DeviceContraction::sumUpBytes(const PlaneProduct &produc
       i64(0), numStages(product), i64(1), Sums(all / 2, zeroSum()),
       [&](Value *number, ArrayRef<Value *> current) {
         Value *inRing = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
-        Value *stage = b.CreateAnd(inRing, i32(PlaneProduct::stages - 1));
+        Value *stage = this->inRing(inRing);
         awaitStage(stage);
         warps.publish(); // here, where it waits for no loads or copies
         Sums next;

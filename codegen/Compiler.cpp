@@ -92,6 +92,8 @@ public:
     bool isCpu = options.target == "cpu";
     if (Error error = isCpu ? compileForHost() : compileForDevice())
       return std::move(error);
+    if (refusesClusters)
+      return nullptr;
     return std::move(kernel);
   }
 
@@ -160,16 +162,20 @@ private:
   }
 
   /// Of the `schedule` block everything holds, or it is a mistake of the program.
-  bool honoursSchedule() {
+  bool honoursSchedule(function_ref<std::optional<Refusal>(const ScheduleSetting &)> whyNot) {
     bool holds = true;
     for (const checked::ScheduleSetting &setting : program->schedule) {
-      auto refusal = whyRefused(entry(), {setting.keyword, setting.axis, setting.value.value_or(1)});
+      auto refusal = whyNot({setting.keyword, setting.axis, setting.value.value_or(1)});
       if (!refusal)
         continue;
       holds = false;
       diagnostics.report(Code::BadSchedule, setting.span, refusal->message).note(refusal->note);
     }
     return holds;
+  }
+  bool honoursSchedule() {
+    return honoursSchedule(
+        [&](const ScheduleSetting &setting) { return whyRefused(entry(), setting, tileMachine()); });
   }
 
   bool wants(StringRef stage) { return is_contained(options.keepStages, stage); }
@@ -205,8 +211,11 @@ private:
     return deviceCapability(options.target == "emulate" ? emulatedDevice : options.target);
   }
 
-  bool hasWarpgroups() const {
-    return (options.target == "emulate" ? StringRef(emulatedDevice) : StringRef(options.target)) == "sm_90a";
+  /// A CPU has no tiles.
+  TileMachine tileMachine() const {
+    if (options.target == "cpu")
+      return {};
+    return {device::sharedBytes(capability()), (options.target == "emulate" ? emulatedDevice : options.target) == "sm_90a"};
   }
 
   Error runPasses() {
@@ -216,7 +225,7 @@ private:
     pipeline.sizes = options.sizes;
     if (pipeline.machine == Machine::GPU) {
       pipeline.clusterBlocks = device::clusterBlocks(capability());
-      pipeline.warpgroups = hasWarpgroups();
+      pipeline.tiles = tileMachine();
     }
     if (std::string tiles = kernel->choice.tensorTile(); !tiles.empty())
       pipeline.tensorTile = tiles;
@@ -384,7 +393,7 @@ private:
       emitter.tensorAlignment = 16;
     emitter.dependentLaunches =
         options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
-    emitter.sharedBytes = device::sharedBytes(capability());
+    emitter.sharedBytes = tileMachine().sharedBytes;
     emitter.clusterBlocks = device::clusterBlocks(capability());
     emitter.squares = !runs || runs->shouldRun("squares", "");
     emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
@@ -394,7 +403,7 @@ private:
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;
     emitter.hasF8 = isEmulated || capability() >= 89;
-    emitter.hasWarpgroups = hasWarpgroups();
+    emitter.hasWarpgroups = tileMachine().hasWarpgroups;
     std::optional<DeviceCode> lowered;
     std::string failure;
     time(Phase::Lower, [&] {
@@ -409,6 +418,11 @@ private:
     raw_string_ostream stream(failure);
     if (verifyModule(code, &stream))
       return defect("lowering made LLVM IR that does not verify: " + failure);
+    refusesClusters = !options.checked && !honoursSchedule([&](const ScheduleSetting &setting) {
+      return whyRefused(entry(), setting, lowered->clusters);
+    });
+    if (refusesClusters)
+      return Error::success();
     addSites(lowered->sites);
     kernel->plan = std::move(lowered->plan);
     kernel->choice.apply(kernel->plan);
@@ -465,6 +479,7 @@ private:
   const CompileOptions &options;
   Diagnostics &diagnostics;
   mlir::MLIRContext context;
+  bool refusesClusters = false; // that the program asks for
   std::string heard; // errors of MLIR and LLVM, a line each
   mlir::ScopedDiagnosticHandler messages;
   std::unique_ptr<CompiledKernel> kernel;

@@ -18,7 +18,7 @@ using tgl::ValueExpr;
 static constexpr unsigned sharedSpace = 3;
 /// Tiles of rows that are neighbours in the order of blocks: their columns are then in the second-level
 /// cache when the next of them are read.
-static constexpr int64_t rasterRows = 8;
+static constexpr int64_t usualRaster = 8;
 
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
 
@@ -26,7 +26,8 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
                                      const TensorTile &tile, ArrayRef<ProductOperands> products)
     : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
       axes(axesOfOp(tgl::ParallelOp(plan.op))), restRows(tile.rows), rowBlocks(tile.rows / tile.warpRows / 16),
-      columnBlocks(tile.columns / tile.warpColumns / 16), hasWarpgroups(emitter.options.hasWarpgroups) {
+      columnBlocks(tile.columns / tile.warpColumns / 16),
+      memory(tile, products, {emitter.options.sharedBytes, emitter.options.hasWarpgroups}) {
   for (ProductOperands &product : this->products)
     if (product.type == Multiplicand::F8 && !byWarpgroups() && !emitter.options.hasF8) { // numbers of f16 all the same
       product.type = Multiplicand::F16;
@@ -44,10 +45,14 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
   std::optional<SumOrder> order;
   if (shifted)
     order = groupChannels(pack.order, *shifted, PlaneTile::lineElements / stepPlanes(), tile.columns, isSplit());
-  if (order)
-    pack.order = *order;
-  else
+  if (!order) {
     shifted.reset();
+    return;
+  }
+  pack.order = *order;
+  // Rows alone, patches and places; or, with care, two stages of both.
+  unsigned ring = std::max(ringRowsBytes() + patches * patchBytes() + placesBytes(), 2 * memory.stageBytes());
+  memory.setRingBytes(alignTo(ring, 16));
 }
 
 //===----------------------------------------------------------------------===//
@@ -98,50 +103,18 @@ bool DeviceContraction::hasShortNumbers(tgl::AxesOp op, ArrayRef<unsigned> group
   return known ? *known <= mostNumbers : pointsOnHost(op, group).isSize();
 }
 
-/// Stages of a ring: as many as hide the latency of memory and leave room for other blocks.
-static unsigned stagesFor(unsigned bytes, unsigned threads) {
-  unsigned room = threads > 128 ? 192 * 1024 : 64 * 1024;
-  return std::clamp(room / bytes, 2u, 4u);
-}
-
-unsigned DeviceContraction::ringBytes() const {
-  unsigned stageBytes = (tile.rows + tile.columns) * SharedTile::depthBytes;
-  if (isShifted()) // or, with care, two stages of both
-    return alignTo(std::max<unsigned>(tile.rows * PlaneTile::lineBytes * PlaneProduct::stages +
-                                          patches * patchBytes() + placesBytes(),
-                                      2 * stageBytes),
-                   16);
-  return stageBytes * (byWarpgroups() ? PlaneProduct::stages : stagesFor(stageBytes, threads()));
-}
-
-/// The largest values of lines, of the first step and of all; or their scales, which in a persistent block lie where
-/// sums do later.
-unsigned DeviceContraction::linesBytes() const {
-  if (!hasRoles() || !isSplit() || (isPacked() && isPersistent()))
-    return 0;
-  return (isPacked() ? 1 : 2) * 4 * (tile.rows + tile.columns);
-}
-
 unsigned DeviceContraction::sumsBase(unsigned product) const {
   if (combines)
     return product * combineSumsBytes();
   if (isPersistent())
-    return linesBase() + linesBytes();
+    return linesBase() + memory.linesBytes();
   // The last product's sums lie where the operands were.
   return product + 1 == products.size() ? 0 : sharedBytes() - (product + 1) * sumsBytes();
-}
-
-unsigned DeviceContraction::sharedBytes() const {
-  if (isPersistent())
-    return persistentBytes();
-  return std::max(ringBytes(), sumsBytes()) + linesBytes() + (products.size() - 1) * sumsBytes();
 }
 
 IndexExpr DeviceContraction::workspaceBytes() const {
   return packedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes()));
 }
-
-
 
 SmallVector<mlir::Value> DeviceContraction::alignedTensors() const {
   SmallVector<mlir::Value> tensors;
@@ -279,6 +252,7 @@ bool DeviceContraction::batchSharesImage() const {
 /// Where the tile lies: points of the batch, in them stretches of rows, in them columns, rows fastest. Points that share an
 /// image are faster still: it is in the second-level cache when the next of them reads it.
 void DeviceContraction::setTile(Value *number) {
+  int64_t rasterRows = tile.raster ? tile.raster : usualRaster;
   // One for each block is less than 2^31, and of 32 bits divisions are short.
   auto *type = isPersistent() ? b.getInt64Ty() : b.getInt32Ty();
   auto constant = [&](int64_t value) { return ConstantInt::get(type, value); };
@@ -381,10 +355,7 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
   product.row = operand(planned.row, products[number].row, rows, 0);
   product.column =
       operand(planned.column, products[number].column, columns, product.row.shared.bytes());
-  product.stages = product.copies() ? stagesFor(product.stageBytes(), threads()) : 2;
-  if (isShifted())
-    product.stages = std::min(product.stages, ringBytes() / product.stageBytes());
-
+  product.stages = product.copies() ? std::min(memory.stages(), memory.ringBytes() / product.stageBytes()) : 2;
   product.sum = makeSum(product.reduce, product.row.shared.depth(), ownOrder(product.reduce));
   return product;
 }
@@ -412,9 +383,9 @@ void DeviceContraction::note(const PlaneProduct &product) {
   OperandLayout column = operand(product.column);
   if (product.column.isShifted) {
     column.tile = patchLayout();
-    column.offset = tile.rows * PlaneTile::lineBytes * PlaneProduct::stages;
+    column.offset = ringRowsBytes();
   }
-  noted.push_back({product.type, product.row.planes + product.column.planes - 1, PlaneProduct::stages,
+  noted.push_back({product.type, product.row.planes + product.column.planes - 1, ringStages(),
                    operand(product.row), std::move(column)});
 }
 

@@ -43,6 +43,7 @@
 #include "codegen/Emitter.h"
 #include "codegen/Fragments.h"
 #include "codegen/TileLayout.h"
+#include "passes/TileMemory.h"
 #include "passes/WindowOperand.h"
 #include <array>
 
@@ -62,7 +63,7 @@ public:
   unsigned combineSharedBytes() const { return products.size() * combineSumsBytes(); }
   /// Those of a block.
   unsigned blockThreads() const { return threads() + (hasRoles() ? stagers() : 0); }
-  unsigned sharedBytes() const;
+  unsigned sharedBytes() const { return memory.sharedBytes(); }
   /// Planes of operands, and what blocks leave for each other.
   IndexExpr workspaceBytes() const;
   /// Tiles are not for kernels where this is more than `mostNumbers`.
@@ -73,7 +74,7 @@ public:
   llvm::SmallVector<mlir::Value> alignedTensors() const;
 
   /// Whether planes of the operands are made by a launch before (PackedPlanes.cpp): so many blocks of so many threads.
-  bool isPacked() const { return tile.packed && hasRoles(); }
+  bool isPacked() const { return memory.isPacked(); }
   IndexExpr packBlocks() const;
   unsigned packThreads() const { return threads(); }
   static unsigned packSharedBytes();
@@ -154,7 +155,6 @@ private:
     Sum sum; ///< in steps of `substeps` stages
     PlaneOperand row, column;
     unsigned substeps;
-    static constexpr unsigned stages = 4;
     bool keepsPartial; ///< sums of a step are added to those before in f32
     Value *stagesBefore = nullptr; ///< i64, that went through the ring since the block began; null: none
     Value *stagesEver = nullptr;   ///< i64, that will have when it ends; null: this tile's
@@ -165,16 +165,15 @@ private:
     unsigned stageBytes() const { return row.shared.bytes() + (column.isShifted ? 0 : column.shared.bytes()); }
   };
 
-  /// Barriers of a block with roles by number. All is 0 of those who do the rest.
-  enum RolesBarrier : unsigned {
-    Producers = 1,
-    Finished = 2,
-    Again = 3,
-    Full = 4,
-    Empty = Full + PlaneProduct::stages,
-    PatchEmpty = Empty + PlaneProduct::stages,
-    FullOfSecond = Empty + PlaneProduct::stages ///< where warpgroups are told one by one
-  };
+  /// Barriers of a block with roles by number; one of a stage, or a patch, is the first of them. All is 0 of those who
+  /// do the rest.
+  enum RolesBarrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4 };
+  unsigned empty() const { return Full + ringStages(); }
+  unsigned patchEmpty() const { return empty() + ringStages(); }
+  unsigned fullOfSecond() const { return empty() + ringStages(); } ///< where warpgroups are told one by one
+  /// Of warpgroups.
+  unsigned ringStages() const { return memory.stages(); }
+  Value *inRing(Value *number);
 
   /// Those that multiply: all but producers.
   unsigned threads() const { return tile.threads(); }
@@ -189,8 +188,6 @@ private:
   unsigned combineBlocks() const { return tile.rows / combineRows(); }
   unsigned combineRows() const; // SplitSums.cpp
   unsigned combineSumsBytes() const { return combineRows() * sumsPitch() * 4; }
-  unsigned ringBytes() const;
-  unsigned linesBytes() const;
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
@@ -219,8 +216,8 @@ private:
   void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
   bool batchSharesImage() const;
   void setTile(Value *number);
-  unsigned sumsPitch() const { return tile.columns + 8; }
-  unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
+  unsigned sumsPitch() const { return memory.sumsPitch(); }
+  unsigned sumsBytes() const { return memory.sumsBytes(); }
   void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);
   void storePair(Value *first, Value *second, Value *row, Value *column, unsigned base);
   Value *sumPlace(Value *row, Value *column, unsigned base);
@@ -346,7 +343,7 @@ private:
   llvm::SmallVector<Value *> loadNext(const PlaneProduct &product, Value *number);
 
   // WarpgroupSums.cpp
-  bool byWarpgroups() const { return tile.warpgroups && hasWarpgroups; }
+  bool byWarpgroups() const { return memory.byWarpgroups(); }
   Warpgroup warpgroupOf(const PlaneProduct &product);
   /// Of all columns of a warpgroup, or of `columns` from `firstColumn` on.
   Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums);
@@ -356,7 +353,7 @@ private:
   void storeGroupSums(llvm::ArrayRef<Value *> sums, unsigned base);
 
   // WarpgroupRoles.cpp
-  bool hasRoles() const { return byWarpgroups() && (isSplit() || tile.packed || areBytes()); }
+  bool hasRoles() const { return memory.hasRoles(); }
   /// Whether a value is the sum of numbers that are multiplied, each times a scale; else it is one itself.
   bool isSplit() const { return products.front().type == Multiplicand::TF32; }
   bool areBytes() const { return isBytes(products.front().type); }
@@ -394,9 +391,8 @@ private:
   void raiseTo(Value *place, Value *maximum);
 
   // PersistentTiles.cpp
-  bool isPersistent() const;
+  bool isPersistent() const { return memory.isPersistent(); }
   IndexExpr persistentBlocks() const;
-  unsigned persistentBytes() const;
   unsigned maskBase() const;
   Value *maskWord(Value *which);
   Value *numOwnTiles();
@@ -424,7 +420,9 @@ private:
   Value *scalePlace(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side, Value *line);
   void copyPacked(const PlaneProduct &product, Value *number, Value *stage);
   void copyLines(const PlaneOperand &operand, const PackedSide &side, Value *number, Value *stage);
-  static constexpr unsigned copiesAhead = 2;
+  /// Stages whose copies are under way when a producer waits for the next one to be empty: consumers keep one back while
+  /// they begin another.
+  unsigned copiesAhead() const { return std::min(2u, ringStages() - 2); }
   void produceCopies(const PlaneProduct &product);
   void endCopies(Value *total);
   void loadScales(const PlaneProduct &product);
@@ -445,6 +443,8 @@ private:
   int64_t countedExtent(tgl::AxesOp op, unsigned axis) const;
   Value *countedColumnExists(Value *number);
   unsigned patchBytes() const;
+  /// Of the ring where it holds rows alone.
+  unsigned ringRowsBytes() const { return tile.rows * PlaneTile::lineBytes * ringStages(); }
   PatchLayout patchLayout() const;
   Value *patchAt(Value *number);
   void copyPatch(const PlaneProduct &product, const PackedSide &side, Value *group);
@@ -477,7 +477,7 @@ private:
   bool combines = false;            // parts of sums
   mlir::Operation *guardThatHolds = nullptr; // of all writes: it need not be asked
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
-  bool hasWarpgroups;
+  TileMemory memory;
   std::vector<ProductLayout> noted;
   unsigned ownBarrier = 0; // number of the barrier of the threads that the current code is for
 };

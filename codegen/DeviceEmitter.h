@@ -96,6 +96,8 @@ public:
 
   /// What emitFunction keeps of a row in shared memory; nothing where it keeps none.
   std::optional<RowLayout> rowLayout(llvm::StringRef name) const;
+  /// Where the kernel's schedule asks for clusters, and emitFunction was for a row that several nests read.
+  const std::optional<ClusterAnswer> &clusterAnswer() const { return row.answer; }
 
   /// A function of so many threads a block, for the statement, that `body` fills, given its workspace.
   void emitTileFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
@@ -167,6 +169,7 @@ private:
     llvm::Value *round = nullptr;                              // that one
     /// By operation: the slot where its value replaces the element, or where later nests find it.
     llvm::DenseMap<mlir::Operation *, unsigned> storedTo, foundIn;
+    std::optional<ClusterAnswer> answer;
   } row;
   llvm::Value *rank = nullptr;      // of the block in its cluster
   llvm::Value *rowTurn = nullptr;   // rows that the cluster has done, modulo 4
@@ -251,6 +254,8 @@ private:
   void planRow(tgl::ParallelOp op, llvm::ArrayRef<unsigned> outer, DeviceShape &wanted);
   std::optional<LaneChoice> laneOf(tgl::AxesOp nest);
   std::pair<int64_t, int64_t> wholeRounds() const;
+  unsigned blocksAsked(int64_t asked, unsigned largest, int64_t most, int64_t vectors,
+                       llvm::function_ref<int64_t(unsigned)> bytesWith);
   /// Nests of a thread's point that read the same column.
   struct Column {
     llvm::SmallVector<tgl::AxesOp> nests; ///< none: there is no such column

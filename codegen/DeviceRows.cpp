@@ -18,7 +18,9 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
 #include "ir/TglUtils.h"
+#include "passes/ScheduleBlock.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace tegula;
@@ -95,8 +97,11 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
   unsigned width = lane ? lane->width : 1;
   row.terms = *tgl::knownPoints(nests.front());
   int64_t vectors = divideCeil(row.terms + (row.isShifted ? width - 1 : 0), int64_t(width));
-  if (vectors <= mostRounds * int64_t(shape.team)) { // these stay in registers
+  std::optional<int64_t> asked = settingOf(scheduleSettings(op->getParentOfType<tgl::KernelOp>()), "cluster");
+  if (vectors <= mostRounds * int64_t(shape.team) && asked.value_or(1) == 1) { // these stay in registers
     row = Row();
+    if (asked)
+      row.answer = {true, ""};
     return;
   }
 
@@ -173,10 +178,21 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
     blocks *= 2;
   if (bytesWith(blocks) > most) {
     row = Row();
+    if (asked)
+      row.answer = {*asked == 1, "one block, which reads the row again: " + std::to_string(bytesWith(blocks)) +
+                                     " bytes in each of " + std::to_string(blocks) + " do not fit the " +
+                                     std::to_string(most) + " that a block has"};
     return;
   }
   while (blocks > 1 && bytesWith(blocks) > most / 2 && bytesWith(blocks / 2) <= most)
     blocks /= 2; // that room is not there in any case
+  if (asked) {
+    blocks = blocksAsked(*asked, largest, most, vectors, bytesWith);
+    if (vectors <= mostRounds * int64_t(shape.team) && blocks == 1) {
+      row.answer = std::exchange(row, Row()).answer;
+      return;
+    }
+  }
   planRowValues(nests, walks);
   row.copies = canCopy && (row.isShifted || canCopyRows(op, lane));
   row.lane = lane;
@@ -201,6 +217,28 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
     row.bases.push_back(base);
     base = b.CreateInBoundsGEP(b.getInt8Ty(), base, i64(row.rounds * shape.team * each));
   }
+}
+
+/// Of a cluster: so many as the program asks for, or the nearest that hold the row.
+unsigned DeviceEmitter::blocksAsked(int64_t asked, unsigned largest, int64_t most, int64_t vectors,
+                                    function_ref<int64_t(unsigned)> bytesWith) {
+  while (largest > 1 && vectors < int64_t(shape.team) * largest) // each thread has something of the row
+    largest /= 2;
+  unsigned nearest = largest;
+  auto far = [&](unsigned blocks) { return std::abs(std::log2(double(blocks) / double(asked))); };
+  for (unsigned blocks = 1; blocks <= largest; blocks *= 2) // results come together by halves
+    if (bytesWith(blocks) <= most && far(blocks) < far(nearest))
+      nearest = blocks;
+  std::string why = std::to_string(nearest) + (nearest > 1 ? " blocks" : " block") + ": a row takes " +
+                    std::to_string(bytesWith(nearest)) + " bytes of shared memory " +
+                    (nearest > 1 ? "in each, of " : ", of ") + std::to_string(most);
+  if (largest == 1 && options.clusterBlocks > 1)
+    why += "; what else the statement does is not shared by blocks";
+  else
+    why += "; clusters for rows of " + std::to_string(vectors) + " vectors are of powers of two up to " +
+           std::to_string(largest) + " blocks of " + std::to_string(shape.team) + " threads";
+  row.answer = {int64_t(nearest) == asked, why};
+  return nearest;
 }
 
 std::optional<RowLayout> DeviceEmitter::rowLayout(StringRef name) const {

@@ -327,6 +327,8 @@ private:
       emit(op, name + "_thread", inputs, outer, DeviceShape(), step.byThread);
     if (canBeTeam)
       emit(op, name + "_block", inputs, outer, teamFor(work), step.byTeam);
+    if (!code.clusters.empty() && step.byTeam.cluster > 1) // as the program asks
+      step.unit = PlanStep::Team;
     emitTiles(op, step, name, inputs);
     emitRowTiles(op, step, name, inputs);
     return step;
@@ -468,12 +470,27 @@ private:
     result.sharedBytes = shape.sharedBytes;
     if (std::optional<RowLayout> row = emitter.rowLayout(name))
       code.rows.push_back(std::move(*row));
+    if (emitter.clusterAnswer())
+      code.clusters.push_back(*emitter.clusterAnswer());
     if (failure.empty())
       failure = emitter.error();
   }
 };
 
 } // namespace
+
+std::optional<Refusal> tegula::whyRefused(tgl::KernelOp kernel, const ScheduleSetting &setting,
+                                          ArrayRef<ClusterAnswer> answers) {
+  if (!isOfRowClusters(kernel, setting))
+    return std::nullopt;
+  if (answers.empty())
+    return refuseEverywhere(kernel, setting);
+  const ClusterAnswer *refused = find_if(answers, [](const ClusterAnswer &one) { return !one.holds; });
+  if (refused == answers.end())
+    return std::nullopt;
+  return Refusal{"no row that this kernel keeps can have '" + setting.text() + "'",
+                 "the nearest that fits is " + refused->nearest};
+}
 
 Expected<DeviceCode> tegula::emitDevice(tgl::KernelOp kernel, Module &module,
                                         const EmitterOptions &options) {

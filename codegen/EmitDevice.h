@@ -11,6 +11,7 @@
 #include "codegen/Emitter.h"
 #include "codegen/Plan.h"
 #include "codegen/TileLayout.h"
+#include "passes/ScheduleBlock.h"
 #include "llvm/Support/Error.h"
 
 namespace tegula {
@@ -20,12 +21,17 @@ struct DeviceCode {
   std::vector<ErrorSite> sites;
   std::vector<TileLayout> layouts; // of functions in which a block computes a tile
   std::vector<RowLayout> rows;     // of those that keep a row in shared memory
+  std::vector<ClusterAnswer> clusters; // to the kernel's schedule
 };
 
 /// Adds the kernel's device functions (for NVPTX, one or two for each parallel statement outside of
 /// others) to `module` and makes the plan that launches them: the general strategy.
 llvm::Expected<DeviceCode> emitDevice(tgl::KernelOp kernel, llvm::Module &module,
                                       const EmitterOptions &options);
+
+/// Why a setting `cluster` of the kernel's schedule does not hold where code generation is to find out (isOfRowClusters).
+std::optional<Refusal> whyRefused(tgl::KernelOp kernel, const ScheduleSetting &setting,
+                                  llvm::ArrayRef<ClusterAnswer> answers);
 
 } // namespace tegula
 

@@ -276,22 +276,21 @@ void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, V
 /// Starts the copies of a tile's stages, in the order of all that go through the ring. Consumers are told of a stage
 /// `copiesAhead` stages later, so that so many are under way; of the block's last ones by endCopies.
 void DeviceContraction::produceCopies(const PlaneProduct &product) {
-  unsigned stages = PlaneProduct::stages;
+  unsigned stages = ringStages(), ahead = copiesAhead();
   e.emitLoop(
       i64(0), numStages(product), i64(1), {},
       [&](Value *number, ArrayRef<Value *>) {
         Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
-        Value *stage = b.CreateAnd(inBlock, i32(stages - 1));
-        e.emitIf(b.CreateICmpUGE(inBlock, i32(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
+        Value *stage = inRing(inBlock);
+        e.emitIf(b.CreateICmpUGE(inBlock, i32(stages)), [&] { waitAt(b.CreateAdd(stage, i32(empty()))); });
         if (isPacked())
           copyPacked(product, number, planeStage(product, stage));
         else
           copyUnits(product, stepInSum(number), planeStage(product, stage));
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
-        e.emitIf(b.CreateICmpUGE(inBlock, i32(copiesAhead)), [&] {
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(copiesAhead)});
-          Value *there = b.CreateAnd(b.CreateSub(inBlock, i32(copiesAhead)), i32(stages - 1));
-          announce(there);
+        e.emitIf(b.CreateICmpUGE(inBlock, i32(ahead)), [&] {
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead)});
+          announce(inRing(b.CreateSub(inBlock, i32(ahead))));
         });
         return SmallVector<Value *>();
       },
@@ -302,10 +301,9 @@ void DeviceContraction::produceCopies(const PlaneProduct &product) {
 void DeviceContraction::endCopies(Value *total) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
   Value *stages = b.CreateTrunc(total, b.getInt32Ty());
-  for (unsigned before = copiesAhead; before > 0; --before)
+  for (unsigned before = copiesAhead(); before > 0; --before)
     e.emitIf(b.CreateICmpUGE(stages, i32(before)), [&] {
-      Value *there = b.CreateAnd(b.CreateSub(stages, i32(before)), i32(PlaneProduct::stages - 1));
-      announce(there);
+      announce(inRing(b.CreateSub(stages, i32(before))));
     });
 }
 

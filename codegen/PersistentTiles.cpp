@@ -31,7 +31,7 @@ using namespace llvm;
 using namespace tegula;
 
 /// A bit for each tile of a block.
-static constexpr unsigned maskBytes = 512, tilesOfWord = 32;
+static constexpr unsigned maskBytes = TileMemory::maskBytes, tilesOfWord = 32;
 static constexpr int64_t mostTiles = 8 * maskBytes;
 
 //===----------------------------------------------------------------------===//
@@ -39,16 +39,6 @@ static constexpr int64_t mostTiles = 8 * maskBytes;
 //===----------------------------------------------------------------------===//
 
 unsigned DeviceContraction::maskBase() const { return sumsBase(0) + sumsBytes(); }
-
-unsigned DeviceContraction::persistentBytes() const { return maskBase() + maskBytes; }
-
-bool DeviceContraction::isPersistent() const {
-  if (!hasRoles() || tile.splits != 1 || products.size() != 1)
-    return false;
-  // Scales of packed lines lie where sums do later.
-  unsigned lines = isPacked() || !isSplit() ? 0 : 2 * 4 * (tile.rows + tile.columns);
-  return ringBytes() + lines + sumsBytes() + maskBytes <= e.options.sharedBytes;
-}
 
 IndexExpr DeviceContraction::persistentBlocks() const {
   IndexExpr tiles = numTiles(), least = IndexExpr::floorDiv(tiles + (mostTiles - 1), mostTiles);

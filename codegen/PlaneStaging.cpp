@@ -288,9 +288,15 @@ Value *DeviceContraction::planeStage(const PlaneProduct &product, Value *number)
   return sharedAt(b.CreateMul(number, i32(product.stageBytes())));
 }
 
+/// The stage of `number` (i32) among all that go through the ring.
+Value *DeviceContraction::inRing(Value *number) {
+  unsigned stages = ringStages();
+  return isPowerOf2_32(stages) ? b.CreateAnd(number, i32(stages - 1)) : b.CreateURem(number, i32(stages));
+}
+
 /// Of the ring.
 Value *DeviceContraction::followingStage(Value *number, unsigned by) {
-  return b.CreateAnd(b.CreateAdd(number, i32(by)), i32(PlaneProduct::stages - 1));
+  return inRing(b.CreateAdd(number, i32(by)));
 }
 
 /// The units of the block's step `number` (i64); of its last where it has no such step. There is no branch, so

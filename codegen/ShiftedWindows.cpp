@@ -120,7 +120,7 @@ PatchLayout DeviceContraction::patchLayout() const {
 /// Of group `number` (i64), of all that the block multiplies.
 Value *DeviceContraction::patchAt(Value *number) {
   Value *which = b.CreateURem(b.CreateTrunc(number, b.getInt32Ty()), i32(patches));
-  int64_t base = tile.rows * PlaneTile::lineBytes * PlaneProduct::stages;
+  int64_t base = ringRowsBytes();
   return sharedAt(b.CreateAdd(b.CreateMul(which, i32(patchBytes())), i32(base)));
 }
 
@@ -149,7 +149,7 @@ void DeviceContraction::copyPatch(const PlaneProduct &product, const PackedSide 
   Value *number = groupNumber(product, group);
   e.emitIf(b.CreateICmpSGE(number, i64(patches)), [&] {
     Value *which = b.CreateURem(b.CreateTrunc(number, b.getInt32Ty()), i32(patches));
-    waitAt(b.CreateAdd(which, i32(PatchEmpty)));
+    waitAt(b.CreateAdd(which, i32(patchEmpty())));
   });
   Value *patch = patchAt(number);
 
@@ -212,7 +212,7 @@ void DeviceContraction::copyPatch(const PlaneProduct &product, const PackedSide 
 
 /// Where the places of a group's units are kept: a word for each step of 16 points, as a descriptor has them.
 Value *DeviceContraction::placesAt(Value *step) {
-  int64_t base = tile.rows * PlaneTile::lineBytes * PlaneProduct::stages + patches * patchBytes();
+  int64_t base = ringRowsBytes() + patches * patchBytes();
   return sharedAt(b.CreateAdd(b.CreateShl(step, i32(2)), i32(base)));
 }
 
@@ -278,14 +278,14 @@ DeviceContraction::Sums DeviceContraction::sumUpShifted(const PlaneProduct &prod
     // Of the group's first stage and of all; numbers of 32 bits, as registers are few.
     Value *firstStage = b.CreateTrunc(b.CreateMul(groupInBlock, i64(count)), b.getInt32Ty());
     auto inRing = [&](Value *inGroup) {
-      return b.CreateAnd(b.CreateAdd(firstStage, inGroup), i32(PlaneProduct::stages - 1));
+      return this->inRing(b.CreateAdd(firstStage, inGroup));
     };
     auto multiply = [&](Value *inGroup, ArrayRef<Value *> sums) {
       return multiplyShifted(product, inRing(inGroup), patch, inGroup, sums);
     };
     auto giveBack = [&](Value *inGroup) { // unless nobody waits for it
-      Value *next = b.CreateAdd(b.CreateAdd(firstStage, inGroup), i32(PlaneProduct::stages));
-      e.emitIf(b.CreateICmpULT(next, total), [&] { arriveAt(b.CreateAdd(inRing(inGroup), i32(Empty))); });
+      Value *next = b.CreateAdd(b.CreateAdd(firstStage, inGroup), i32(ringStages()));
+      e.emitIf(b.CreateICmpULT(next, total), [&] { arriveAt(b.CreateAdd(inRing(inGroup), i32(empty()))); });
     };
     auto addStages = [&](Value *first, unsigned many, ArrayRef<Value *> sums) {
       Sums partial, next;
@@ -330,7 +330,7 @@ DeviceContraction::Sums DeviceContraction::sumUpShifted(const PlaneProduct &prod
     Value *nextFirst = b.CreateAdd(firstStage, i32(patches * count));
     e.emitIf(b.CreateICmpULT(nextFirst, total), [&] {
       Value *which = b.CreateURem(b.CreateTrunc(groupInBlock, b.getInt32Ty()), i32(patches));
-      arriveAt(b.CreateAdd(which, i32(PatchEmpty)));
+      arriveAt(b.CreateAdd(which, i32(patchEmpty())));
     });
     return sums;
   };

@@ -71,6 +71,12 @@ struct RowLayout {
   std::vector<Slot> slots;
 };
 
+/// What becomes of a kernel's setting `cluster` in a statement that keeps rows.
+struct ClusterAnswer {
+  bool holds;
+  std::string nearest; ///< that fits, and why, for people
+};
+
 /// What a tensor is called in the program.
 std::string sourceName(mlir::Value tensor);
 

@@ -49,7 +49,7 @@ static constexpr double smallestMaximum = 0x1p-3;
 //===----------------------------------------------------------------------===//
 
 unsigned DeviceContraction::linesBase() const {
-  return isPersistent() ? ringBytes() : std::max(ringBytes(), sumsBytes());
+  return isPersistent() ? memory.ringBytes() : std::max(memory.ringBytes(), sumsBytes());
 }
 
 /// Bits of a line's largest absolute value: `which` 0, of the first step; 1, of all.
@@ -160,7 +160,7 @@ void DeviceContraction::waitAt(Value *number) {
 void DeviceContraction::announce(Value *stage) {
   if (!tellsOneByOne())
     return arriveAt(b.CreateAdd(stage, i32(Full)));
-  for (unsigned first : {Full, FullOfSecond})
+  for (unsigned first : {unsigned(Full), fullOfSecond()})
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_arrive_aligned_count,
                       {b.CreateAdd(stage, i32(first)), i32(stagers() + Warpgroup::threads)});
 }
@@ -169,7 +169,7 @@ void DeviceContraction::awaitStage(Value *stage) {
     return waitAt(b.CreateAdd(stage, i32(Full)));
   assert(threads() == 2 * Warpgroup::threads && "all tiles have two warpgroups that multiply");
   Value *isSecond = b.CreateICmpUGE(thread, i32(Warpgroup::threads));
-  Value *number = b.CreateAdd(stage, b.CreateSelect(isSecond, i32(FullOfSecond), i32(Full)));
+  Value *number = b.CreateAdd(stage, b.CreateSelect(isSecond, i32(fullOfSecond()), i32(Full)));
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
                     {number, i32(stagers() + Warpgroup::threads)});
 }
@@ -218,7 +218,7 @@ void DeviceContraction::startRoles() {
 void DeviceContraction::letProducersGoOn() { arriveAt(i32(Again)); }
 
 void DeviceContraction::produce(const PlaneProduct &product) {
-  unsigned stages = PlaneProduct::stages;
+  unsigned stages = ringStages();
   SmallVector<Value *> first = loadNext(product, i64(0));
   if (unsigned few = fewStages(product))
     return produceFew(product, few, first);
@@ -232,8 +232,8 @@ void DeviceContraction::produce(const PlaneProduct &product) {
       [&](Value *number, ArrayRef<Value *> current) {
         SmallVector<Value *> next(current.take_front(numUnits));
         ArrayRef<Value *> units = current.drop_front(numUnits);
-        Value *stage = b.CreateAnd(b.CreateTrunc(number, b.getInt32Ty()), i32(stages - 1));
-        e.emitIf(b.CreateICmpSGE(number, i64(stages)), [&] { waitAt(b.CreateAdd(stage, i32(Empty))); });
+        Value *stage = inRing(b.CreateTrunc(number, b.getInt32Ty()));
+        e.emitIf(b.CreateICmpSGE(number, i64(stages)), [&] { waitAt(b.CreateAdd(stage, i32(empty()))); });
         storeUnits(product, units, scales, planeStage(product, stage));
         arriveAt(b.CreateAdd(stage, i32(Full)));
         for (unsigned unit = 0; unit < numUnits; ++unit)
@@ -249,7 +249,7 @@ void DeviceContraction::produce(const PlaneProduct &product) {
 /// How many stages the tile has, where the ring has room for all of them; 0: it has not, or nobody knows.
 unsigned DeviceContraction::fewStages(const PlaneProduct &product) {
   auto *known = dyn_cast<ConstantInt>(numStages(product));
-  return known && known->getSExtValue() <= PlaneProduct::stages ? known->getSExtValue() : 0;
+  return known && known->getSExtValue() <= ringStages() ? known->getSExtValue() : 0;
 }
 
 /// Finds scales and stores a tile's `count` stages, for which the ring has room: no load is made for nothing. `loaded`:
@@ -290,19 +290,18 @@ Value *DeviceContraction::stageNumber(const PlaneProduct &product, Value *number
 
 /// Gives the stage of the tile's stage `number` (i64) back, unless nobody waits for it.
 void DeviceContraction::release(const PlaneProduct &product, Value *number, Value *stage) {
-  Value *last = b.CreateAdd(stageNumber(product, number), i64(PlaneProduct::stages));
+  Value *last = b.CreateAdd(stageNumber(product, number), i64(ringStages()));
   e.emitIf(b.CreateICmpSLT(last, product.stagesEver ? product.stagesEver : numStages(product)),
-           [&] { arriveAt(b.CreateAdd(stage, i32(Empty))); });
+           [&] { arriveAt(b.CreateAdd(stage, i32(empty()))); });
 }
 
 /// Sums of stages one after the other, those of the next begun while one's are under way.
 DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &product) {
   Warpgroup warps = warpgroupOf(product);
-  unsigned stages = PlaneProduct::stages;
   SmallVector<Value *> zeros(groupColumns(tile) / 2, zeroSum());
   Value *total = numStages(product);
   auto inRing = [&](Value *n) {
-    return b.CreateAnd(b.CreateTrunc(stageNumber(product, n), b.getInt32Ty()), i32(stages - 1));
+    return this->inRing(b.CreateTrunc(stageNumber(product, n), b.getInt32Ty()));
   };
   Sums last = e.emitLoop(
       i64(0), total, i64(1), zeros,
@@ -336,7 +335,7 @@ unsigned DeviceContraction::stagesTogether(const PlaneProduct &product) {
 /// Sums of one stage or a step's, each added to those before in registers.
 DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &product) {
   Warpgroup warps(b, /*isBrain=*/false);
-  unsigned stages = PlaneProduct::stages, together = stagesTogether(product);
+  unsigned together = stagesTogether(product);
   SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
   auto addStages = [&](Value *first, ArrayRef<Value *> sums) {
     Sums partial, next;
@@ -344,7 +343,7 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
     for (unsigned n = 0; n < together; ++n) {
       Value *number = b.CreateAdd(first, i64(n));
       Value *inRing = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
-      Value *stage = b.CreateAnd(inRing, i32(stages - 1));
+      Value *stage = this->inRing(inRing);
       waitAt(b.CreateAdd(stage, i32(Full)));
       warps.publish(); // here, where it waits for no loads or copies
       partial = multiplyPlanes(product, planeStage(product, stage), partial);

@@ -74,7 +74,7 @@ DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &pr
 /// Of 16-bit numbers; shared memory is free for sums after a barrier.
 DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct &product) {
   Warpgroup warps(b, product.type == Multiplicand::BF16);
-  unsigned stages = PlaneProduct::stages, ahead = stages - 2;
+  unsigned ahead = ringStages() - 2;
   bool copies = product.copies(), evaluates = product.evaluates();
   Value *total = product.sum.steps;
   auto copy = [&](Value *number, Value *stage) {

@@ -29,4 +29,14 @@ constexpr unsigned clusterBlocks(unsigned capability) {
 
 } // namespace tegula::device
 
+namespace tegula {
+
+/// What the GPU has that tiles of matrix products are for.
+struct TileMachine {
+  unsigned sharedBytes = device::sharedBytes(90); ///< that a block may ask for
+  bool hasWarpgroups = true;
+};
+
+} // namespace tegula
+
 #endif // TEGULA_PASSES_DEVICEFACTS_H

@@ -15,6 +15,7 @@
 #include "ir/Tgl.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/Counters.h"
+#include "passes/DeviceFacts.h"
 
 namespace tegula {
 #define GEN_PASS_DECL

@@ -469,6 +469,9 @@ def SchedulePass : Pass<"tgl-schedule", "::tegula::tgl::KernelOp"> {
                  Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
                         "the tile of `contraction`, by name, where a statement can have it">,
                  Option<"clusterBlocks", "cluster-blocks", "int64_t", /*default=*/"16", "the most blocks of a cluster">,
+                 Option<"sharedBytes", "shared-bytes", "unsigned", /*default=*/"::tegula::TileMachine().sharedBytes",
+                        "shared memory that a block may ask for">,
+                 Option<"warpgroups", "warpgroups", "bool", /*default=*/"true", "whether warpgroups multiply">,
                  ListOption<"without", "without", "std::string", "strategies left out, by name">];
 }
 

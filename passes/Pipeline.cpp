@@ -96,7 +96,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
   // Attention by equations: while the statements of a softmax stand apart.
-  if (options.machine == Machine::GPU && options.warpgroups && !llvm::is_contained(options.disabled, "row-tiles"))
+  if (options.machine == Machine::GPU && options.tiles.hasWarpgroups && !llvm::is_contained(options.disabled, "row-tiles"))
     pipeline.add(createTileSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
@@ -154,6 +154,8 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   scheduleOptions.gpu = options.machine == Machine::GPU;
   scheduleOptions.tensorTile = options.tensorTile;
   scheduleOptions.clusterBlocks = options.clusterBlocks;
+  scheduleOptions.sharedBytes = options.tiles.sharedBytes;
+  scheduleOptions.warpgroups = options.tiles.hasWarpgroups;
   scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
   // A strategy counts as a pass that runs before its choice.
   if (options.runs) {

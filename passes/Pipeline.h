@@ -10,6 +10,7 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "passes/Counters.h"
+#include "passes/DeviceFacts.h"
 #include "passes/PassRuns.h"
 #include "passes/Phases.h"
 #include "llvm/Support/raw_ostream.h"
@@ -37,8 +38,8 @@ struct PipelineOptions {
   std::string tensorTile;
   /// On GPUs: the most blocks of a cluster; 1: there are none.
   unsigned clusterBlocks = 16;
-  /// On GPUs: warpgroups multiply (sm_90a).
-  bool warpgroups = true;
+  /// On GPUs: what tiles of matrix products have.
+  TileMachine tiles;
   /// Where it is given, decides too which of the passes that can be left out run, and notes them.
   std::shared_ptr<PassRuns> runs;
   /// Passes after which the IR is printed, by flag; `all` for every pass.

@@ -305,7 +305,8 @@ std::optional<RecurrenceShape> RecurrenceShape::of(ParallelOp op) {
   return RecurrenceShape{shape[0], shape[1], shape[2] != 0};
 }
 
-std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &plan, int64_t mostBlocks) {
+std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePlan &plan, int64_t mostBlocks,
+                                                             int64_t asked) {
   // Clusters that an H200 surely runs at once, by what their blocks need of its groups of 16 or 18 multiprocessors.
   static constexpr struct { int64_t blocks, atOnce; } clusters[] = {{1, device::multiprocessors}, {2, 64}, {4, 32}, {8, 14}, {16, 6}};
   // Shared memory for weights, where there are clusters; the rest is for states.
@@ -315,6 +316,7 @@ std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePla
   constexpr int64_t lanesOfMultiprocessor = 128, bytesOfMultiprocessor = 128; // products, and shared memory, in one
   std::optional<RecurrenceShape> best;
   int64_t least = ofLaunches;
+  bool bestIsAsked = false;
   for (auto [cluster, atOnce] : clusters)
     for (int64_t threads : {256, 512}) {
       if (cluster > mostBlocks)
@@ -330,9 +332,11 @@ std::optional<RecurrenceShape> tegula::chooseRecurrenceShape(const RecurrencePla
       int64_t cycles = ofStep + (cluster > 1 ? ofBarrier : 0) + *weights * threads / lanesOfMultiprocessor +
                        shared / bytesOfMultiprocessor;
       cycles *= llvm::divideCeil(plan.rows, atOnce);
-      if (cycles < least) {
+      bool isAsked = cluster == asked;
+      if ((isAsked && !bestIsAsked) || (isAsked == bestIsAsked && cycles < least)) {
         least = cycles;
         best = shape;
+        bestIsAsked = isAsked;
       }
     }
   return best;

@@ -101,7 +101,8 @@ struct RecurrenceShape {
 };
 
 /// Nothing where weights do not fit, or where launches for each step take less time. `mostBlocks`: of a cluster.
-std::optional<RecurrenceShape> chooseRecurrenceShape(const RecurrencePlan &plan, int64_t mostBlocks);
+/// `asked`: its blocks, where that is a cluster that fits, and whatever time that takes; 0: nothing is.
+std::optional<RecurrenceShape> chooseRecurrenceShape(const RecurrencePlan &plan, int64_t mostBlocks, int64_t asked = 0);
 
 } // namespace tegula
 

@@ -393,7 +393,7 @@ llvm::SetVector<mlir::Value> tegula::splitTensors(const RowTilePlan &plan) {
   return tensors;
 }
 
-std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
+SmallVector<RowTile> tegula::rankRowTiles(const RowTilePlan &plan) {
   // Of 255 registers the sums in the loop leave some to places and numbers of rows; where factors are split, of 232.
   bool isSplit = !splitTensors(plan).empty();
   constexpr int64_t fewest = 16;
@@ -402,7 +402,7 @@ std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
   int64_t rows = *tgl::knownPoints(axes, {plan.row});
   std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);
   if (rows < fewest || plan.extent < fewest || !batch || *batch == 0)
-    return std::nullopt;
+    return {};
   int64_t kept = 0; // registers of temporaries that the loop carries
   for (tgl::TempOp temp : tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) {
     auto type = cast<tgl::TglTensorType>(temp.getTensor().getType());
@@ -415,13 +415,18 @@ std::optional<RowTile> tegula::chooseRowTile(const RowTilePlan &plan) {
     if (product.planes > 1 && product.sumsTile)
       sums = std::max(sums, product.fixed / 2);
   if (isSplit && rows < 64) // so few read each factor little more often than splitting it does
-    return std::nullopt;
-  for (int64_t columns : {128, 64}) {
-    RowTile tile{warpgroups, columns};
-    if (isSplit && columns > 64)
-      continue;
-    if (kept + sums + columns <= mostRegisters && sharedBytesOf(plan, tile) <= mostShared)
-      return tile;
+    return {};
+  SmallVector<RowTile> ranked;
+  for (int64_t groups : {warpgroups, 3 - warpgroups}) {
+    for (int64_t columns : {128, 64}) {
+      RowTile tile{groups, columns};
+      if (isSplit && columns > 64)
+        continue;
+      if (kept + sums + columns <= mostRegisters && sharedBytesOf(plan, tile) <= mostShared)
+        ranked.push_back(tile);
+    }
+    if (ranked.empty()) // the other number is not worth it
+      break;
   }
-  return std::nullopt;
+  return ranked;
 }

@@ -91,8 +91,8 @@ llvm::SetVector<mlir::Value> splitTensors(const RowTilePlan &plan);
 /// Bytes of shared memory: left factors, and two tiles of each right factor.
 int64_t sharedBytesOf(const RowTilePlan &plan, const RowTile &tile);
 
-/// Nothing where no block fits, or where there is too little to do.
-std::optional<RowTile> chooseRowTile(const RowTilePlan &plan);
+/// Blocks that fit, the fastest by the model first; none where there is too little to do.
+llvm::SmallVector<RowTile> rankRowTiles(const RowTilePlan &plan);
 
 } // namespace tegula
 

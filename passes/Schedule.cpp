@@ -22,7 +22,7 @@ struct SchedulePass : Counted<tegula::impl::SchedulePassBase<SchedulePass>> {
   using Counted::Counted;
 
   void runOnOperation() override {
-    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile, clusterBlocks,
+    ScheduleRequest request{gpu ? Machine::GPU : Machine::CPU, tensorTile, clusterBlocks, {sharedBytes, warpgroups},
                             !llvm::is_contained(without, "counted-stores")};
     ScheduleCounts counts; // of all launches: `tensorTile` goes by the number of the statement
     getOperation().walk([&](LaunchOp launch) {

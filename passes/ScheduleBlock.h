@@ -6,37 +6,53 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `schedule { tile i=128, j=64 split k=4 warps 8 }` says of matrix products on a GPU which rectangle a block computes,
-// how many blocks share a sum, and with how many warps. Among the tiles that a statement can have, those that agree
-// are ranked; what none agrees with is refused when all is scheduled.
+// `schedule { tile i=128, j=64; split k=4; warps 8; stages 3; raster 4; persistent; cluster 2 }` replaces parts of what
+// the model would choose. What a setting says depends on the strategy of the statement (docs/schedules.md). Among the
+// tiles that a statement can have, those that agree are ranked; what none agrees with is refused when all is scheduled,
+// or, of clusters of blocks that share a row, when code has been made (codegen/DeviceRows.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_SCHEDULEBLOCK_H
 #define TEGULA_PASSES_SCHEDULEBLOCK_H
 
-#include "passes/TensorTile.h"
+#include "passes/RowTiles.h"
+#include "passes/TileMemory.h"
 
 namespace tegula {
 
 struct ScheduleSetting {
   std::string keyword, axis; ///< axis empty where the setting has none
   int64_t value = 1;
+
+  std::string text() const;
 };
 
 /// The settings of the kernel, in order.
 llvm::SmallVector<ScheduleSetting> scheduleSettings(tgl::KernelOp kernel);
 
+/// What the settings say by this keyword; nothing where they say nothing.
+std::optional<int64_t> settingOf(llvm::ArrayRef<ScheduleSetting> settings, llvm::StringRef keyword);
+
 /// The statement's tile that agrees with the settings: with the name `wanted` where there is such, else the fastest by
 /// the model. Where none agrees the nearest by the settings; nothing where the general strategy is to run it.
 std::optional<TensorTile> chooseTile(tgl::ParallelOp op, llvm::ArrayRef<ScheduleSetting> settings,
-                                     llvm::StringRef wanted);
+                                     const TileMachine &machine, llvm::StringRef wanted);
 
-/// Why a setting does not hold in the scheduled kernel, with what would; empty where it holds, or where sizes are not
-/// known and the tile is one for all of them.
+/// The same of rows that walk a tile loop.
+std::optional<RowTile> chooseRowTile(const RowTilePlan &plan, llvm::ArrayRef<ScheduleSetting> settings);
+
+/// Why a setting does not hold in the scheduled kernel, with what would; empty where it holds, where sizes are not
+/// known and the tile is one for all of them, or where code generation has to find out.
 struct Refusal {
   std::string message, note;
 };
-std::optional<Refusal> whyRefused(tgl::KernelOp scheduled, const ScheduleSetting &setting);
+std::optional<Refusal> whyRefused(tgl::KernelOp scheduled, const ScheduleSetting &setting, const TileMachine &machine);
+
+/// Where it says nothing of any statement: which strategies there are, and what they take. Empty where sizes are not known.
+std::optional<Refusal> refuseEverywhere(tgl::KernelOp scheduled, const ScheduleSetting &setting);
+
+/// Whether code generation has to find out.
+bool isOfRowClusters(tgl::KernelOp scheduled, const ScheduleSetting &setting);
 
 } // namespace tegula
 

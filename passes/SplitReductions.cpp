@@ -9,7 +9,7 @@
 #include "passes/Nest.h"
 #include "passes/Passes.h"
 #include "passes/SameValue.h"
-#include "passes/TensorTile.h"
+#include "passes/ScheduleBlock.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -93,8 +93,11 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
   using Counted::Counted;
 
   void runOnOperation() override {
+    bool keepsRows = settingOf(scheduleSettings(getOperation()), "cluster").has_value();
     for (ParallelOp statement : outermostStatements(getOperation())) {
       if (chooseTile(statement)) // splits its sums itself
+        continue;
+      if (keepsRows) // with the rest of the statement, as the program asks
         continue;
       SmallVector<ReduceOp> reductions(statement.getBody().getOps<ReduceOp>());
       std::optional<Pieces> pieces; // of the reductions before, for others that read the same

@@ -8,7 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Nest.h"
 #include "passes/Passes.h"
-#include "passes/TensorTile.h"
+#include "passes/ScheduleBlock.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -25,6 +25,8 @@ struct SpreadNestsPass : Counted<tegula::impl::SpreadNestsPassBase<SpreadNestsPa
   using Counted::Counted;
 
   void runOnOperation() override {
+    if (settingOf(scheduleSettings(getOperation()), "cluster")) // blocks of a cluster share nests with their rows
+      return;
     for (ParallelOp statement : outermostStatements(getOperation()))
       while (spread(statement))
         count("nests spread");

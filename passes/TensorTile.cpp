@@ -211,6 +211,9 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
     entries.push_back(builder.getNamedAttr("packed", builder.getBoolAttr(true)));
   if (shifted)
     entries.push_back(builder.getNamedAttr("shifted", builder.getBoolAttr(true)));
+  for (auto [name, value] : {std::pair("stages", stages), std::pair("raster", raster)})
+    if (value)
+      entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
   return builder.getDictionaryAttr(entries);
 }
 
@@ -227,8 +230,12 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
   };
   if (!shape || shape.size() != 2 || !warps || warps.size() != 2 || !splits)
     return std::nullopt;
-  return TensorTile{shape[0],        shape[1],           warps[0],       warps[1],
-                    splits.getInt(), isSet("warpgroups"), isSet("packed"), isSet("shifted")};
+  auto number = [&](StringRef name) {
+    auto value = tile.getAs<mlir::IntegerAttr>(name);
+    return value ? value.getInt() : 0;
+  };
+  return TensorTile{shape[0],        shape[1],            warps[0],        warps[1],         splits.getInt(),
+                    isSet("warpgroups"), isSet("packed"), isSet("shifted"), number("stages"), number("raster")};
 }
 
 namespace {
@@ -268,10 +275,8 @@ static constexpr double mostPackedBytes = 1 << 30;
 static constexpr double mostPackedShare = 4;
 
 std::string TensorTile::name() const {
-  return (Twine(rows) + "x" + Twine(columns) + (shifted      ? "-shifted"
-                                           : packed     ? "-packed"
-                                           : warpgroups ? "-warpgroups"
-                                                        : "")).str();
+  StringRef how = shifted ? "-shifted" : packed ? "-packed" : warpgroups ? "-warpgroups" : "";
+  return (Twine(rows) + "x" + Twine(columns) + how).str();
 }
 
 std::string TensorTile::fullName() const { return name() + "/" + std::to_string(splits); }

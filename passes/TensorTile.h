@@ -68,6 +68,8 @@ bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<Product
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
   bool warpgroups = false, packed = false, shifted = false;
+  /// Of the ring in shared memory, and tiles of rows that are neighbours in the order of blocks; 0: the usual.
+  int64_t stages = 0, raster = 0;
 
   /// `128x64` by warps, `128x64-warpgroups`, `128x64-packed`, `128x64-shifted`.
   std::string name() const;

@@ -439,7 +439,7 @@ struct TileSoftmaxPass : Counted<tegula::impl::TileSoftmaxPassBase<TileSoftmaxPa
       return;
     ParallelOp rows = Builder(matcher.match).run();
     std::optional<RowTilePlan> plan = planRowTiles(rows);
-    if (!plan || !chooseRowTile(*plan)) {
+    if (!plan || rankRowTiles(*plan).empty()) {
       rows.erase();
       return;
     }

@@ -102,6 +102,17 @@ Expected<SmallVector<int64_t>> tegula::shapeOf(const CompiledKernel &kernel, uns
   return shape;
 }
 
+Expected<std::unique_ptr<CompiledKernel>> tegula::compileForSizes(const Module &module, const CompileOptions &options) {
+  Diagnostics diagnostics(module.sourceManager());
+  Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, diagnostics);
+  if (!compiled || *compiled)
+    return compiled;
+  std::string text;
+  raw_string_ostream stream(text);
+  diagnostics.printText(stream, /*color=*/false);
+  return make_error<LaunchError>(LaunchError::WrongCall, StringRef(text).rtrim().str());
+}
+
 Expected<Binding> tegula::bind(const CompiledKernel &kernel, ArrayRef<int64_t> sizes) {
   Binding binding;
   binding.sizes.assign(sizes.begin(), sizes.end());

@@ -38,6 +38,10 @@ public:
 bool isMissingResource(const llvm::ErrorInfoBase &error);
 bool isMissingResource(const llvm::Error &error);
 
+/// Compiles a kernel that has been found right for the sizes of a launch. What its `schedule` asks for and these sizes
+/// cannot have is a LaunchError (WrongCall) with the diagnostic.
+llvm::Expected<std::unique_ptr<CompiledKernel>> compileForSizes(const Module &module, const CompileOptions &options);
+
 /// One argument: a contiguous row-major tensor in memory of the kernel's target, or a scalar.
 struct LaunchArgument {
   void *data = nullptr;

@@ -18,7 +18,7 @@ using namespace tegula;
 using namespace tegula::tgl;
 
 namespace {
-class Contraction final : public Strategy {
+class ContractionStrategy final : public Strategy {
 public:
   StringRef name() const override { return "contraction"; }
 
@@ -32,7 +32,7 @@ public:
     generalStrategy().schedule(launch, request, counts);
     SmallVector<ScheduleSetting> settings = scheduleSettings(launch->getParentOfType<KernelOp>());
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<TensorTile> tile = chooseTile(op, settings, wantedTile(request.tensorTile, counts.tiled))) {
+      if (std::optional<TensorTile> tile = chooseTile(op, settings, request.tiles, wantedTile(request.tensorTile, counts.tiled))) {
         op->setAttr("tile", tile->toAttribute(op.getContext()));
         ++counts.tiled;
       }
@@ -41,6 +41,6 @@ public:
 } // namespace
 
 const Strategy &tegula::contractionStrategy() {
-  static const Contraction instance;
+  static const ContractionStrategy instance;
   return instance;
 }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Recurrence.h"
+#include "passes/ScheduleBlock.h"
 #include "passes/schedule/Strategy.h"
 
 using namespace mlir;
@@ -18,7 +19,8 @@ using namespace tegula::tgl;
 
 static std::optional<RecurrenceShape> chooseShape(ParallelOp op, const ScheduleRequest &request) {
   std::optional<RecurrencePlan> plan = planRecurrence(op);
-  return plan ? chooseRecurrenceShape(*plan, request.clusterBlocks) : std::nullopt;
+  std::optional<int64_t> asked = settingOf(scheduleSettings(op->getParentOfType<KernelOp>()), "cluster");
+  return plan ? chooseRecurrenceShape(*plan, request.clusterBlocks, asked.value_or(0)) : std::nullopt;
 }
 
 namespace {

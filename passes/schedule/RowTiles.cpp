@@ -9,16 +9,16 @@
 // On a GPU a launch with a nest whose rows go through a tile loop together (RowTiles.h).
 //
 //===----------------------------------------------------------------------===//
-#include "passes/RowTiles.h"
+#include "passes/ScheduleBlock.h"
 #include "passes/schedule/Strategy.h"
 
 using namespace mlir;
 using namespace tegula;
 using namespace tegula::tgl;
 
-static std::optional<RowTile> chooseTile(ParallelOp op) {
+static std::optional<RowTile> chooseShape(ParallelOp op) {
   std::optional<RowTilePlan> plan = planRowTiles(op);
-  return plan ? chooseRowTile(*plan) : std::nullopt;
+  return plan ? chooseRowTile(*plan, scheduleSettings(op->getParentOfType<KernelOp>())) : std::nullopt;
 }
 
 namespace {
@@ -28,14 +28,14 @@ public:
 
   bool applies(LaunchOp launch, const ScheduleRequest &request) const override {
     return request.machine == Machine::GPU && llvm::any_of(launch.getBody().getOps<ParallelOp>(), [](ParallelOp op) {
-             return chooseTile(op).has_value();
+             return chooseShape(op).has_value();
            });
   }
 
   void schedule(LaunchOp launch, const ScheduleRequest &request, ScheduleCounts &counts) const override {
     generalStrategy().schedule(launch, request, counts);
     for (ParallelOp op : launch.getBody().getOps<ParallelOp>())
-      if (std::optional<RowTile> tile = chooseTile(op)) {
+      if (std::optional<RowTile> tile = chooseShape(op)) {
         op->setAttr("row_tile", tile->toAttribute(op.getContext()));
         ++counts.tiled;
       }

@@ -29,6 +29,7 @@ struct ScheduleRequest {
   Machine machine;
   std::string tensorTile; // PipelineOptions::tensorTile
   int64_t clusterBlocks;  // PipelineOptions::clusterBlocks
+  TileMachine tiles;      // PipelineOptions::tiles
   bool countedStores;     // of a recurrence's states; else its clusters meet at barriers
 };
 

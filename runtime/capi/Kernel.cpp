@@ -199,8 +199,7 @@ tegula_status tegula_compile(const tegula_context *context, const tegula_program
       CompileOptions forSizes = options;
       for (auto [spec, value] : zip_equal(kernel->compiled->checks->sizes(), sizes))
         forSizes.sizes[spec.name] = value;
-      Diagnostics nothing(kernel->parsed->sources); // the program has been found right
-      return compileKernel(*kernel->parsed->module, forSizes, nothing);
+      return compileForSizes(*kernel->parsed->module, forSizes);
     };
     if (!wanted.any_sizes)
       result->device->specializeWith(specialize);

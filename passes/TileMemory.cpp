@@ -1,0 +1,67 @@
+//===- TileMemory.cpp - Shared memory of a matrix product's block ---------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/TileMemory.h"
+
+using namespace llvm;
+using namespace tegula;
+
+TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products, const TileMachine &machine)
+    : tile(tile), machine(machine), numProducts(products.size()),
+      isSplit(products.front().type == Multiplicand::TF32), areBytes(isBytes(products.front().type)),
+      isF8(products.front().type == Multiplicand::F8),
+      copies(any_of(products, [](const ProductOperands &each) {
+        return each.row.staging != Staging::Values || each.column.staging != Staging::Values;
+      })) {}
+
+unsigned TileMemory::stages() const {
+  if (tile.stages)
+    return tile.stages;
+  if (byWarpgroups())
+    return usualStages;
+  unsigned room = tile.threads() > 128 ? 192 * 1024 : 64 * 1024;
+  return std::clamp(room / stageBytes(), 2u, usualStages);
+}
+
+unsigned TileMemory::linesBytes() const {
+  if (!hasRoles() || !isSplit || (isPacked() && isPersistent()))
+    return 0;
+  return (isPacked() ? 1 : 2) * 4 * (tile.rows + tile.columns);
+}
+
+bool TileMemory::isPersistent() const {
+  if (!hasRoles() || tile.splits != 1 || numProducts != 1)
+    return false;
+  // Scales of packed lines lie where sums do later.
+  unsigned lines = isPacked() || !isSplit ? 0 : 2 * 4 * (tile.rows + tile.columns);
+  return ringBytes() + lines + sumsBytes() + maskBytes <= machine.sharedBytes;
+}
+
+unsigned TileMemory::sharedBytes() const {
+  if (isPersistent())
+    return persistentBytes();
+  return std::max(ringBytes(), sumsBytes()) + linesBytes() + (numProducts - 1) * sumsBytes();
+}
+
+std::pair<unsigned, unsigned> TileMemory::stageLimits() const {
+  if (tile.shifted && isPacked()) // its ring has columns elsewhere
+    return {usualStages, usualStages};
+  if (!byWarpgroups() && !copies) // values are stored a step ahead
+    return {2, 2};
+  // A block has 16 barriers, of which those with roles use four and, for each stage, one when it is full (of f8 one for
+  // each warpgroup) and one when it is empty. Warpgroups without roles multiply a stage, have the one before under way,
+  // and copy at least one. More stages than 16 would only cost time.
+  unsigned least = byWarpgroups() && !hasRoles() ? 3 : 2, most = hasRoles() ? 12 / (isF8 ? 3 : 2) : 16;
+  auto fits = [&](unsigned stages) {
+    TileMemory other = *this;
+    other.tile.stages = stages;
+    return other.sharedBytes() <= machine.sharedBytes;
+  };
+  while (most > least && !fits(most))
+    --most;
+  return {least, most};
+}

@@ -1,0 +1,67 @@
+//===- TileMemory.h - Shared memory of a matrix product's block ---------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a block that computes a tile (TensorTile.h) keeps in shared memory: a ring of stages, each a step's tiles of both
+// operands; scales of lines; the sums. The schedule asks it what fits, and code generation where things lie.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_TILEMEMORY_H
+#define TEGULA_PASSES_TILEMEMORY_H
+
+#include "passes/DeviceFacts.h"
+#include "passes/TensorTile.h"
+
+namespace tegula {
+
+class TileMemory {
+public:
+  TileMemory(const TensorTile &tile, llvm::ArrayRef<ProductOperands> products, const TileMachine &machine);
+
+  bool byWarpgroups() const { return tile.warpgroups && machine.hasWarpgroups; }
+  /// Whether some of the block's threads only bring operands.
+  bool hasRoles() const { return byWarpgroups() && (isSplit || tile.packed || areBytes); }
+  bool isPacked() const { return tile.packed && hasRoles(); }
+
+  unsigned stageBytes() const { return (tile.rows + tile.columns) * lineBytes; }
+  /// Of the ring: what the tile says, else as many as hide the latency of memory and leave room for other blocks.
+  unsigned stages() const;
+  unsigned ringBytes() const { return ring.value_or(stages() * stageBytes()); }
+  /// Where something else lies in the ring too.
+  void setRingBytes(unsigned bytes) { ring = bytes; }
+
+  unsigned sumsPitch() const { return tile.columns + 8; }
+  unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
+  /// The largest values of lines, of the first step and of all; or their scales, which in a block that stays lie where
+  /// sums do later.
+  unsigned linesBytes() const;
+  /// Whether a block goes on with another tile: its sums have a place of their own.
+  bool isPersistent() const;
+  /// For that: a bit for each of a block's tiles.
+  static constexpr unsigned maskBytes = 512;
+  unsigned persistentBytes() const { return ringBytes() + linesBytes() + sumsBytes() + maskBytes; }
+  unsigned sharedBytes() const;
+
+  /// The fewest and the most stages that such a tile can have on the machine; equal where there is no choice.
+  std::pair<unsigned, unsigned> stageLimits() const;
+
+  /// Of an operand's row or column in a stage.
+  static constexpr unsigned lineBytes = 128;
+  /// The stages of warpgroups' rings where nothing is said.
+  static constexpr unsigned usualStages = 4;
+
+private:
+  TensorTile tile;
+  TileMachine machine;
+  size_t numProducts;
+  bool isSplit, areBytes, isF8, copies;
+  std::optional<unsigned> ring;
+};
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_TILEMEMORY_H
