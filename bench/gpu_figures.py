@@ -2,9 +2,10 @@
 """Measures tables of docs/performance.md on a machine with a CUDA device and prints them as Markdown.
 
     TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--rows=TEXT] [--seconds=0.2]
-                                                         [--only=products,f32,tf32,attention,memory,small,compile]
+                                                         [--only=products,f32,tf32,attention,equations,grouped,memory,
+                                                                 small,compile]
 
-Each row but those of attention and memory is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process,
+Each row but those of attention, equations, grouped and memory is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process,
 medians, results checked (docs/bench.md). --rows takes those rows alone whose name has the text in it.
 
 products   bf16 and f16 beside cuBLAS; f8 and i8 beside torch._scaled_mm (scales of 1, a result of bf16) and
@@ -14,8 +15,12 @@ tf32       `precision tf32` beside cuBLAS's TF32
 attention  beside scaled_dot_product_attention by cuDNN and by flash attention, in turns in this process (TEGULA_LIBRARY,
            PYTHONPATH=python), with an emptied cache before each call; the ratio is to the faster one, the difference
            to cuDNN's result in relation to its norm
-memory     sums of columns and scans of many shapes beside torch.sum and torch.cumsum, in turns in this process as well; a
-           call is made twice, and has to give the same bits
+equations  f32 attention as the library's function, without tiles, beside scaled_dot_product_attention's memory-efficient
+           backend (TF32 off), in the same way; errors in relation to the norm of the result in float64
+grouped    rows times the matrices that data chooses for them, beside torch._grouped_mm with the sort that it needs, without it,
+           and a loop over the matrices, in the same way
+memory     sums of columns, scans and places of the largest elements of many shapes beside torch.sum, cumsum and argmax, in turns in
+           this process as well; a call is made twice, and has to give the same bits
 small      calls captured in CUDA graphs, on both sides
 compile    source to cubin as a process, nothing cached, median of 9
 
@@ -76,6 +81,19 @@ def attention():
                        [f"--type=T={T}"])
 
 
+def equations():
+    """(head dim, heads, batch, length, causal) of each row."""
+    return [(64, 16, 8, 1024, False), (64, 16, 2, 4096, True), (96, 8, 16, 512, True), (32, 4, 2, 16384, False), (64, 8, 4, 1000, False),
+            (128, 8, 8, 1024, False)]
+
+
+def grouped():
+    """(type, rows, terms, columns, matrices, how rows are spread) of each row."""
+    return [("bf16", 8192, 2048, 4096, 8, "even"), ("bf16", 8192, 2048, 4096, 8, "uneven"), ("bf16", 8192, 2048, 4096, 8, "one"),
+            ("bf16", 4096, 1024, 1024, 64, "even"), ("bf16", 512, 2048, 4096, 8, "even"), ("bf16", 16384, 4096, 1536, 128, "even"),
+            ("f16", 8192, 2048, 4096, 8, "even"), ("f32", 8192, 2048, 4096, 8, "even")]
+
+
 def memory():
     """(program, torch's, shapes) of each kind; the input is x."""
     yield ("sum over dim 0", "kernel sums(x: f32[M, N]) -> (y: f32[N]) { y[j] = sum(x[i, j] for i) }",
@@ -88,6 +106,8 @@ def memory():
     yield ("cumsum over dim 0", "kernel columns(x: f32[M, N]) -> (y: f32[M, N]) { y[i, j] = cumsum(x[i, j], over=i) }",
            lambda torch, x: torch.cumsum(x, 0), 2,
            [(100000, 64), (16384, 2048), (1000000, 16), (1024, 65536), (4096, 131072), (4099, 1023)])
+    yield ("argmax over dim 1", "kernel places(x: f32[M, N]) -> (y: i64[M]) { y[i] = argmax(x[i, j] for j) }",
+           lambda torch, x: torch.argmax(x, 1), 1, [(1, 100000000), (4, 8000000), (64, 1000003), (4096, 65536)])
 
 
 def small():
@@ -155,6 +175,76 @@ class Peers:
         ours = launch.outputs["o"].float()
         theirs = next(iter(results.values()), ours).float()
         return taken, ((ours - theirs).norm() / theirs.norm()).item()
+
+    def by_equations(self, D, H, B, S, causal):
+        """Microseconds of the library's function in f32 and of PyTorch's memory-efficient attention, and both errors."""
+        torch = self.torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from tegula_eval import runner
+        torch.backends.cuda.matmul.allow_tf32 = False
+        q, k, v = (torch.randn(B, H, S, D, device="cuda") for _ in range(3))
+        text = ("kernel attention(q: f32[B, H, S, D], k: f32[B, H, T, D], v: f32[B, H, T, D]) -> (o: f32[B, H, S, D]) {\n"
+                f"  o = scaled_dot_product_attention(q, k, v{', is_causal=true' if causal else ''})\n}}\n")
+        launch = runner.Program(text).compile({}, target="cuda").prepare({"q": q, "k": k, "v": v})
+        results = {}
+
+        def theirs():
+            with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+                results["o"] = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        taken = self.medians([launch, theirs])
+        launch.wait()
+        rows = min(S, 1024)  # of one head
+        scores = q[0, 0, :rows].double() @ k[0, 0].double().T * D ** -0.5
+        if causal:
+            later = torch.ones(rows, S, device="cuda", dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, float("-inf"))
+        wanted = torch.softmax(scores, -1) @ v[0, 0].double()
+        error = [((o[0, 0, :rows] - wanted).norm() / wanted.norm()).item() for o in (launch.outputs["o"], results["o"])]
+        return taken, error
+
+    def grouped(self, T, N, K, M, E, spread):
+        """Microseconds of the kernel, of torch._grouped_mm with and without a sort before it (bf16 alone), and of a loop over
+        the matrices, and the kernel's error in relation to the norm of the result in float64."""
+        torch = self.torch
+        from tegula_eval import runner
+        dtype = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[T]
+        torch.backends.cuda.matmul.allow_tf32 = False
+        x = torch.randn(N, K, device="cuda").to(dtype)
+        w = (torch.randn(E, K, M, device="cuda") / K ** 0.5).to(dtype)
+        e = torch.randint(0, E, (N,), device="cuda", dtype=torch.int32)
+        if spread == "uneven":
+            e = torch.where(torch.rand(N, device="cuda") < 0.7, 1, e).to(torch.int32)
+        elif spread == "one":
+            e = torch.full_like(e, E - 1)
+        text = (KERNELS / "moe/grouped_linear.tgl").read_text().replace(": T[", f": {T}[")
+        launch = runner.Program(text).compile({}, target="cuda").prepare({"x": x, "w": w, "e": e})
+
+        def loop():
+            y = torch.empty(N, M, device="cuda", dtype=dtype)
+            for matrix in range(E):
+                rows = (e == matrix).nonzero().squeeze(1)
+                y.index_copy_(0, rows, x.index_select(0, rows) @ w[matrix])
+
+        def sort():
+            order = torch.argsort(e, stable=True)
+            return order, x[order], torch.bincount(e, minlength=E).cumsum(0).to(torch.int32)
+
+        def with_sort():
+            order, rows, ends = sort()
+            y = torch.empty(N, M, device="cuda", dtype=dtype)
+            y[order] = torch._grouped_mm(rows, w, offs=ends)
+        calls = [launch, None, None, loop]
+        if T == "bf16":
+            _, rows, ends = sort()
+            calls[1:3] = with_sort, lambda: torch._grouped_mm(rows, w, offs=ends)
+        taken = self.medians(calls)
+        launch.wait()
+        error, size = 0.0, 0.0
+        for matrix in range(E):
+            wanted = x[e == matrix].double() @ w[matrix].double()
+            error += (launch.outputs["y"][e == matrix] - wanted).square().sum().item()
+            size += wanted.square().sum().item()
+        return taken, (error / size) ** 0.5
 
     def along(self, text, theirs, shape):
         """Microseconds of the program on x and of torch's call, the largest error in relation to the largest result, and
@@ -230,6 +320,38 @@ def print_attention(peers, name, file, sizes):
     return difference < {"bf16": 1e-2, "f16": 2e-3}[T]
 
 
+def print_equations(options, peers):
+    """Whether no error is larger than PyTorch's."""
+    right = True
+    print("| case | ours, us | efficient, us | TFLOP/s | ratio | error, PyTorch's |\n|---|---|---|---|---|---|")
+    for D, H, B, S, causal in equations():
+        name = f"f32 {D} {B}x{S}{' causal' if causal else ''}, {H} heads"
+        if options.rows not in name:
+            continue
+        (ours, theirs), (error, other) = peers.by_equations(D, H, B, S, causal)
+        rate = 4 * B * H * S * S * D / ours / 1e6
+        print(f"| {name} | {ours:.0f} | {theirs:.0f} | {rate:.0f} | {theirs / ours:.2f} | {error:.1e}, {other:.1e} |", flush=True)
+        right &= error <= 1.1 * other
+    return right
+
+
+def print_grouped(options, peers):
+    """Whether the results are right."""
+    right = True
+    print("| case | ours, us | _grouped_mm with sort, us | without, us | loop, us | TFLOP/s | ratio | error |\n"
+          "|---|---|---|---|---|---|---|---|")
+    for T, N, K, M, E, spread in grouped():
+        name = f"{T} {N}x{K}x{M}, {E} matrices, {spread}"
+        if options.rows not in name:
+            continue
+        (ours, *theirs), error = peers.grouped(T, N, K, M, E, spread)
+        shown = " | ".join(f"{taken:.0f}" if taken else "" for taken in theirs)
+        best = theirs[0] or theirs[2]
+        print(f"| {name} | {ours:.0f} | {shown} | {2 * N * K * M / ours / 1e6:.0f} | {best / ours:.2f} | {error:.1e} |", flush=True)
+        right &= error < {"bf16": 1e-2, "f16": 2e-3, "f32": 1e-6}[T]
+    return right
+
+
 def print_memory(options, peers):
     """Whether all results are right, and the same twice."""
     right = True
@@ -250,7 +372,7 @@ def print_memory(options, peers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tegula", default=ROOT / "build/release/bin/tegula")
-    parser.add_argument("--only", default="products,f32,tf32,attention,memory,small,compile")
+    parser.add_argument("--only", default="products,f32,tf32,attention,equations,grouped,memory,small,compile")
     parser.add_argument("--rows", default="")
     parser.add_argument("--seconds", default="0.2")
     options = parser.parse_args()
@@ -260,9 +382,10 @@ def main():
         if section == "compile":
             compile_rows(options)
             continue
-        if section == "memory":
+        alone = {"memory": print_memory, "equations": print_equations, "grouped": print_grouped}
+        if section in alone:
             peers = peers or Peers()
-            failed |= not print_memory(options, peers)
+            failed |= not alone[section](options, peers)
             continue
         rows = {"products": products, "f32": f32, "tf32": tf32, "attention": attention, "small": small}[section]()
         print("| case | ours, us | libtorch, us | TFLOP/s | ratio | error, libtorch's |" if section != "attention" else
