@@ -412,7 +412,9 @@ private:
     IndexExpr tiles;          ///< of a batch point
     IndexExpr stages;         ///< of a tile
     IndexExpr blocks;         ///< that make it
+    mlir::Value matrix;       ///< of which it has the planes, where data chooses one for a batch point; null: each has its own
   };
+  Value *planeSet(const PlaneOperand &operand, const PackedSide &side);
   std::vector<PackedSide> packedSides(IndexExpr &bytes) const;
   IndexExpr packedBytes() const;
   void packLines(const PlaneProduct &product, PlaneOperand operand, const PackedSide &side, Value *number);
@@ -474,6 +476,7 @@ private:
   Value *packed = nullptr;                                    // address of the planes of packed operands
   Group rows, columns;
   unsigned restRows;                // for which the block does the rest of the statement
+  mlir::Value matrixToPack;         // its number is set, not read
   bool combines = false;            // parts of sums
   mlir::Operation *guardThatHolds = nullptr; // of all writes: it need not be asked
   unsigned rowBlocks, columnBlocks; // of 16, of a warp

@@ -17,6 +17,9 @@
 //
 // The scale is that of WarpgroupRoles.cpp, found from as many of a line's first points as a block loads at a time.
 //
+// Where data chooses which of a tensor's matrices a point of the batch reads, each matrix is packed once, and tiles find
+// out whose planes they copy.
+//
 // A side of windows is packed element by element instead (PackedWindows.cpp).
 //
 // The workspace of each product: planes of rows, of columns; scales of rows, of columns.
@@ -26,6 +29,7 @@
 
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -75,11 +79,15 @@ std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexE
         sides.push_back(std::move(side));
         continue;
       }
+      std::optional<ChosenMatrix> chosen = chosenMatrix(plan, ofRows ? how.row : how.column);
+      IndexExpr sets = chosen ? IndexExpr(chosen->count) : batches;
+      if (chosen)
+        side.matrix = chosen->number;
       side.tiles = ceilDivOnHost(pointsOnHost(axes, ofRows ? plan.rows : plan.columns), extent);
       side.stages = stages;
-      side.blocks = batches * side.tiles * (extent / linesOfBlock);
-      side.planes = place(extent * PlaneTile::lineBytes, batches * side.tiles * stages);
-      side.scales = scales(extent * sizeof(float), batches * side.tiles);
+      side.blocks = sets * side.tiles * (extent / linesOfBlock);
+      side.planes = place(extent * PlaneTile::lineBytes, sets * side.tiles * stages);
+      side.scales = scales(extent * sizeof(float), sets * side.tiles);
       sides.push_back(std::move(side));
     }
   }
@@ -93,10 +101,29 @@ IndexExpr DeviceContraction::packedBytes() const {
   return bytes;
 }
 
+/// Which of the side's sets of planes, each of all lines, the tile that is set uses (i64): the batch point's, or those of
+/// the matrix that data chooses for it.
+llvm::Value *DeviceContraction::planeSet(const PlaneOperand &operand, const PackedSide &side) {
+  if (!side.matrix)
+    return batch;
+  if (side.matrix != matrixToPack) {
+    SetVector<mlir::Operation *> needed;
+    needed.insert(side.matrix.getDefiningOp());
+    for (unsigned n = 0; n < needed.size(); ++n)
+      for (mlir::Value value : needed[n]->getOperands())
+        if (mlir::Operation *definition = value.getDefiningOp())
+          needed.insert(definition);
+    for (mlir::Operation *op : operand.side->slice)
+      if (needed.contains(op))
+        e.emitOp(op);
+  }
+  return e.valueOf(side.matrix);
+}
+
 /// The planes of a stage (i64, of the whole sum) of the tile that is set.
 llvm::Value *DeviceContraction::planesOf(const PlaneOperand &operand, const PackedSide &side, Value *stage) {
   Value *tileNumber = b.CreateUDiv(operand.group->first, i64(operand.group->extent));
-  tileNumber = b.CreateAdd(b.CreateMul(batch, e.emitSize(side.tiles)), tileNumber);
+  tileNumber = b.CreateAdd(b.CreateMul(planeSet(operand, side), e.emitSize(side.tiles)), tileNumber);
   Value *number = b.CreateAdd(b.CreateMul(tileNumber, e.emitSize(side.stages)), stage);
   Value *offset = b.CreateAdd(e.emitSize(side.planes), b.CreateMul(number, i64(operand.shared.bytes())));
   return b.CreateInBoundsGEP(b.getInt8Ty(), packed, offset);
@@ -110,7 +137,7 @@ llvm::Value *DeviceContraction::scalePlace(const PlaneProduct &product, const Pl
     number = imageOf(product, operand, numberOf(operand, line, 1));
   } else {
     Value *lines = b.CreateMul(e.emitSize(side.tiles), i64(operand.group->extent));
-    number = b.CreateAdd(b.CreateMul(batch, lines), b.CreateAdd(operand.group->first, line));
+    number = b.CreateAdd(b.CreateMul(planeSet(operand, side), lines), b.CreateAdd(operand.group->first, line));
   }
   Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
   return b.CreateInBoundsGEP(b.getFloatTy(), base, number);
@@ -136,10 +163,13 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
   Group group = *operand.group;
   operand.group = &group;
   int64_t blocksOfTile = group.extent / linesOfBlock;
-  Value *blocksOfBatch = b.CreateMul(e.emitSize(side.tiles), i64(blocksOfTile));
-  batch = b.CreateUDiv(number, blocksOfBatch);
-  number = b.CreateURem(number, blocksOfBatch);
+  Value *blocksOfSet = b.CreateMul(e.emitSize(side.tiles), i64(blocksOfTile)), *set = b.CreateUDiv(number, blocksOfSet);
+  number = b.CreateURem(number, blocksOfSet);
+  batch = side.matrix ? i64(0) : set;
   setNumber(axes, plan.batch, false, batch);
+  SaveAndRestore packs(matrixToPack, side.matrix);
+  if (side.matrix)
+    e.values[side.matrix] = set;
   group.first = b.CreateMul(b.CreateUDiv(number, i64(blocksOfTile)), i64(group.extent));
   Value *firstLine = b.CreateMul(b.CreateTrunc(b.CreateURem(number, i64(blocksOfTile)), b.getInt32Ty()),
                                  i32(linesOfBlock));

@@ -132,7 +132,7 @@ Value *DeviceContraction::readOffset(const PlaneProduct &product, const PlaneOpe
   setPoint(product.reduce, product.sum, operand.side->collapsesSum, k);
   setNumber(axes, operand.group->axes, operand.side->collapsesAxes, number);
   for (mlir::Operation *op : operand.side->slice)
-    if (op != read)
+    if (op != read && !(matrixToPack && op == matrixToPack.getDefiningOp()))
       e.emitOp(op);
   tgl::TglTensorType type = e.buffers.find(read.getTensor())->second.type;
   SmallVector<tgl::ValueExpr> subscripts = read.getSubscriptExprs();

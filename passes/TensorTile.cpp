@@ -156,6 +156,28 @@ std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const Contr
   return result;
 }
 
+std::optional<ChosenMatrix> tegula::chosenMatrix(const ContractionPlan &plan, const ContractionOperand &operand) {
+  if (!operand.isPlain || tgl::ReadOp(operand.read).getFill())
+    return std::nullopt;
+  tgl::ReadOp read = operand.read;
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  auto isOfBatch = [&](mlir::BlockArgument axis) {
+    return axis.getOwner() == axes.getAxesBlock() && llvm::is_contained(plan.batch, axis.getArgNumber());
+  };
+  std::optional<ChosenMatrix> chosen;
+  for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
+    if (llvm::none_of(subscript.operands(), [&](mlir::Value value) { return llvm::any_of(tgl::axesOf(value), isOfBatch); }))
+      continue;
+    mlir::Value number = subscript.asValue();
+    std::optional<int64_t> count = dim.getExpr().asConstant();
+    if (chosen || !number || !count || isa<mlir::BlockArgument>(number) ||
+        !llvm::all_of(tgl::axesOf(number), isOfBatch))
+      return std::nullopt;
+    chosen = {number, *count};
+  }
+  return chosen;
+}
+
 /// Whether eight points of the sum, from a multiple of eight, are a run along its last axis: their places then
 /// have all but a step in common. Single ones of f32 cost the threads that stage them more than products by warps.
 static bool comesInRuns(const ContractionSide &side, tgl::AxesOp summed) {
@@ -341,8 +363,14 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
       cost.bytes += own + kept;
       cost.isAllowed &= kept <= mostPackedShare * own;
     };
-    addSide(operands.row, packed.row, rows);
-    addSide(operands.column, packed.column, columns);
+    // Of matrices that points of the batch share each is packed once.
+    auto linesOf = [&](const ContractionOperand &operand, double lines) {
+      std::optional<ChosenMatrix> chosen = chosenMatrix(plan, operand);
+      std::optional<int64_t> batch = tgl::knownPoints(axesOfOp(tgl::ParallelOp(plan.op)), plan.batch);
+      return chosen && batch && *batch ? lines / *batch * chosen->count : lines;
+    };
+    addSide(operands.row, packed.row, linesOf(operands.row, rows));
+    addSide(operands.column, packed.column, linesOf(operands.column, columns));
   }
   cost.isAllowed &= ofLines <= mostPackedBytes;
   return cost;

@@ -54,6 +54,14 @@ struct ProductOperands {
 /// How each product of the plan is multiplied; nothing where tensor cores cannot.
 std::optional<llvm::SmallVector<ProductOperands>> describeOperands(const ContractionPlan &plan);
 
+/// Which of a tensor's `count` matrices a point of the batch reads, where data chooses it and nothing else of the read
+/// varies along the batch: points may share one.
+struct ChosenMatrix {
+  mlir::Value number; // of type index
+  int64_t count;
+};
+std::optional<ChosenMatrix> chosenMatrix(const ContractionPlan &plan, const ContractionOperand &operand);
+
 /// Whether all that the products read, and something, is known to exist. `packed`: a launch before brings operands
 /// into order.
 bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products, bool packed);
