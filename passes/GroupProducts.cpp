@@ -358,8 +358,12 @@ private:
     OpBuilder b = open({axis("n", numRows)}, at);
     ValueExpr own(at[0]), chunk = ValueExpr::floorDiv(own, ValueExpr(chunkRows));
     Value its = groupOf(b, own);
-    Value rank = sum(b, {"other", chunk * ValueExpr(chunkRows), own}, [&](OpBuilder &inside, Value other) {
-      return oneIf(inside, compare(inside, arith::CmpIPredicate::eq, groupOf(inside, ValueExpr(other)), its));
+    // Of known length, which tells how many threads share it; rows from this one on do not count.
+    Value rank = sum(b, axis("other", ValueExpr(chunkRows)), [&](OpBuilder &inside, Value other) -> Value {
+      ValueExpr place = ValueExpr::min(chunk * ValueExpr(chunkRows) + ValueExpr(other), own);
+      Value isBefore = compare(inside, arith::CmpIPredicate::slt, materialize(inside, loc, place), at[0]);
+      Value isAlike = compare(inside, arith::CmpIPredicate::eq, groupOf(inside, place), its);
+      return oneIf(inside, arith::AndIOp::create(inside, loc, isBefore, isAlike));
     });
     Value number = arith::IndexCastOp::create(b, loc, b.getIndexType(), its);
     Value begin = readIndex(b, order.first, {ValueExpr(number)});

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "passes/Nest.h"
+#include "passes/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -189,4 +190,36 @@ unsigned tegula::splitGroupedSums(ParallelOp statement) {
   for (ReduceOp reduce : llvm::make_early_inc_range(statement.getBody().getOps<ReduceOp>()))
     split += splitSum(statement, reduce);
   return split;
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles that share a matrix
+//===----------------------------------------------------------------------===//
+
+std::optional<ChosenMatrix> tegula::chosenMatrix(const ContractionPlan &plan, const ContractionOperand &operand) {
+  if (!operand.isPlain || ReadOp(operand.read).getFill())
+    return std::nullopt;
+  ReadOp read = operand.read;
+  AxesOp axes = cast<AxesOp>(ParallelOp(plan.op).getOperation());
+  auto isOfBatch = [&](BlockArgument axis) {
+    return axis.getOwner() == axes.getAxesBlock() && llvm::is_contained(plan.batch, axis.getArgNumber());
+  };
+  std::optional<ChosenMatrix> chosen;
+  for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
+    if (llvm::none_of(subscript.operands(), [&](Value value) { return llvm::any_of(axesOf(value), isOfBatch); }))
+      continue;
+    Value number = subscript.asValue();
+    std::optional<int64_t> count = dim.getExpr().asConstant();
+    if (chosen || !number || !count || isa<BlockArgument>(number) ||
+        !llvm::all_of(axesOf(number), isOfBatch))
+      return std::nullopt;
+    chosen = {number, *count};
+  }
+  return chosen;
+}
+
+double tegula::shareOfMatrices(const ContractionPlan &plan, const ContractionOperand &operand) {
+  std::optional<ChosenMatrix> chosen = chosenMatrix(plan, operand);
+  std::optional<int64_t> batch = knownPoints(cast<AxesOp>(ParallelOp(plan.op).getOperation()), plan.batch);
+  return chosen && batch && *batch ? double(chosen->count) / *batch : 1;
 }

@@ -81,6 +81,15 @@ static ContractionOperand describeSide(const ContractionSide &side) {
   return operand;
 }
 
+/// Whether copies would wait for a subscript: what data chooses for a line, or for a tile, is found once.
+static bool changesInLine(mlir::Value subscript, const ContractionOperand &operand, tgl::AxesOp summed, tgl::AxesOp axes,
+                          ArrayRef<unsigned> group) {
+  return llvm::any_of(tgl::axesOf(subscript), [&](mlir::BlockArgument axis) {
+    bool isOfGroup = axis.getOwner() == axes.getAxesBlock() && llvm::is_contained(group, axis.getArgNumber());
+    return axis.getOwner() == summed.getAxesBlock() || (isOfGroup && !operand.alongSum);
+  });
+}
+
 static void chooseStaging(ContractionOperand &operand, const ContractionSide &side, Multiplicand type,
                           tgl::AxesOp summed, tgl::AxesOp axes, ArrayRef<unsigned> group) {
   tgl::ReadOp read = operand.read;
@@ -94,15 +103,8 @@ static void chooseStaging(ContractionOperand &operand, const ContractionSide &si
                                     : element.isF16() || element.isBF16();
   if (!isOfType)
     return;
-  // What else the side computes are subscripts, which copies do not wait for: those that data chooses are the same for
-  // a line, or a tile, and found once.
-  auto changes = [&](mlir::BlockArgument axis) {
-    mlir::Block *own = axis.getOwner();
-    bool isOfGroup = own == axes.getAxesBlock() && llvm::is_contained(group, axis.getArgNumber());
-    return own == summed.getAxesBlock() || (isOfGroup && !operand.alongSum);
-  };
   if (llvm::any_of(side.slice, [&](mlir::Operation *op) {
-        return op != read && isa<tgl::ReadOp>(op) && llvm::any_of(tgl::axesOf(op->getResult(0)), changes);
+        return op != read && isa<tgl::ReadOp>(op) && changesInLine(op->getResult(0), operand, summed, axes, group);
       }))
     return;
   operand.isPlain = true;
@@ -154,28 +156,6 @@ std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const Contr
     result.push_back(operands);
   }
   return result;
-}
-
-std::optional<ChosenMatrix> tegula::chosenMatrix(const ContractionPlan &plan, const ContractionOperand &operand) {
-  if (!operand.isPlain || tgl::ReadOp(operand.read).getFill())
-    return std::nullopt;
-  tgl::ReadOp read = operand.read;
-  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
-  auto isOfBatch = [&](mlir::BlockArgument axis) {
-    return axis.getOwner() == axes.getAxesBlock() && llvm::is_contained(plan.batch, axis.getArgNumber());
-  };
-  std::optional<ChosenMatrix> chosen;
-  for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
-    if (llvm::none_of(subscript.operands(), [&](mlir::Value value) { return llvm::any_of(tgl::axesOf(value), isOfBatch); }))
-      continue;
-    mlir::Value number = subscript.asValue();
-    std::optional<int64_t> count = dim.getExpr().asConstant();
-    if (chosen || !number || !count || isa<mlir::BlockArgument>(number) ||
-        !llvm::all_of(tgl::axesOf(number), isOfBatch))
-      return std::nullopt;
-    chosen = {number, *count};
-  }
-  return chosen;
 }
 
 /// Whether eight points of the sum, from a multiple of eight, are a run along its last axis: their places then
@@ -363,14 +343,8 @@ static PackedCost packedCost(const ContractionPlan &plan, ArrayRef<ProductOperan
       cost.bytes += own + kept;
       cost.isAllowed &= kept <= mostPackedShare * own;
     };
-    // Of matrices that points of the batch share each is packed once.
-    auto linesOf = [&](const ContractionOperand &operand, double lines) {
-      std::optional<ChosenMatrix> chosen = chosenMatrix(plan, operand);
-      std::optional<int64_t> batch = tgl::knownPoints(axesOfOp(tgl::ParallelOp(plan.op)), plan.batch);
-      return chosen && batch && *batch ? lines / *batch * chosen->count : lines;
-    };
-    addSide(operands.row, packed.row, linesOf(operands.row, rows));
-    addSide(operands.column, packed.column, linesOf(operands.column, columns));
+    addSide(operands.row, packed.row, rows * shareOfMatrices(plan, operands.row));
+    addSide(operands.column, packed.column, columns * shareOfMatrices(plan, operands.column));
   }
   cost.isAllowed &= ofLines <= mostPackedBytes;
   return cost;

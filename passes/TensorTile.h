@@ -61,6 +61,8 @@ struct ChosenMatrix {
   int64_t count;
 };
 std::optional<ChosenMatrix> chosenMatrix(const ContractionPlan &plan, const ContractionOperand &operand);
+/// Matrices for a point of the batch: 1 where each has its own.
+double shareOfMatrices(const ContractionPlan &plan, const ContractionOperand &operand);
 
 /// Whether all that the products read, and something, is known to exist. `packed`: a launch before brings operands
 /// into order.

@@ -21,7 +21,8 @@
 // CHECK: tgl.write %{{.*}}, %used[%[[T]]]
 // CHECK: tgl.write %{{.*}}, %row[128*%[[T]] + %{{.*}}]
 // CHECK: tgl.parallel (%[[R:.*]] = 0 to 512)
-// CHECK: tgl.reduce sum (%{{.*}} = 128*(%[[R]] floordiv 128) to %[[R]]) -> i32
+// CHECK: tgl.reduce sum (%[[O:.*]] = 0 to 128) -> i32
+// CHECK: tgl.read %e[min(%[[R]], %[[O]] + 128*(%[[R]] floordiv 128))]
 // CHECK: tgl.read %first[
 // CHECK-NEXT: %[[FIRST:.*]] = arith.index_cast
 // CHECK: tgl.read %before[%[[R]] floordiv 128, %{{.*}}]
