@@ -22,7 +22,7 @@ grouped    rows times the matrices that data chooses for them, beside torch._gro
 memory     sums of columns, scans and places of the largest elements of many shapes beside torch.sum, cumsum and argmax, in turns in
            this process as well; a call is made twice, and has to give the same bits
 small      calls captured in CUDA graphs, on both sides
-compile    source to cubin as a process, nothing cached, median of 9
+compile    source to cubin as a process, and by the C interface in this one, nothing cached, medians of 9
 
 A row that is wrong, or ends in an error, says so and makes the exit code 4.
 """
@@ -292,18 +292,22 @@ class Peers:
 
 
 def compile_rows(options):
-    print("| program | source to cubin, ms |\n|---|---|")
+    from tegula_eval import runner
+    os.environ["TEGULA_CACHE_DIR"] = ""
+    print("| program | a process, ms | by the library, ms |\n|---|---|---|")
     for file in (MATMUL, "linear/linear_gelu.tgl", "conv/conv2d_relu.tgl", "attention/online_attention.tgl",
                  "attention/causal_attention.tgl", "softmax/softmax.tgl", "norm/layer_norm.tgl"):
-        taken = []
+        taken, inside = [], []
         for _ in range(9):
             with tempfile.TemporaryDirectory() as folder:
                 begin = time.perf_counter()
                 subprocess.run([options.tegula, "compile", "--target=sm_90a", "--emit=cubin", KERNELS / file, "-o",
-                                f"{folder}/out.cubin"], check=True, capture_output=True,
-                               env=os.environ | {"TEGULA_CACHE_DIR": ""})
+                                f"{folder}/out.cubin"], check=True, capture_output=True)
                 taken.append((time.perf_counter() - begin) * 1e3)
-        print(f"| {pathlib.Path(file).stem} | {statistics.median(taken):.0f} |", flush=True)
+            begin = time.perf_counter()
+            runner.Program((KERNELS / file).read_text()).compile({}, target="cuda")
+            inside.append((time.perf_counter() - begin) * 1e3)
+        print(f"| {pathlib.Path(file).stem} | {statistics.median(taken):.0f} | {statistics.median(inside):.0f} |", flush=True)
 
 
 def print_attention(peers, name, file, sizes):
