@@ -40,7 +40,7 @@ static std::optional<int64_t> workOf(ReduceOp reduce) {
 /// The read as a matrix that data chooses, with columns of its own.
 static std::optional<GroupedProduct> matchChosen(ReduceOp reduce, const Contraction::Factor &factor, bool summed) {
   auto read = factor.value.getDefiningOp<ReadOp>();
-  if (!read)
+  if (!read || read.getFill() || read.getGuard()) // what takes the place of a missing matrix is no group's
     return std::nullopt;
   for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
     Value key = subscript.asValue();

@@ -232,3 +232,28 @@ tgl.kernel @others(%x: !tgl.tensor<[512, 64], bf16> {tgl.name = "x", tgl.role = 
     }
   }
 }
+
+// -----
+
+// Nor does a matrix that a value stands for where data chooses none.
+// CHECK-LABEL: tgl.kernel @filled
+// CHECK-NOT: tgl.temp
+tgl.kernel @filled(%x: !tgl.tensor<[4096, 512], bf16> {tgl.name = "x", tgl.role = "in"},
+                   %w: !tgl.tensor<[4, 512, 512], bf16> {tgl.name = "w", tgl.role = "in"},
+                   %e: !tgl.tensor<[4096], i32> {tgl.name = "e", tgl.role = "in"},
+                   %y: !tgl.tensor<[4096, 512], bf16> {tgl.name = "y", tgl.role = "out"}) {
+  %zero = arith.constant 0.0 : f32
+  tgl.launch "y" {
+    tgl.parallel (%n = 0 to 4096, %m = 0 to 512) {
+      %s = tgl.reduce sum (%k = 0 to 512) -> f32 {
+        %a = tgl.read %x[%n, %k] : !tgl.tensor<[4096, 512], bf16>
+        %i = tgl.read %e[%n] : !tgl.tensor<[4096], i32>
+        %g = arith.index_cast %i : i32 to index
+        %c = tgl.read %w[%g, %k, %m] fill %zero : !tgl.tensor<[4, 512, 512], bf16>
+        %p = arith.mulf %a, %c : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %y[%n, %m] : f32, !tgl.tensor<[4096, 512], bf16>
+    }
+  }
+}
