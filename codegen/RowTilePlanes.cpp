@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A number x is s x = h + l with two numbers of f16, where the scale s is a power of two that brings the largest
-// finite one to [2^14, 2^15). Of a tensor two launches before the loop find that and write all h and all l, at the tensor's
-// own offsets, so that the loop copies planes as it does factors of 16 bits. Of a left factor in registers each row has a scale
-// for each tile. Both roundings are to nearest: the error is 2^-24 of x, or 2^-40 of the largest of a tensor where x is
+// A number x is s x = h + l with two numbers of f16, where the scale s is a power of two that
+// brings the largest finite one to [2^14, 2^15). Of a tensor two launches before the loop find that
+// and write all h and all l, at the tensor's own offsets, so that the loop copies planes as it does
+// factors of 16 bits. Of a left factor in registers each row has a scale for each tile. Both
+// roundings are to nearest: the error is 2^-24 of x, or 2^-40 of the largest of a tensor where x is
 // less than 2^-17 of it. What is not finite is NaN in its products.
 //
 // The workspace: for each tensor the largest numbers that warps found, then h, then l.
@@ -29,7 +30,9 @@ static constexpr unsigned blocksOfTensor = 256, warpsOfBlock = DeviceRowTiles::s
 /// Elements that a thread takes at a time.
 static constexpr unsigned unitElements = 8;
 
-int64_t DeviceRowTiles::Split::planeAt(unsigned plane) const { return base + 4 * numLargest + plane * planeBytes(); }
+int64_t DeviceRowTiles::Split::planeAt(unsigned plane) const {
+  return base + 4 * numLargest + plane * planeBytes();
+}
 
 void DeviceRowTiles::layOutPlanes() {
   int64_t base = 0;
@@ -39,7 +42,9 @@ void DeviceRowTiles::layOutPlanes() {
   }
 }
 
-IndexExpr DeviceRowTiles::workspaceBytes() const { return split.empty() ? int64_t(0) : split.back().end(); }
+IndexExpr DeviceRowTiles::workspaceBytes() const {
+  return split.empty() ? int64_t(0) : split.back().end();
+}
 
 IndexExpr DeviceRowTiles::splitBlocks() const { return int64_t(split.size() * blocksOfTensor); }
 
@@ -56,7 +61,8 @@ Value *DeviceRowTiles::bytesAt(Value *bytes, int64_t distance) {
 // Scales
 //===----------------------------------------------------------------------===//
 
-/// The biased exponent (i32) of what the largest number (f32, not negative) is taken to be: its scale has an inverse.
+/// The biased exponent (i32) of what the largest number (f32, not negative) is taken to be: its
+/// scale has an inverse.
 Value *DeviceRowTiles::exponentOf(Value *largest) {
   Value *exponent = b.CreateLShr(b.CreateBitCast(largest, b.getInt32Ty()), i32(23));
   exponent = b.CreateBinaryIntrinsic(Intrinsic::umax, exponent, i32(15));
@@ -65,7 +71,8 @@ Value *DeviceRowTiles::exponentOf(Value *largest) {
 
 /// 2^(14 + 127 - exponent).
 Value *DeviceRowTiles::scaleFor(Value *exponent) {
-  return b.CreateBitCast(b.CreateShl(b.CreateSub(i32(2 * 127 + 14), exponent), i32(23)), b.getFloatTy());
+  return b.CreateBitCast(b.CreateShl(b.CreateSub(i32(2 * 127 + 14), exponent), i32(23)),
+                         b.getFloatTy());
 }
 
 Value *DeviceRowTiles::inverseFor(Value *exponent) {
@@ -90,7 +97,8 @@ Value *DeviceRowTiles::exponentOf(const Split &split) {
   Value *largest = ConstantFP::get(b.getFloatTy(), 0);
   for (unsigned first = 0; first < numLargest; first += 32 * vector) {
     Value *place = b.CreateAdd(b.CreateShl(wide(lane), i64(4)), i64(split.base + 4 * first));
-    Value *own = b.CreateAlignedLoad(type, b.CreateInBoundsGEP(b.getInt8Ty(), workspace, place), Align(16));
+    Value *own =
+        b.CreateAlignedLoad(type, b.CreateInBoundsGEP(b.getInt8Ty(), workspace, place), Align(16));
     for (unsigned n = 0; n < vector; ++n)
       largest = b.CreateMaxNum(largest, b.CreateExtractElement(own, uint64_t(n)));
   }
@@ -102,7 +110,8 @@ void DeviceRowTiles::findScales() {
     inverses[one.tensor] = inverseFor(exponentOf(one));
 }
 
-/// Brings the elements of each of a thread's two rows in a tile to one size; the inverses of their scales.
+/// Brings the elements of each of a thread's two rows in a tile to one size; the inverses of their
+/// scales.
 DeviceRowTiles::Values DeviceRowTiles::splitRows(Values &values) {
   Values undone;
   for (unsigned row = 0; row < 2; ++row) {
@@ -124,11 +133,14 @@ DeviceRowTiles::Values DeviceRowTiles::splitRows(Values &values) {
 void DeviceRowTiles::undoScales(Product &product, Values &sums) {
   if (product.planned->planes == 1)
     return;
-  auto inverseOf = [&](const Staged &staged) { return inverses.lookup(tgl::ReadOp(staged.read).getTensor()); };
+  auto inverseOf = [&](const Staged &staged) {
+    return inverses.lookup(tgl::ReadOp(staged.read).getTensor());
+  };
   Value *column = inverseOf(product.column);
   Values factors;
   for (unsigned row = 0; row < 2; ++row)
-    factors.push_back(b.CreateFMul(column, product.row ? inverseOf(*product.row) : product.scales[row]));
+    factors.push_back(
+        b.CreateFMul(column, product.row ? inverseOf(*product.row) : product.scales[row]));
   for (auto [number, sum] : enumerate(sums))
     sum = b.CreateFMul(sum, factors[number / 2 % 2]);
 }
@@ -149,37 +161,43 @@ void DeviceRowTiles::forSplits(function_ref<void(const Split &split, Value *bloc
 }
 
 /// `body` with a thread's units, one after the other, and the number of its first element (i64).
-DeviceRowTiles::Values DeviceRowTiles::forUnits(const Split &split, Value *block, ArrayRef<Value *> carried,
-                                                function_ref<Values(Value *, Value *, ArrayRef<Value *>)> body) {
+DeviceRowTiles::Values
+DeviceRowTiles::forUnits(const Split &split, Value *block, ArrayRef<Value *> carried,
+                         function_ref<Values(Value *, Value *, ArrayRef<Value *>)> body) {
   const Emitter::Buffer &buffer = e.buffers.find(split.tensor)->second;
   Value *first = wide(b.CreateAdd(b.CreateMul(block, i32(splitThreads)), thread));
   mlir::Type element = buffer.type.getElementType();
   Type *storage = e.storageType(element), *type = FixedVectorType::get(storage, unitElements);
-  return e.emitLoop(first, i64(split.elements / unitElements), i64(blocksOfTensor * splitThreads), carried,
-                    [&](Value *number, ArrayRef<Value *> before) {
-                      Value *place = b.CreateMul(number, i64(unitElements));
-                      Value *from = b.CreateInBoundsGEP(storage, buffer.pointer, place);
-                      return body(e.decode(b.CreateAlignedLoad(type, from, Align(16)), element), place, before);
-                    },
-                    "unit");
+  return e.emitLoop(
+      first, i64(split.elements / unitElements), i64(blocksOfTensor * splitThreads), carried,
+      [&](Value *number, ArrayRef<Value *> before) {
+        Value *place = b.CreateMul(number, i64(unitElements));
+        Value *from = b.CreateInBoundsGEP(storage, buffer.pointer, place);
+        return body(e.decode(b.CreateAlignedLoad(type, from, Align(16)), element), place, before);
+      },
+      "unit");
 }
 
 void DeviceRowTiles::emitLargest(Value *memory) {
   forSplits([&](const Split &one, Value *block) {
     Value *none = ConstantFP::get(b.getFloatTy(), 0);
-    Value *largest = forUnits(one, block, {none}, [&](Value *unit, Value *, ArrayRef<Value *> before) {
-      Value *all = before[0];
-      for (unsigned n = 0; n < unitElements; ++n) {
-        Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, b.CreateExtractElement(unit, uint64_t(n)));
-        Value *isFinite = b.CreateFCmpOLT(size, ConstantFP::getInfinity(b.getFloatTy()));
-        all = b.CreateMaxNum(all, b.CreateSelect(isFinite, size, none));
-      }
-      return Values{all};
-    })[0];
+    Value *largest =
+        forUnits(one, block, {none}, [&](Value *unit, Value *, ArrayRef<Value *> before) {
+          Value *all = before[0];
+          for (unsigned n = 0; n < unitElements; ++n) {
+            Value *size =
+                b.CreateUnaryIntrinsic(Intrinsic::fabs, b.CreateExtractElement(unit, uint64_t(n)));
+            Value *isFinite = b.CreateFCmpOLT(size, ConstantFP::getInfinity(b.getFloatTy()));
+            all = b.CreateMaxNum(all, b.CreateSelect(isFinite, size, none));
+          }
+          return Values{all};
+        })[0];
     largest = acrossLanes(largest, 32);
-    Value *number = b.CreateAdd(b.CreateMul(block, i32(warpsOfBlock)), b.CreateLShr(thread, i32(5)));
+    Value *number =
+        b.CreateAdd(b.CreateMul(block, i32(warpsOfBlock)), b.CreateLShr(thread, i32(5)));
     e.emitIf(b.CreateICmpEQ(lane, i32(0)), [&] {
-      b.CreateStore(largest, b.CreateInBoundsGEP(b.getFloatTy(), bytesAt(memory, one.base), wide(number)));
+      b.CreateStore(largest,
+                    b.CreateInBoundsGEP(b.getFloatTy(), bytesAt(memory, one.base), wide(number)));
     });
   });
 }
@@ -193,8 +211,9 @@ void DeviceRowTiles::emitPlanes(Value *memory) {
       Value *rest = b.CreateFMul(unit, b.CreateVectorSplat(unitElements, scale));
       for (unsigned plane = 0; plane < 2; ++plane) {
         Value *own = b.CreateFPTrunc(rest, halves);
-        b.CreateAlignedStore(own, b.CreateInBoundsGEP(b.getHalfTy(), bytesAt(memory, one.planeAt(plane)), element),
-                             Align(16));
+        b.CreateAlignedStore(
+            own, b.CreateInBoundsGEP(b.getHalfTy(), bytesAt(memory, one.planeAt(plane)), element),
+            Align(16));
         rest = b.CreateFSub(rest, b.CreateFPExt(own, unit->getType()));
       }
       return Values();
