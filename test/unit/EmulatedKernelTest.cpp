@@ -54,10 +54,17 @@ constexpr StringLiteral recurrenceText = R"(kernel rows(x: f32[M, N]) -> (y: f32
 }
 )";
 
+/// Rows in tiles, whose blocks look for what others publish; in another order the sums would be rounded otherwise.
+constexpr StringLiteral scanText = R"(kernel rows(x: f32[M, N]) -> (y: f32[M, N]) {
+  y[i, j] = cumsum(x[i, j] / 3, over=j)
+}
+)";
+
 struct RowCase {
   StringRef text;
   int64_t n = 300;
-  unsigned cluster = 1; // blocks of a cluster, which share a row of known length; 1: nothing is known
+  unsigned cluster = 1; // blocks of a cluster, which share a row of known length
+  bool isKnown = false; // sizes are, as where there are clusters
 };
 
 /// The device code of a kernel of one input and one output, both f32[M, N].
@@ -78,8 +85,9 @@ public:
     PipelineOptions pipeline;
     pipeline.machine = Machine::GPU;
     EmitterOptions emitter;
-    if (row.cluster > 1) {
+    if (row.isKnown || row.cluster > 1)
       pipeline.sizes = {{"M", m}, {"N", n}};
+    if (row.cluster > 1) {
       pipeline.disabled = {"tgl-split-reductions", "tgl-spread-nests"}; // which are for few rows
       emitter.clusterBlocks = pipeline.clusterBlocks = row.cluster;
       emitter.sharedBytes = row.n * 4 / row.cluster + (8 << 10);
@@ -205,7 +213,25 @@ TEST_P(DamagedKernel, IsFoundWithoutItsBarriers) {
 INSTANTIATE_TEST_SUITE_P(Kernels, DamagedKernel,
                          ::testing::Values(RowCase{softmaxText}, RowCase{normText}, RowCase{sortText},
                                            RowCase{softmaxText, 40000, 4}, RowCase{normText, 8219, 2},
-                                           RowCase{recurrenceText, 200, 2}));
+                                           RowCase{recurrenceText, 200, 2}, RowCase{scanText, 2501, 1, true}));
+
+/// Tiles of 1024 elements, in groups of 8 parts, of which the second has one.
+TEST(EmulatedKernel, ScansAlikeInAnyOrder) {
+  RowKernel kernel(RowCase{scanText, 9001, 1, true}, 65);
+  ASSERT_TRUE(kernel.isGood());
+  std::optional<EmulatorError::Kind> kind;
+  std::vector<float> expected = kernel.run(std::nullopt, 0, kind);
+  ASSERT_FALSE(kind.has_value()) << kernel.message;
+  double sum = 0;
+  for (int64_t j = 0; j < 9001; ++j)
+    sum += double(j * 7919 % 1009) / 128 / 3;
+  EXPECT_NEAR(expected[9000], sum, 1e-5 * sum);
+  for (uint64_t seed : {1, 2, 3}) {
+    std::vector<float> got = kernel.run(std::nullopt, seed, kind);
+    EXPECT_FALSE(kind.has_value()) << kernel.message;
+    EXPECT_EQ(got, expected) << "seed " << seed;
+  }
+}
 
 TEST(EmulatedKernel, KnowsTheLinesOfItsProgram) {
   SourceManager sources;
