@@ -121,7 +121,7 @@ protected:
   Accumulator emitReduceNest(tgl::ReduceOp op) override;
   Accumulator emitColumn(tgl::ReduceOp op);
   void emitFor(tgl::ForOp op) override;
-  void emitScanSteps(const PrefixLoop &prefix, unsigned together);
+  void emitSeveralSteps(const SteppedLoop &stepped, unsigned together);
   void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body) override;
   void emitTemp(tgl::TempOp op) override;
 

@@ -111,13 +111,14 @@ std::pair<Value *, Value *> DeviceEmitter::scanTeam(mlir::Operation *op, Value *
   return {combineWith(op, warpsBefore, exclusive), of(all, b.getInt32(warps - 1))};
 }
 
-/// The loop of a thread alone, several steps at a time: what they need without the total is loaded together.
-void DeviceEmitter::emitScanSteps(const PrefixLoop &prefix, unsigned together) {
-  tgl::ForOp op = prefix.loop;
+/// The loop of a thread alone, several steps at a time: what they need without what is carried is loaded together.
+void DeviceEmitter::emitSeveralSteps(const SteppedLoop &stepped, unsigned together) {
+  tgl::ForOp op = stepped.loop;
   Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
   Value *count = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(high, low), i64(0));
   Value *whole = b.CreateNSWMul(b.CreateUDiv(count, i64(together)), i64(together));
-  auto steps = [&](Value *from, unsigned number, Value *total) {
+  auto steps = [&](Value *from, unsigned number, ArrayRef<Value *> before) {
+    SmallVector<Value *> carried(before);
     auto at = [&](unsigned step) {
       Value *place = b.CreateNSWAdd(from, i64(step));
       values[op.getLoopVar()] = op.getReverse() ? b.CreateNSWSub(b.CreateNSWSub(high, i64(1)), place)
@@ -126,7 +127,7 @@ void DeviceEmitter::emitScanSteps(const PrefixLoop &prefix, unsigned together) {
     SmallVector<SmallVector<Value *>> found(number);
     for (unsigned step = 0; step < number; ++step) {
       at(step);
-      for (mlir::Operation *each : prefix.before) {
+      for (mlir::Operation *each : stepped.before) {
         emitOp(each);
         for (mlir::Value result : each->getResults())
           found[step].push_back(values.lookup(result));
@@ -135,44 +136,48 @@ void DeviceEmitter::emitScanSteps(const PrefixLoop &prefix, unsigned together) {
     for (unsigned step = 0; step < number; ++step) {
       at(step);
       unsigned next = 0;
-      for (mlir::Operation *each : prefix.before)
+      for (mlir::Operation *each : stepped.before)
         for (mlir::Value result : each->getResults())
           values[result] = found[step][next++];
-      values[op.getIterArgs()[0]] = total;
-      for (mlir::Operation *each : prefix.after)
+      for (auto [argument, value] : zip_equal(op.getIterArgs(), carried))
+        values[argument] = value;
+      for (mlir::Operation *each : stepped.after)
         emitOp(each);
-      total = splat(valueOf(op.getYield().getValues()[0]));
+      for (auto [value, yielded] : zip_equal(carried, op.getYield().getValues()))
+        value = splat(valueOf(yielded));
     }
-    return SmallVector<Value *>{total};
+    return carried;
   };
-  Value *total = splat(valueOf(op.getInits()[0]));
+  SmallVector<Value *> carried;
+  for (mlir::Value init : op.getInits())
+    carried.push_back(splat(valueOf(init)));
   nextLoopStays = true;
-  total = emitLoop(i64(0), whole, i64(together), {total}, [&](Value *from, ArrayRef<Value *> carried) {
-            return steps(from, together, carried[0]);
-          })[0];
+  carried = emitLoop(i64(0), whole, i64(together), carried,
+                     [&](Value *from, ArrayRef<Value *> now) { return steps(from, together, now); });
   nextLoopStays = true;
-  total = emitLoop(whole, count, i64(1), {total}, [&](Value *from, ArrayRef<Value *> carried) {
-            return steps(from, 1, carried[0]);
-          })[0];
-  values[op.getResults()[0]] = total;
+  carried =
+      emitLoop(whole, count, i64(1), carried, [&](Value *from, ArrayRef<Value *> now) { return steps(from, 1, now); });
+  for (auto [result, value] : zip_equal(op.getResults(), carried))
+    values[result] = value;
 }
 
 void DeviceEmitter::emitFor(tgl::ForOp op) {
-  std::optional<PrefixLoop> prefix = matchPrefixLoop(op);
-  if (!prefix)
-    return Emitter::emitFor(op);
   if (alone) {
     // Elementary functions are a dozen instructions each: copies of them would only fill the instruction cache.
     constexpr unsigned together = 8, mostOperations = 32;
+    std::optional<SteppedLoop> stepped = matchSteppedLoop(op);
     unsigned operations = 0;
     bool loads = false;
-    for (mlir::Operation &each : op.getBody().front()) {
+    for (mlir::Operation &each : op.getBody().front())
       operations += isa<mlir::math::MathDialect>(each.getDialect()) ? 16 : 1;
+    for (mlir::Operation *each : stepped ? stepped->before : SmallVector<mlir::Operation *>())
       loads |= isa<tgl::ReadOp>(each);
-    }
-    return loads && operations <= mostOperations ? emitScanSteps(*prefix, lanes ? together / 2 : together)
+    return loads && operations <= mostOperations ? emitSeveralSteps(*stepped, lanes ? together / 2 : together)
                                                  : Emitter::emitFor(op);
   }
+  std::optional<PrefixLoop> prefix = matchPrefixLoop(op);
+  if (!prefix)
+    return Emitter::emitFor(op);
   bool seen = exchanges(op);
   if (seen)
     meet(); // earlier writes of all threads are seen, earlier reads are over

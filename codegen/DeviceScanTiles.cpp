@@ -391,35 +391,37 @@ DeviceScanTiles::Values DeviceScanTiles::lookFor(ArrayRef<Value *> places, Type 
   return values;
 }
 
-/// The total before the tile. Threads with the same points take neighbouring parts of the group, the first of them what
-/// comes before the group too.
+/// The total before the tile. What comes before the group, and then its earlier parts, are dealt out in that order to the
+/// threads with the same points: all of it is looked for at once.
 Value *DeviceScanTiles::lookBack(Value *init) {
   Type *type = init->getType();
   int64_t threads = int64_t(rows) * warps, each = std::max<int64_t>(1, tile.group / threads);
   Value *inGroup = b.CreateURem(part, i32(tile.group)), *group = b.CreateUDiv(part, i32(tile.group));
   Value *first = b.CreateMul(b.CreateAdd(b.CreateMul(warpNumber, i32(rows)), row), i32(each));
-  Value *none = identity(type);
+  Value *isFirst = b.CreateICmpEQ(first, i32(0)), *hasGroups = b.CreateICmpNE(group, i32(0));
+  Value *none = identity(type), *start = b.CreateSelect(isFirst, init, none);
+  auto atLeast1 = [&](Value *value) { return b.CreateBinaryIntrinsic(Intrinsic::umax, value, i32(1)); };
   Value *own = e.emitIfElse(
-      b.CreateICmpULT(first, inGroup),
+      b.CreateAnd(b.CreateICmpULE(first, inGroup), b.CreateICmpNE(part, i32(0))),
       [&] {
         SmallVector<Value *> places, exist;
         for (unsigned number = 0; number < each; ++number) {
-          Value *place = b.CreateAdd(first, i32(number));
-          exist.push_back(number ? b.CreateICmpULT(place, inGroup) : nullptr);
-          place = b.CreateBinaryIntrinsic(Intrinsic::umin, place, b.CreateSub(inGroup, i32(1)));
-          place = b.CreateAdd(place, b.CreateMul(group, i32(tile.group)));
-          places.push_back(wordsAt(/*ofGroups=*/false, place, type));
+          // What is not there is another that is.
+          Value *wanted = b.CreateAdd(first, i32(number));
+          Value *taken = atLeast1(b.CreateBinaryIntrinsic(Intrinsic::umin, wanted, inGroup));
+          taken = b.CreateSub(b.CreateAdd(taken, b.CreateMul(group, i32(tile.group))), i32(1));
+          Value *place = wordsAt(/*ofGroups=*/false, taken, type);
+          if (number == 0)
+            place = b.CreateSelect(b.CreateAnd(isFirst, hasGroups),
+                                   wordsAt(/*ofGroups=*/true, b.CreateSub(atLeast1(group), i32(1)), type), place);
+          places.push_back(place);
+          exist.push_back(number ? b.CreateICmpULE(wanted, inGroup) : b.CreateOr(b.CreateNot(isFirst), hasGroups));
         }
         Value *sum = nullptr;
         for (auto [value, exists] : zip_equal(lookFor(places, type), exist))
-          sum = combine(sum, exists ? b.CreateSelect(exists, value, none) : value);
+          sum = combine(sum, b.CreateSelect(exists, value, sum ? none : start));
         return sum;
       },
-      none);
-  Value *isFirst = b.CreateICmpEQ(first, i32(0));
-  Value *before = e.emitIfElse(
-      b.CreateAnd(isFirst, b.CreateICmpNE(group, i32(0))),
-      [&] { return lookFor({wordsAt(/*ofGroups=*/true, b.CreateSub(group, i32(1)), type)}, type).front(); },
-      b.CreateSelect(isFirst, init, none));
-  return combineWarps(scanRows(combine(before, own)), "earlier").second;
+      start);
+  return combineWarps(scanRows(own), "earlier").second;
 }

@@ -13,26 +13,14 @@
 using namespace llvm;
 using namespace tegula;
 
-std::optional<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
-  if (loop.getIterArgs().size() != 1)
-    return std::nullopt;
-  mlir::Value carried = loop.getIterArgs()[0];
-  PrefixLoop prefix{loop};
-  prefix.combine = loop.getYield().getValues()[0].getDefiningOp();
-  if (!prefix.combine || prefix.combine->getParentOp() != loop ||
-      !isa<mlir::arith::AddFOp, mlir::arith::AddIOp, mlir::arith::MulFOp, mlir::arith::MulIOp,
-           mlir::arith::MaximumFOp, mlir::arith::MinimumFOp, mlir::arith::MaxSIOp, mlir::arith::MinSIOp>(
-          prefix.combine))
-    return std::nullopt;
-  bool first = prefix.combine->getOperand(0) == carried;
-  if (!first && prefix.combine->getOperand(1) != carried)
-    return std::nullopt;
-  prefix.added = prefix.combine->getOperand(first ? 1 : 0);
+std::optional<SteppedLoop> tegula::matchSteppedLoop(tgl::ForOp loop) {
   tgl::Accesses accesses = tgl::accessesOf(loop);
   for (mlir::Value tensor : accesses.writes)
     if (accesses.reads.contains(tensor))
       return std::nullopt;
-  DenseSet<mlir::Value> late{carried};
+  SteppedLoop stepped{loop, {}, {}};
+  DenseSet<mlir::Value> late;
+  late.insert_range(loop.getIterArgs());
   for (mlir::Operation &op : loop.getBody().front()) {
     if (isa<tgl::YieldOp>(op))
       continue;
@@ -42,10 +30,25 @@ std::optional<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
                   any_of(op.getOperands(), [&](mlir::Value value) { return late.contains(value); });
     if (isLate)
       late.insert_range(op.getResults());
-    (isLate ? prefix.after : prefix.before).push_back(&op);
+    (isLate ? stepped.after : stepped.before).push_back(&op);
   }
-  if (late.contains(prefix.added))
-    return std::nullopt;
-  return prefix;
+  return stepped;
 }
 
+std::optional<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
+  if (loop.getIterArgs().size() != 1)
+    return std::nullopt;
+  std::optional<SteppedLoop> stepped = matchSteppedLoop(loop);
+  mlir::Operation *combine = loop.getYield().getValues()[0].getDefiningOp();
+  if (!stepped || !combine || combine->getParentOp() != loop ||
+      !isa<mlir::arith::AddFOp, mlir::arith::AddIOp, mlir::arith::MulFOp, mlir::arith::MulIOp,
+           mlir::arith::MaximumFOp, mlir::arith::MinimumFOp, mlir::arith::MaxSIOp, mlir::arith::MinSIOp>(combine))
+    return std::nullopt;
+  mlir::Value carried = loop.getIterArgs()[0];
+  bool first = combine->getOperand(0) == carried;
+  if (!first && combine->getOperand(1) != carried)
+    return std::nullopt;
+  mlir::Value added = combine->getOperand(first ? 1 : 0);
+  bool isLate = added == carried || is_contained(stepped->after, added.getDefiningOp());
+  return isLate ? std::nullopt : std::optional(PrefixLoop{std::move(*stepped), combine, added});
+}

@@ -12,13 +12,18 @@
 
 namespace tegula {
 
-/// A loop that carries a total: what is combined in each step does not depend on the total, and points of the
-/// loop meet nowhere else.
-struct PrefixLoop {
+/// A loop of plain operations whose steps meet in what it carries alone: what does not need that may be done for several
+/// steps before.
+struct SteppedLoop {
   tgl::ForOp loop;
+  llvm::SmallVector<mlir::Operation *> before, after; ///< without what is carried; what needs it, and writes
+};
+std::optional<SteppedLoop> matchSteppedLoop(tgl::ForOp loop);
+
+/// One that carries a total: what is combined in each step does not depend on the total.
+struct PrefixLoop : SteppedLoop {
   mlir::Operation *combine = nullptr; ///< associative; of the total and `added`
   mlir::Value added;
-  llvm::SmallVector<mlir::Operation *> before, after; ///< without the total; what needs it, and writes
 };
 std::optional<PrefixLoop> matchPrefixLoop(tgl::ForOp loop);
 
