@@ -26,8 +26,7 @@ int64_t DeviceScanTiles::workspaceBytes() const {
   if (!looksBack())
     return 0;
   mlir::Type carried = tgl::ForOp(prefix.loop).getIterArgs()[0].getType();
-  int64_t words = carried.getIntOrFloatBitWidth() > 32 ? 2 : 1;
-  return ticketBytes + wordBytes * words * tile.columns * grid.across * (grid.parts + grid.groups(tile));
+  return ticketBytes + wordBytes * wordsOf(carried.getIntOrFloatBitWidth()) * tile.columns * grid.across * (grid.parts + grid.groups(tile));
 }
 
 //===----------------------------------------------------------------------===//
@@ -42,17 +41,8 @@ Value *DeviceScanTiles::identity(Type *type) { return DeviceEmitter::identityOf(
 
 /// Of the thread `lane` below this one in the warp, or of thread `lane`.
 Value *DeviceScanTiles::shuffle(Value *value, bool up, Value *lane) {
-  auto one = [&](Value *scalar) {
-    return up ? e.shuffle(scalar, Intrinsic::nvvm_shfl_sync_up_i32, lane, 0)
-              : e.shuffle(scalar, Intrinsic::nvvm_shfl_sync_idx_i32, lane, DeviceEmitter::warp - 1);
-  };
-  auto *vector = dyn_cast<FixedVectorType>(value->getType());
-  if (!vector)
-    return one(value);
-  Value *result = PoisonValue::get(vector);
-  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
-    result = b.CreateInsertElement(result, one(b.CreateExtractElement(value, uint64_t(lane))), uint64_t(lane));
-  return result;
+  return up ? e.shuffle(value, Intrinsic::nvvm_shfl_sync_up_i32, lane, 0)
+            : e.shuffle(value, Intrinsic::nvvm_shfl_sync_idx_i32, lane, DeviceEmitter::warp - 1);
 }
 
 /// Of a warp's threads with the same points up to this one.
@@ -115,26 +105,27 @@ void DeviceScanTiles::takeNumber() {
 void DeviceScanTiles::emit(Value *memory) {
   workspace = memory;
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  std::optional<Emitter::LaneChoice> lane;
-  if (tile.columns > 1)
-    lane = e.chooseLanes(axes);
-  if (lane && lane->width > std::min(tile.columns, tile.each))
-    lane.reset();
-  pointLanes = lane ? lane->width : 1;
   stepLanes = tile.columns == 1 ? DeviceEmitter::vectorOf(prefix) : 1;
-  rounds = tile.each / (pointLanes * stepLanes);
-  across = tile.columns / pointLanes;
+  rounds = tile.each / stepLanes;
+  across = tile.columns;
   rows = DeviceEmitter::warp / across;
+  // Elements of so many blocks together are on their way from memory. Registers for six are there where a step is short,
+  // and its elements are enough to come to its results.
+  constexpr size_t shortStep = 8;
+  mlir::Type carried = tgl::ForOp(prefix.loop).getIterArgs()[0].getType();
+  bool isLean = tile.columns == 1 && wordsOf(carried.getIntOrFloatBitWidth()) == 1 &&
+                prefix.before.size() + prefix.after.size() <= shortStep && (stepLanes > 1 || !usesExclusive());
+  if (isLean)
+    b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "6");
   takeNumber();
 
-  int64_t vectors = points / pointLanes;
   Value *number = b.CreateZExt(b.CreateAdd(b.CreateMul(column, i32(across)), inRow), b.getInt64Ty(), "", true);
-  if (vectors % across) {
-    pointExists = b.CreateICmpULT(number, b.getInt64(vectors));
-    number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.getInt64(vectors - 1));
+  if (points % across) {
+    pointExists = b.CreateICmpULT(number, b.getInt64(points));
+    number = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.getInt64(points - 1));
   }
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, axes.getAxes().size()));
-  e.setAxes(axes, all, number, lane, [&] {
+  e.setAxes(axes, all, number, std::nullopt, [&] {
     for (mlir::Operation &each : op.getBody().front())
       if (isa<tgl::ForOp>(each))
         emitLoop();
@@ -146,7 +137,7 @@ void DeviceScanTiles::emit(Value *memory) {
 void DeviceScanTiles::emitLoop() {
   load();
   auto [before, total] = combineWarps(scanWarp(), "totals");
-  Value *init = e.splat(e.valueOf(tgl::ForOp(prefix.loop).getInits()[0]));
+  Value *init = e.valueOf(tgl::ForOp(prefix.loop).getInits()[0]);
   Value *earlier = init;
   if (looksBack()) {
     Type *type = total->getType();
@@ -328,9 +319,9 @@ void DeviceScanTiles::write(Round &round, Value *before) {
 // Looking back
 //===----------------------------------------------------------------------===//
 
-/// The words of this thread's points, of a part's total or of that of all groups up to one.
+/// The words of this thread's point, of a part's total or of that of all groups up to one.
 Value *DeviceScanTiles::wordsAt(bool ofGroups, Value *number, Type *type) {
-  int64_t each = wordsOf(type) * pointLanes, groups = grid.groups(tile), per = ofGroups ? groups : grid.parts;
+  int64_t each = wordsOf(type->getPrimitiveSizeInBits()), groups = grid.groups(tile), per = ofGroups ? groups : grid.parts;
   auto wide = [&](Value *value) { return b.CreateZExt(value, b.getInt64Ty(), "", /*IsNonNeg=*/true); };
   Value *place = b.CreateNSWAdd(b.CreateNSWMul(wide(column), b.getInt64(per)), wide(number));
   if (ofGroups)
@@ -341,17 +332,13 @@ Value *DeviceScanTiles::wordsAt(bool ofGroups, Value *number, Type *type) {
 }
 
 void DeviceScanTiles::publish(Value *words, Value *value) {
-  Type *type = value->getType()->getScalarType();
-  unsigned bits = type->getPrimitiveSizeInBits(), place = 0;
-  for (unsigned lane = 0; lane < pointLanes; ++lane) {
-    Value *one = pointLanes > 1 ? b.CreateExtractElement(value, uint64_t(lane)) : value;
-    Value *whole = b.CreateZExt(b.CreateBitCast(one, b.getIntNTy(bits)), b.getInt64Ty());
-    for (unsigned word = 0; word < wordsOf(type); ++word) {
-      Value *half = b.CreateAnd(b.CreateLShr(whole, 32 * word), b.getInt64(UINT32_MAX));
-      StoreInst *store = b.CreateAlignedStore(b.CreateOr(half, b.getInt64(int64_t(1) << 32)),
-                                              b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), words, place++), Align(8));
-      store->setAtomic(AtomicOrdering::Monotonic, b.getContext().getOrInsertSyncScopeID("device"));
-    }
+  Type *type = value->getType();
+  Value *whole = b.CreateZExt(b.CreateBitCast(value, b.getIntNTy(type->getPrimitiveSizeInBits())), b.getInt64Ty());
+  for (unsigned word = 0; word < wordsOf(type->getPrimitiveSizeInBits()); ++word) {
+    Value *half = b.CreateAnd(b.CreateLShr(whole, 32 * word), b.getInt64(UINT32_MAX));
+    StoreInst *store = b.CreateAlignedStore(b.CreateOr(half, b.getInt64(int64_t(1) << 32)),
+                                            b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), words, word), Align(8));
+    store->setAtomic(AtomicOrdering::Monotonic, b.getContext().getOrInsertSyncScopeID("device"));
   }
 }
 
@@ -360,7 +347,7 @@ DeviceScanTiles::Values DeviceScanTiles::lookFor(ArrayRef<Value *> places, Type 
   Function *function = b.GetInsertBlock()->getParent();
   BasicBlock *look = BasicBlock::Create(b.getContext(), "look", function);
   BasicBlock *found = BasicBlock::Create(b.getContext(), "found", function);
-  unsigned each = wordsOf(type) * pointLanes, bits = type->getScalarSizeInBits();
+  unsigned each = wordsOf(type->getPrimitiveSizeInBits()), bits = type->getPrimitiveSizeInBits();
   b.CreateBr(look);
   b.SetInsertPoint(look);
   Values words;
@@ -378,15 +365,10 @@ DeviceScanTiles::Values DeviceScanTiles::lookFor(ArrayRef<Value *> places, Type 
   Values values;
   unsigned next = 0;
   for (size_t place = 0; place < places.size(); ++place) {
-    Value *value = PoisonValue::get(type);
-    for (unsigned lane = 0; lane < pointLanes; ++lane) {
-      Value *whole = b.CreateAnd(words[next++], b.getInt64(UINT32_MAX));
-      if (wordsOf(type) == 2)
-        whole = b.CreateOr(whole, b.CreateShl(words[next++], 32));
-      Value *one = b.CreateBitCast(b.CreateTrunc(whole, b.getIntNTy(bits)), type->getScalarType());
-      value = pointLanes > 1 ? b.CreateInsertElement(value, one, uint64_t(lane)) : one;
-    }
-    values.push_back(value);
+    Value *whole = b.CreateAnd(words[next++], b.getInt64(UINT32_MAX));
+    if (each == 2)
+      whole = b.CreateOr(whole, b.CreateShl(words[next++], 32));
+    values.push_back(b.CreateBitCast(b.CreateTrunc(whole, b.getIntNTy(bits)), type));
   }
   return values;
 }

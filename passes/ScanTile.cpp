@@ -55,10 +55,11 @@ static int64_t mostOfThread(ForOp loop) {
 }
 
 std::optional<ScanTile> tegula::chooseScanTile(ParallelOp statement, const PrefixLoop &prefix, int64_t threads) {
-  // Blocks that take whole rows of vectors are as fast where the rows fill the machine, or are short.
+  // Blocks that take whole rows of vectors are as fast where the rows fill the machine, or are short; so are threads with
+  // columns of their own.
   constexpr int64_t shortRow = 8192, shortOddRow = 2048, shortColumn = 256, vector = 4;
-  constexpr int64_t mostColumns = 32, fewerColumns = 16, fewAcross = 8, leastEach = 4;
-  constexpr int64_t leastGroup = 8, longestGroup = 256, longestGroupOfColumns = 64;
+  constexpr int64_t mostColumns = 32, fewerColumns = 8, fewAcross = 8, leastEach = 4;
+  constexpr int64_t leastGroup = 8, mostPartsOfThread = 4;
   std::optional<int64_t> points = knownPoints(cast<AxesOp>(statement.getOperation()));
   ForOp loop = prefix.loop;
   std::optional<int64_t> steps = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
@@ -71,10 +72,10 @@ std::optional<ScanTile> tegula::chooseScanTile(ParallelOp statement, const Prefi
     if (*steps < (isOdd ? shortOddRow : shortRow) || (!isOdd && *points >= resident))
       return std::nullopt;
   } else {
-    if (*steps < shortColumn)
+    if (*steps < shortColumn || *points >= threads)
       return std::nullopt;
     auto columnsOf = [&](int64_t most) { return std::min<int64_t>(llvm::PowerOf2Ceil(*points), most); };
-    // Tiles of half as many have twice as many steps: with few points fewer groups follow each other.
+    // Tiles of fewer have more steps: with few points fewer groups follow each other.
     tile.columns = columnsOf(mostColumns);
     if (ScanGrid(tile, *points, *steps).across < fewAcross)
       tile.columns = columnsOf(fewerColumns);
@@ -89,9 +90,10 @@ std::optional<ScanTile> tegula::chooseScanTile(ParallelOp statement, const Prefi
   int64_t count;
   if (llvm::MulOverflow(grid.across, grid.parts, count) || count > std::numeric_limits<int32_t>::max())
     return std::nullopt;
-  // Tiles that run at once are of so many parts.
+  // Tiles that run at once are of so many parts. Groups follow each other, 2 us each: theirs should take longer to read.
   int64_t atOnce = llvm::bit_floor(uint64_t(std::max<int64_t>(resident / grid.across, 1)));
-  tile.group = std::clamp(atOnce, leastGroup, tile.columns == 1 ? longestGroup : longestGroupOfColumns);
+  int64_t longestGroup = mostPartsOfThread * ScanTile::threads / tile.columns;
+  tile.group = std::clamp(atOnce, leastGroup, longestGroup);
   return tile;
 }
 
