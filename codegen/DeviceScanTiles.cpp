@@ -61,16 +61,13 @@ std::pair<Value *, Value *> DeviceScanTiles::combineWarps(Value *own, const Twin
   auto slot = [&](Value *number) {
     return b.CreateInBoundsGEP(type, totals, b.CreateAdd(b.CreateMul(number, i32(across)), inRow));
   };
-  // Shared objects begin at multiples of 16 bytes, which vectors of 64-bit numbers are longer than.
-  const DataLayout &layout = b.GetInsertBlock()->getModule()->getDataLayout();
-  Align alignment = std::min(layout.getABITypeAlign(type), Align(16));
-  e.emitIf(b.CreateICmpEQ(row, i32(rows - 1)), [&] { b.CreateAlignedStore(own, slot(warpNumber), alignment); });
+  e.emitIf(b.CreateICmpEQ(row, i32(rows - 1)), [&] { b.CreateStore(own, slot(warpNumber)); });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
   Value *before = identity(type), *all = nullptr;
   for (unsigned number = 0; number < warps; ++number) {
     if (number)
       before = b.CreateSelect(b.CreateICmpEQ(warpNumber, i32(number)), all, before);
-    all = combine(all, b.CreateAlignedLoad(type, slot(i32(number)), alignment));
+    all = combine(all, b.CreateLoad(type, slot(i32(number))));
   }
   return {before, all};
 }
