@@ -212,15 +212,30 @@ private:
     return bool(match.column);
   }
 
-  /// Nobody else reads what will not be there.
+  /// Operations of the product's statement that compute the softmax's value and nothing else.
+  llvm::SetVector<Operation *> onlyForLeft() {
+    llvm::SetVector<Operation *> found;
+    if (Operation *last = match.left.getDefiningOp(); last && match.product->isAncestor(last))
+      found.insert(last);
+    for (unsigned next = 0; next < found.size(); ++next)
+      for (Value operand : found[next]->getOperands())
+        if (Operation *op = operand.getDefiningOp(); op && match.product->isAncestor(op))
+          if (llvm::all_of(op->getUsers(), [&](Operation *user) { return found.contains(user); }))
+            found.insert(op);
+    return found;
+  }
+
+  /// Nobody else reads what will not be there, nor does the product's statement for anything else.
   bool areAlone() {
-    llvm::DenseSet<Operation *> statements{match.product};
+    llvm::DenseSet<Operation *> statements;
     for (Operation *temp : match.temps)
       statements.insert(TempDefinition::of(temp->getResult(0))->statement);
+    llvm::SetVector<Operation *> ofProduct = onlyForLeft();
     return llvm::all_of(match.temps, [&](Operation *temp) {
       return llvm::all_of(temp->getUsers(), [&](Operation *user) {
-        return llvm::any_of(statements,
-                            [&](Operation *statement) { return statement->isAncestor(user); });
+        return ofProduct.contains(user) || llvm::any_of(statements, [&](Operation *statement) {
+                 return statement->isAncestor(user);
+               });
       });
     });
   }
