@@ -118,15 +118,34 @@ unsigned DeviceEmitter::sharersOfKept(tgl::ParallelOp op) {
   return columnsOfKept * sharers * partialBytes(op) <= exchangeBytes ? sharers : 1;
 }
 
+bool DeviceEmitter::mayShareColumns(tgl::ParallelOp op) const {
+  if (options.checked || !tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation())))
+    return false;
+  return none_of(op.getBody().front(), [](mlir::Operation &nested) {
+    auto write = dyn_cast<tgl::WriteOp>(nested);
+    return isa<tgl::TempOp, tgl::SortOp>(nested) || (write && write.getAdd());
+  });
+}
+
+/// Threads that share a column have several terms of it under way each. By blocks a column's terms lie apart: of every
+/// 32 bytes that memory gives a block takes one element, and the second-level cache, not much faster than memory, brings
+/// them eight times for f32. So threads are better once they have a quarter under way of what keeps the memory busy.
+bool DeviceEmitter::columnsKeepMemoryBusy(tgl::ParallelOp op) {
+  constexpr int64_t bytesOfMultiprocessor = 24 << 10; // 4.8 TB/s for 0.7 us, of 132
+  if (!mayShareColumns(op))
+    return false;
+  int64_t sharers = sharersOfLong(op).first, bytes = 0; // of a term
+  for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
+    for (tgl::ReadOp read : reduce.getBody().getOps<tgl::ReadOp>())
+      bytes = std::max<int64_t>(bytes, storageType(read.getTensorType().getElementType())->getScalarSizeInBits() / 8);
+  int64_t columns = *tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
+  return sharers > 1 && columns * sharers * termsAtOnce * bytes >= bytesOfMultiprocessor / 4 * options.multiprocessors;
+}
+
 void DeviceEmitter::planSharers(tgl::ParallelOp op, DeviceShape &wanted) {
   shape.sharers = wanted.sharers = 1;
-  if (!shape.byThread() || options.checked || !tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation())))
+  if (!shape.byThread() || !mayShareColumns(op))
     return;
-  for (mlir::Operation &nested : op.getBody().front()) {
-    auto write = dyn_cast<tgl::WriteOp>(nested);
-    if (isa<tgl::TempOp, tgl::SortOp>(nested) || (write && write.getAdd()))
-      return;
-  }
   unsigned sharers = sharersOfKept(op), columnsOfBlock = columnsOfKept;
   if (sharers == 1)
     std::tie(sharers, columnsOfBlock) = sharersOfLong(op);

@@ -103,6 +103,9 @@ public:
   void emitTileFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
                         unsigned threads, llvm::function_ref<void(llvm::Value *workspace)> body);
 
+  /// Whether threads that share columns of the statement are enough for the memory, few as its points may be.
+  bool columnsKeepMemoryBusy(tgl::ParallelOp op);
+
   /// Whether neighbouring points touch neighbouring memory, more so than neighbours in the nests inside.
   static bool runsAlongPoints(tgl::ParallelOp op);
   /// Whether a private temporary fits neither into a thread's local memory nor into a team's shared memory.
@@ -240,6 +243,7 @@ private:
   unsigned partialBytes(tgl::ParallelOp op);
   std::pair<unsigned, unsigned> sharersOfLong(tgl::ParallelOp op);
   unsigned sharersOfKept(tgl::ParallelOp op);
+  bool mayShareColumns(tgl::ParallelOp op) const;
   void planSharers(tgl::ParallelOp op, DeviceShape &wanted);
   void forSharedPoints(tgl::AxesOp nest, llvm::function_ref<void(llvm::Value *exists)> body);
   void emitSharedParallel(tgl::ParallelOp op);

@@ -320,7 +320,8 @@ private:
       // Points with temporaries are in no vectors of points; those of windows may lie apart by a window's length.
       bool isKept = work.hasParallel && work.hasTemporaries;
       bool alongPoints = neighboursAreNear(op) || (!isKept && DeviceEmitter::runsAlongPoints(op));
-      bool byThread = (*work.inside < shortNest && !isKept) || (alongPoints && *work.points >= manyThreads);
+      bool isBusy = *work.points >= manyThreads || DeviceEmitter(module, options, code.sites).columnsKeepMemoryBusy(op);
+      bool byThread = (*work.inside < shortNest && !isKept) || (alongPoints && isBusy);
       (byThread ? canBeTeam : canBeThread) = false;
     }
     if (canBeThread)
