@@ -323,7 +323,7 @@ private:
     Error failure = Error::success();
     for (auto [i, argument] : enumerate(launch.resultArguments())) {
       Comparison comparison = compare((*results)[i], (*eager)[i], (*truth)[i],
-                                      launch.depth(), exact);
+                                      launch.depth(), exact, launch.roundings());
       const std::string &name = kernel.arguments[argument].name;
       outputs.push_back(json::Object{{"name", name},
                                      {"dtype", toString((*results)[i].dtype())},

@@ -107,6 +107,7 @@ public:
   /// Operations of one run, and the most terms of one sum (codegen/Work.h).
   double operations() const;
   double depth() const;
+  unsigned roundings() const { return kernel().work.roundings(); }
   /// Bytes of all inputs read once and all outputs written once.
   int64_t bytes() const;
 

@@ -132,6 +132,10 @@ private:
 KernelWork KernelWork::count(mlir::ModuleOp module) {
   KernelWork work;
   WorkCounter(work).visit(*module.getBody());
+  module.walk([&](tgl::TempOp temp) {
+    mlir::Type element = cast<tgl::TglTensorType>(temp.getTensor().getType()).getElementType();
+    work.narrowTemporaries += isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+  });
   return work;
 }
 

@@ -31,6 +31,9 @@ public:
   double operations(const SizeOf &sizeOf) const;
   /// The most terms that one sum adds up (or product, scan, loop), at least 1.
   double depth(const SizeOf &sizeOf) const;
+  /// Roundings to fewer than 32 bits on the way to a result, and the result's own. Each temporary's counts twice, as sums
+  /// of what it is multiplied by may cancel.
+  unsigned roundings() const { return 1 + 2 * narrowTemporaries; }
 
 private:
   /// An axis or loop; in the bounds the dim `d<n>` is ranges[n].
@@ -46,6 +49,7 @@ private:
   std::vector<Range> ranges;
   std::vector<Term> terms;
   std::vector<llvm::SmallVector<unsigned>> depths;
+  unsigned narrowTemporaries = 0;
 };
 
 } // namespace tegula
