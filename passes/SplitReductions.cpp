@@ -245,7 +245,8 @@ struct SplitReductionsPass : Counted<tegula::impl::SplitReductionsPassBase<Split
     // part[p, c] = the reduction over the c-th piece
     auto keepPart = [&](ReduceOp of) {
       auto temp = TempOp::create(before, loc, TglTensorType::get(&getContext(), dims, of.getType()), "part");
-      auto partial = cast<ReduceOp>(inside.clone(*of, pieces->map));
+      IRMapping own(pieces->map); // `of` will be gone, and others may come to where its values were
+      auto partial = cast<ReduceOp>(inside.clone(*of, own));
       AxisRange whole = getAxisRange(partial, cut.axis);
       ValueExpr low = whole.lo + ValueExpr(pieces->piece) * ValueExpr(cut.length);
       ValueExpr high = low + ValueExpr(cut.length);
