@@ -81,7 +81,7 @@ std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelO
     tgl::AxesOp nest;
   };
   SmallVector<Access> along;
-  unsigned mostBytes = 0;
+  unsigned mostBytes = 0, leastBytes = accessBytes;
   for (tgl::AxesOp nest : nests) {
     if (nest.getAxes().size() != 1 || lowOf(nest, 0).asConstant() != 0)
       return std::nullopt;
@@ -108,12 +108,16 @@ std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelO
       if (read && along.empty())
         row.shiftedBy = {read, nest};
       mostBytes = std::max(mostBytes, bits / 8);
+      leastBytes = std::min(leastBytes, bits / 8);
       along.push_back({offset, nest});
     }
   }
   if (!row.shiftedBy.first)
     return std::nullopt;
+  constexpr unsigned leastCopy = 4; // bytes
   int64_t width = accessBytes / mostBytes;
+  if (width * leastBytes < leastCopy)
+    return std::nullopt;
   auto placeOf = [&](const Access &access) {
     return placeInVector(access.offset, access.nest, statementAxes, /*lane=*/0, width);
   };

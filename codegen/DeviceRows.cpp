@@ -26,8 +26,6 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-/// Threads that run at once on a multiprocessor, as wide as registers (CUDA C++ Programming Guide, "Compute Capabilities").
-static constexpr int64_t threadsPerMultiprocessor = 2048;
 /// What the function's own objects and the hardware need of a block's shared memory.
 static constexpr unsigned otherSharedBytes = 4096;
 
@@ -208,7 +206,7 @@ void DeviceEmitter::planRow(tgl::ParallelOp op, ArrayRef<unsigned> outer, Device
       break;
     }
   // Registers for all blocks that a multiprocessor's shared memory has room for.
-  unsigned resident = std::min<int64_t>(most / bytesWith(blocks), threadsPerMultiprocessor / shape.threads);
+  unsigned resident = std::min<int64_t>(most / bytesWith(blocks), device::threadsPerMultiprocessor / shape.threads);
   if (row.copies && resident > 1)
     function->addFnAttr("nvvm.minctasm", std::to_string(resident));
   wanted.sharedBytes = bytesWith(blocks);

@@ -16,6 +16,10 @@ namespace tegula::device {
 /// grids are made for the device that is there (runtime/PreparedPlan.cpp).
 inline constexpr int64_t multiprocessors = 132;
 
+/// Threads that a multiprocessor of capability 8.0 or 9.0 runs at once, others fewer (CUDA C++ Programming Guide, "Compute
+/// Capabilities").
+inline constexpr int64_t threadsPerMultiprocessor = 2048;
+
 /// Dynamic shared memory that a block may ask for (CUDA C++ Programming Guide, "Compute Capabilities").
 constexpr unsigned sharedBytes(unsigned capability) {
   bool isLarge = capability == 80 || capability == 87;
