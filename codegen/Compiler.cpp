@@ -396,6 +396,7 @@ private:
     emitter.sharedBytes = tileMachine().sharedBytes;
     emitter.clusterBlocks = device::clusterBlocks(capability());
     emitter.squares = !runs || runs->shouldRun("squares", "");
+    emitter.teamSorts = !runs || runs->shouldRun("team-sorts", "");
     emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
     emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
     emitter.copiesRows = !runs || runs->shouldRun("row-copies", "");

@@ -127,6 +127,7 @@ protected:
   void emitSeveralSteps(const SteppedLoop &stepped, unsigned together);
   void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body) override;
   void emitTemp(tgl::TempOp op) override;
+  void emitSort(tgl::SortOp op) override;
 
 private:
   llvm::Function *function = nullptr;
@@ -324,6 +325,8 @@ private:
   Accumulator combineTeam(tgl::ReduceOp op, Accumulator accumulator);
   void placeTemporaries();
   llvm::GlobalVariable *shared(llvm::Type *type, const llvm::Twine &name);
+  llvm::GlobalVariable *sortSpace(uint64_t words);
+  llvm::GlobalVariable *sortedWords = nullptr;
 };
 
 } // namespace tegula

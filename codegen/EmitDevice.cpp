@@ -114,8 +114,9 @@ static DeviceShape teamFor(const StatementWork &work) {
   // Teams that meet again and again are better small and many. Rows too long for registers leave those for loads
   // that are under way.
   int64_t most = work.hasPrefix ? 256 : *inside > longRow ? 512 : 1024;
+  // A sort's steps are between threads: a vector each.
   shape.team = PowerOf2Ceil(
-      std::clamp<int64_t>(divideCeil(vectors, vectorsPerThread), DeviceEmitter::warp, most));
+      std::clamp<int64_t>(divideCeil(vectors, work.hasSort ? 1 : vectorsPerThread), DeviceEmitter::warp, most));
   // Several short rows are a warp's.
   if (shape.team == DeviceEmitter::warp && work.isPlain && !work.hasTemporaries)
     shape.team =

@@ -14,6 +14,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
 
+#include "ir/TglUtils.h"
+
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
@@ -23,6 +25,31 @@ void Emitter::emitSteps(Value *count, function_ref<void(Value *)> body) {
     body(n);
     return SmallVector<Value *>();
   });
+}
+
+std::optional<IndexExpr> Emitter::elementsRead(tgl::SortOp op) {
+  std::optional<IndexExpr> most;
+  for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
+    if (!tensor.getDefiningOp<tgl::TempOp>())
+      return std::nullopt;
+    for (mlir::Operation *user : tensor.getUsers()) {
+      auto read = dyn_cast<tgl::ReadOp>(user);
+      if (!read) {
+        if (isa<tgl::WriteOp>(user) || user == op)
+          continue; // what is sorted
+        return std::nullopt;
+      }
+      auto axis = dyn_cast_or_null<mlir::BlockArgument>(read.getSubscriptExprs().back().asValue());
+      auto owner = axis ? dyn_cast<tgl::AxesOp>(axis.getOwner()->getParentOp()) : tgl::AxesOp();
+      if (!owner)
+        return std::nullopt;
+      ValueExpr high = tgl::getAxisRange(owner, axis.getArgNumber()).hi;
+      if (!high.operands().empty())
+        return std::nullopt;
+      most = most ? IndexExpr::max(*most, high.expr()) : high.expr();
+    }
+  }
+  return most;
 }
 
 void Emitter::emitSort(tgl::SortOp op) {

@@ -44,6 +44,8 @@ struct EmitterOptions {
   unsigned sharedBytes = 0, clusterBlocks = 1;
   /// Threads take squares of points whose tensors are in different orders.
   bool squares = true;
+  /// Teams of threads sort short rows, and find the first few elements of any, in registers.
+  bool teamSorts = true;
   /// Points that read the same elements follow each other.
   bool ordersPoints = true;
   /// Threads take tiles of points whose windows share elements.
@@ -222,6 +224,9 @@ protected:
   virtual void emitReduce(tgl::ReduceOp op);
   virtual void emitTemp(tgl::TempOp op) = 0;
   virtual void emitSort(tgl::SortOp op);
+  /// How many elements of sorted rows are read at most, where every read of the temporaries walks along
+  /// them from the front to a size.
+  static std::optional<IndexExpr> elementsRead(tgl::SortOp op);
   /// `body` for 0 <= n < count in any order, all done when it returns (device code: by all threads).
   virtual void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body);
   virtual void emitFor(tgl::ForOp op);

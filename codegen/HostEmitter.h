@@ -134,12 +134,6 @@ private:
   /// Memory of this thread from the member of HostRun; the function returns where there is none.
   Value *emitMemory(unsigned member, Value *bytes);
 
-  //===--- Sorts ---===//
-
-  /// How many elements of sorted rows are read at most, where every read of the temporaries walks along
-  /// them from the front to a size.
-  static std::optional<IndexExpr> elementsRead(tgl::SortOp op);
-
   //===--- Estimates ---===//
 
   /// The extent of an axis if it can be computed before `statement`, else a guess.
