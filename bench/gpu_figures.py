@@ -2,26 +2,28 @@
 """Measures tables of docs/performance.md on a machine with a CUDA device and prints them as Markdown.
 
     TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--rows=TEXT] [--seconds=0.2]
-                                                         [--only=products,f32,tf32,attention,equations,grouped,memory,
-                                                                 small,compile]
+                                                         [--only=products,f32,tf32,accuracy,attention,equations,grouped,
+                                                                 memory,small,compile]
 
-Each row but those of attention, equations, grouped and memory is `tegula bench` on a program of dsl/kernels: kernel and libtorch in turns in one process,
-medians, results checked (docs/bench.md). --rows takes those rows alone whose name has the text in it.
+Kernel and torch's call take turns in this process (TEGULA_LIBRARY, PYTHONPATH=python), the L2 cache emptied before each, medians
+of ten; results are checked. --rows takes those rows alone whose name has the text in it.
 
-products   bf16 and f16 beside cuBLAS; f8 and i8 beside torch._scaled_mm (scales of 1, a result of bf16) and
-           torch._int_mm, which Python times here, with the same emptied cache before each call
-f32        at f32's accuracy beside cuBLAS's f32 (TF32 off)
-tf32       `precision tf32` beside cuBLAS's TF32
-attention  beside scaled_dot_product_attention by cuDNN and by flash attention, in turns in this process (TEGULA_LIBRARY,
-           PYTHONPATH=python), with an emptied cache before each call; the ratio is to the faster one, the difference
-           to cuDNN's result in relation to its norm
+products   bf16 and f16 beside torch.matmul (cuBLAS); f8 and i8 beside torch._scaled_mm (scales of 1, a result of bf16) and
+           torch._int_mm; errors in relation to the norm of the result in float64. From 2048 on also the rates of either
+           side alone in a loop of half a second, after another one: what the device's power allows
+f32        the same, at f32's accuracy beside cuBLAS's f32 (TF32 off)
+tf32       the same, `precision tf32` beside cuBLAS's TF32
+accuracy   f32 products of several kinds of data beside cuBLAS's f32: errors of the whole in relation to the norm of the result in
+           float64, and of the worst element in relation to the sum of its terms' absolute values
+attention  beside scaled_dot_product_attention by cuDNN and by flash attention; the ratio is to the faster one, the
+           difference to cuDNN's result in relation to its norm
 equations  f32 attention as the library's function, without tiles, beside scaled_dot_product_attention's memory-efficient
-           backend (TF32 off), in the same way; errors in relation to the norm of the result in float64
+           backend (TF32 off); errors in relation to the norm of the result in float64
 grouped    rows times the matrices that data chooses for them, beside torch._grouped_mm with the sort that it needs, without it,
-           and a loop over the matrices, in the same way
-memory     sums of columns, scans and places of the largest elements of many shapes beside torch.sum, cumsum and argmax, in turns in
-           this process as well; a call is made twice, and has to give the same bits
-small      calls captured in CUDA graphs, on both sides
+           and a loop over the matrices
+memory     sums of columns, scans and places of the largest elements of many shapes beside torch.sum, cumsum and argmax; a call
+           is made twice, and has to give the same bits
+small      `tegula bench` of calls captured in CUDA graphs, on both sides (--tegula, TEGULA_TORCH, --seconds each; docs/bench.md)
 compile    source to cubin as a process, and by the C interface in this one, nothing cached, medians of 9
 
 A row that is wrong, or ends in an error, says so and makes the exit code 4.
@@ -41,34 +43,35 @@ KERNELS = ROOT / "dsl" / "kernels"
 MATMUL = "linear/matmul.tgl"
 
 
-def matmul(m, n, k, *flags):
-    return MATMUL, f"M={m},N={n},K={k}", list(flags)
-
-
 def products():
-    """(name, file, sizes, flags) of each row."""
+    """(type, batch, rows, columns, terms) of each row; batch None: matrices."""
     for T in "bf16", "f16":
         for size in 2048, 4096, 8192:
-            yield f"{T} {size}", *matmul(size, size, size, f"--type=T={T}")
+            yield T, None, size, size, size
     for m, n, k in (8205, 5921, 2949), (256, 256, 131072), (16, 4096, 4096), (128, 4096, 4096):
-        yield f"bf16 {m}x{n}x{k}", *matmul(m, n, k, "--type=T=bf16")
-    yield ("bf16 128x(512x1024x2048)", ROOT / "test/e2e/std/linear.tgl", "...=(128),M=512,N=1024,K=2048",
-           ["--type=T=bf16", "--kernel=t_matmul"])
-    for size in 4096, 8192:
-        sizes = f"M={size},N={size},K={size}"
-        yield f"f8 {size}", "linear/f8_matmul.tgl", sizes, ["-p", "scale_a=1", "-p", "scale_b=1"]
-        yield f"i8 {size}", "linear/int8_matmul.tgl", sizes, []
+        yield "bf16", None, m, n, k
+    yield "bf16", 128, 512, 1024, 2048
+    for T in "f8", "i8":
+        for size in 2048, 4096, 8192:
+            yield T, None, size, size, size
 
 
 def f32():
     for size in 256, 512, 1024, 2048, 4096, 8192:
-        yield f"f32 {size}", *matmul(size, size, size)
-    yield "f32 256x256x524288", *matmul(256, 256, 524288)
+        yield "f32", None, size, size, size
+    yield "f32", None, 256, 256, 524288
 
 
 def tf32():
     for size in 2048, 4096:
-        yield f"tf32 {size}", *matmul(size, size, size, "--precision=tf32")
+        yield "tf32", None, size, size, size
+
+
+def accuracy():
+    """(kind of data, rows, columns, terms) of each row."""
+    for kind in "signed", "positive", "wide range", "cancelling":
+        for m, n, k in (1024, 1024, 1024), (2048, 2048, 4096), (256, 256, 65536), (256, 256, 524288):
+            yield kind, m, n, k
 
 
 def attention():
@@ -76,9 +79,8 @@ def attention():
         for D, H in (64, 16), (128, 16), (256, 8):
             for B, S in (8, 1024), (2, 4096), (1, 16384):
                 yield (f"{T} {D} {B}x{S}", "attention/online_attention.tgl",
-                       f"B={B},H={H},G={H},S={S},S2={S},D={D}", [f"--type=T={T}"])
-                yield (f"{T} {D} {B}x{S} causal", "attention/causal_attention.tgl", f"B={B},H={H},S={S},D={D}",
-                       [f"--type=T={T}"])
+                       f"B={B},H={H},G={H},S={S},S2={S},D={D}")
+                yield f"{T} {D} {B}x{S} causal", "attention/causal_attention.tgl", f"B={B},H={H},S={S},D={D}"
 
 
 def equations():
@@ -116,25 +118,19 @@ def small():
                         ("pointwise/gelu_tanh.tgl", "...=(256, 512)"), ("scan/cumsum.tgl", "M=128,N=1024"),
                         ("loss/cross_entropy.tgl", "B=128,C=1000"), ("reduce/sum_columns.tgl", "M=512,N=512"),
                         ("linear/linear_gelu.tgl", "M=64,K=512,N=512"), (MATMUL, "M=256,N=256,K=256")]:
-        yield f"{pathlib.Path(file).stem} {sizes}", file, sizes, ["--graph=30"]
+        yield f"{pathlib.Path(file).stem} {sizes}", file, sizes
 
 
-def bench(options, file, sizes, flags, environment):
-    """The case of `tegula bench`, a dict with "time" and "libtorchTime", or what went wrong, a string."""
-    command = [options.tegula, "bench", "--target=cuda", "--json", "--deadline=100", f"--seconds={options.seconds}",
-               KERNELS / file, "-d", sizes, *flags]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+def bench(options, file, sizes):
+    """The case of `tegula bench` with CUDA graphs, a dict with "time" and "libtorchTime", or what went wrong, a string."""
+    command = [options.tegula, "bench", "--target=cuda", "--json", "--deadline=100", f"--seconds={options.seconds}", "--graph=30",
+               KERNELS / file, "-d", sizes]
+    done = subprocess.run(command, capture_output=True, text=True)
     for line in done.stdout.splitlines():
         event = json.loads(line) if line.startswith("{") else {}
         if event.get("event") == "case":
             return event if event.get("passed") and event.get("timed") else json.dumps(event)[:300]
     return f"exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-200:]}"
-
-
-def errors(case):
-    """The norms of the first output's error, ours and libtorch's."""
-    output = case["outputs"][0]
-    return f"{output['kernel']['norm']:.1e}, {output['libtorch']['norm']:.1e}"
 
 
 class Peers:
@@ -262,17 +258,78 @@ class Peers:
         launch.wait()
         return taken, error, torch.equal(first, launch.outputs["y"])
 
-    def product(self, T, M, N, K):
+    def product(self, T, B, M, N, K):
+        """Microseconds of the kernel and of torch's call, the errors of both, and microseconds of each alone for a while."""
         torch = self.torch
-        if T == "f8":
-            a, b = (torch.randn(rows, K, device="cuda").to(torch.float8_e4m3fn) for rows in (M, N))
+        from tegula_eval import runner
+        torch.backends.cuda.matmul.allow_tf32 = T == "tf32"
+        scalars, file = {}, KERNELS / {"f8": "linear/f8_matmul.tgl", "i8": "linear/int8_matmul.tgl"}.get(T, "linear/matmul.tgl")
+        if T == "i8":
+            a, b = (torch.randint(-128, 128, (lines, K), device="cuda", dtype=torch.int8) for lines in (M, N))
+            text = "kernel product(a: i8[M, K], b: i8[N, K]) -> (c: i32[M, N]) { c[i, j] = sum(a[i, k] * b[j, k] for k) }"
+            right, theirs = b.t(), lambda: torch._int_mm(a, b.t())
+        elif T == "f8":
+            a, b = (torch.randn(lines, K, device="cuda").to(torch.float8_e4m3fn) for lines in (M, N))
             one = torch.ones((), device="cuda")
-            return self.median(lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16))
-        a, b = (torch.randint(-128, 128, (rows, K), device="cuda", dtype=torch.int8) for rows in (M, N))
-        return self.median(lambda: torch._int_mm(a, b.t()))
+            text, scalars = file.read_text(), {"scale_a": 1.0, "scale_b": 1.0}
+            right, theirs = b.t(), lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16)
+        else:
+            dtype = {"bf16": torch.bfloat16, "f16": torch.float16}.get(T, torch.float32)
+            text = file.read_text().replace(": T[", f": {'f32' if T == 'tf32' else T}[")
+            shapes = [(M, K), (K, N)] if B is None else [(B, M, K), (B, K, N)]
+            a, b = (torch.randn(*shape, device="cuda").to(dtype) for shape in shapes)
+            if B is not None:
+                text = text.replace("[M, K]", "[B, M, K]").replace("[K, N]", "[B, K, N]").replace("[M, N]", "[B, M, N]")
+                text = text.replace("[i, j]", "[z, i, j]").replace("[i, k]", "[z, i, k]").replace("[k, j]", "[z, k, j]")
+            right, theirs = b, lambda: torch.matmul(a, b)
+        program = runner.Program(text, file.name)
+        launch = program.compile({}, target="cuda", precision="tf32" if T == "tf32" else None).prepare({"a": a, "b": b}, scalars)
+        taken = self.medians([launch, theirs])
+        launch.wait()
+        wanted = torch.matmul(a.double(), right.double())
+        errors = [((result.double() - wanted).norm() / wanted.norm()).item() for result in (*launch.outputs.values(), theirs())]
+        del wanted
+        alone = [self.sustained(call) for call in (launch, theirs)] if min(M, N, K) >= 2048 else None
+        return taken, errors, alone
 
-    def median(self, call):
-        return self.medians([call])[0]
+    def accuracy(self, kind, M, N, K):
+        """The errors of the kernel and of torch.matmul without TF32, each of the whole and of the worst element."""
+        torch = self.torch
+        from tegula_eval import runner
+        torch.backends.cuda.matmul.allow_tf32 = False
+        a, b = torch.randn(M, K, device="cuda"), torch.randn(K, N, device="cuda")
+        if kind == "positive":
+            a, b = a.abs(), b.abs()
+        elif kind == "wide range":
+            a, b = (x * torch.exp2(torch.empty_like(x).uniform_(-15, 15)) for x in (a, b))
+        elif kind == "cancelling":  # the second half of the terms is the first half's, negated, and a thousandth more
+            a[:, K // 2:] = -a[:, :K // 2] * (1 + 1e-3 * torch.rand(M, K // 2, device="cuda"))
+            b[K // 2:] = b[:K // 2]
+        text = (KERNELS / "linear/matmul.tgl").read_text().replace(": T[", ": f32[")
+        launch = runner.Program(text).compile({}, target="cuda").prepare({"a": a, "b": b})
+        launch()
+        launch.wait()
+        wanted = a.double() @ b.double()
+        terms = a.double().abs() @ b.double().abs()
+        shown = []
+        for result in (*launch.outputs.values(), a @ b):
+            difference = result.double() - wanted
+            shown.append(((difference.norm() / wanted.norm()).item(), (difference.abs() / terms).max().item()))
+        return shown
+
+    def sustained(self, call, seconds=0.5):
+        """Microseconds of a call among calls without a pause, of the second half of twice so many seconds."""
+        torch = self.torch
+        for _ in range(2):
+            torch.cuda.synchronize()
+            start, calls = time.perf_counter(), 0
+            while time.perf_counter() - start < seconds:
+                for _ in range(8):
+                    call()
+                calls += 8
+                torch.cuda.synchronize()
+            taken = (time.perf_counter() - start) / calls * 1e6
+        return taken
 
     def medians(self, calls):
         """Of ten calls of each, in turns, in microseconds."""
@@ -324,6 +381,37 @@ def print_attention(peers, name, file, sizes):
     return difference < {"bf16": 1e-2, "f16": 2e-3}[T]
 
 
+def print_products(rows, options, peers):
+    """Whether no error is larger than it may be."""
+    right = True
+    print("| product | ours, us | torch, us | TFLOP/s | ratio | alone, TFLOP/s | ratio | error, torch's |\n|---|---|---|---|---|---|---|---|")
+    for T, B, M, N, K in rows:
+        sizes = f"{M}x{N}x{K}" if len({M, N, K}) > 1 else f"{M}"
+        name = f"{T} {sizes}" if B is None else f"{T} {B} of {sizes}"
+        if options.rows not in name:
+            continue
+        (ours, theirs), (error, other), alone = peers.product(T, B, M, N, K)
+        work = 2 * (B or 1) * M * N * K / 1e6
+        shown = f"{work / alone[0]:.0f}, {work / alone[1]:.0f} | {alone[1] / alone[0]:.2f}" if alone else "|"
+        print(f"| {name} | {ours:.1f} | {theirs:.1f} | {work / ours:.0f} | {theirs / ours:.2f} | {shown} | {error:.1e}, {other:.1e} |",
+              flush=True)
+        right &= error <= max(1.1 * other, 4e-7 if T == "f32" else 0)
+    return right
+
+
+def print_accuracy(options, peers):
+    """Whether no error is larger than torch's."""
+    right = True
+    print("| data | product | error, torch's | worst element, torch's |\n|---|---|---|---|")
+    for kind, M, N, K in accuracy():
+        if options.rows not in f"{kind} {M}x{N}x{K}":
+            continue
+        (whole, worst), (other, otherWorst) = peers.accuracy(kind, M, N, K)
+        print(f"| {kind} | {M}x{N}x{K} | {whole:.1e}, {other:.1e} | {worst:.1e}, {otherWorst:.1e} |", flush=True)
+        right &= whole <= max(1.1 * other, 4e-7) and worst <= max(1.1 * otherWorst, 4e-7)
+    return right
+
+
 def print_equations(options, peers):
     """Whether no error is larger than PyTorch's."""
     right = True
@@ -373,10 +461,29 @@ def print_memory(options, peers):
     return right
 
 
+def print_small(options):
+    """Whether all are right."""
+    right = True
+    print("| case | ours, us | libtorch, us | ratio | error, libtorch's |\n|---|---|---|---|---|")
+    for name, file, sizes in small():
+        if options.rows not in name:
+            continue
+        case = bench(options, file, sizes)
+        if isinstance(case, str):
+            print(f"| {name} | {case} |", flush=True)
+            right = False
+            continue
+        ours, theirs = (case[key]["median"] * 1e6 for key in ("time", "libtorchTime"))
+        output = case["outputs"][0]
+        print(f"| {name} | {ours:.3g} | {theirs:.3g} | {case['speedup']:.2f} | {output['kernel']['norm']:.1e}, "
+              f"{output['libtorch']['norm']:.1e} |", flush=True)
+    return right
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tegula", default=ROOT / "build/release/bin/tegula")
-    parser.add_argument("--only", default="products,f32,tf32,attention,equations,grouped,memory,small,compile")
+    parser.add_argument("--only", default="products,f32,tf32,accuracy,attention,equations,grouped,memory,small,compile")
     parser.add_argument("--rows", default="")
     parser.add_argument("--seconds", default="0.2")
     options = parser.parse_args()
@@ -386,40 +493,20 @@ def main():
         if section == "compile":
             compile_rows(options)
             continue
-        alone = {"memory": print_memory, "equations": print_equations, "grouped": print_grouped}
-        if section in alone:
-            peers = peers or Peers()
-            failed |= not alone[section](options, peers)
-            continue
-        rows = {"products": products, "f32": f32, "tf32": tf32, "attention": attention, "small": small}[section]()
-        print("| case | ours, us | libtorch, us | TFLOP/s | ratio | error, libtorch's |" if section != "attention" else
-              "| case | ours, us | cuDNN, us | flash, us | TFLOP/s | ratio | differs by |")
-        print("|---|---|---|---|---|---|" + ("---|" if section == "attention" else ""))
-        for name, file, sizes, flags in rows:
-            if options.rows not in name:
-                continue
-            if section == "attention":
-                peers = peers or Peers()
-                failed |= not print_attention(peers, name, file, sizes)
-                continue
-            case = bench(options, file, sizes, flags,
-                         {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"} if section == "tf32" else {})
-            if isinstance(case, str):
-                failed = True
-                print(f"| {name} | {case} |", flush=True)
-                continue
-            ours = case["time"]["median"] * 1e6
-            rate = f"{case['gigaflopsPerSecond'] / 1e3:.0f}" if case.get("gigaflopsPerSecond") else ""
-            if name.startswith(("f8 ", "i8 ")):
-                peers = peers or Peers()
-                given = dict(pair.split("=") for pair in sizes.split(","))
-                theirs = peers.product(name.split()[0], *(int(given[size]) for size in "MNK"))
-                print(f"| {name} | {ours:.3g} | {theirs:.3g} | {rate} | {theirs / ours:.2f} | "
-                      f"{case['outputs'][0]['kernel']['norm']:.1e} |", flush=True)
-            else:
-                theirs = case["libtorchTime"]["median"] * 1e6
-                print(f"| {name} | {ours:.3g} | {theirs:.3g} | {rate} | {case['speedup']:.2f} | {errors(case)} |",
-                      flush=True)
+        peers = peers or Peers()
+        if section in ("products", "f32", "tf32"):
+            rows = {"products": products, "f32": f32, "tf32": tf32}[section]()
+            failed |= not print_products(rows, options, peers)
+        elif section == "attention":
+            print("| attention | ours, us | cuDNN, us | flash, us | TFLOP/s | ratio | differs by |\n|---|---|---|---|---|---|---|")
+            for name, file, sizes in attention():
+                if options.rows in name:
+                    failed |= not print_attention(peers, name, file, sizes)
+        elif section == "small":
+            failed |= not print_small(options)
+        else:
+            show = {"memory": print_memory, "equations": print_equations, "grouped": print_grouped, "accuracy": print_accuracy}
+            failed |= not show[section](options, peers)
     return 4 if failed else 0
 
 
