@@ -31,10 +31,7 @@ DeviceContraction::Sums DeviceContraction::sumUpBytes(const PlaneProduct &produc
   return e.emitLoop(
       i64(0), numStages(product), i64(1), Sums(all / 2, zeroSum()),
       [&](Value *number, ArrayRef<Value *> current) {
-        Value *inRing = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
-        Value *stage = this->inRing(inRing);
-        awaitStage(stage);
-        warps.publish(); // here, where it waits for no loads or copies
+        Value *stage = awaitStage(product, number);
         Sums next;
         for (unsigned first = 0; first < all; first += part) {
           Sums partial = multiplyPlanes(product, planeStage(product, stage), {}, first, part);

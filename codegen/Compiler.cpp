@@ -401,6 +401,7 @@ private:
     emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
     emitter.copiesRows = !runs || runs->shouldRun("row-copies", "");
     emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
+    emitter.copiesInBulk = !runs || runs->shouldRun("bulk-copies", "");
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;
     emitter.hasF8 = isEmulated || capability() >= 89;

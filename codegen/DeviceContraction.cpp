@@ -109,7 +109,7 @@ unsigned DeviceContraction::sumsBase(unsigned product) const {
   if (isPersistent())
     return linesBase() + memory.linesBytes();
   // The last product's sums lie where the operands were.
-  return product + 1 == products.size() ? 0 : sharedBytes() - (product + 1) * sumsBytes();
+  return product + 1 == products.size() ? 0 : barriersBase() - (product + 1) * sumsBytes();
 }
 
 IndexExpr DeviceContraction::workspaceBytes() const {

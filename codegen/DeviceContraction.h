@@ -29,9 +29,9 @@
 // Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
 // and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp). Where operands are used by many tiles
-// a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all their taps
-// (ShiftedWindows.cpp). Bytes are multiplied as they are (ByteSums.cpp). Blocks with roles stay for several tiles
-// (PersistentTiles.cpp).
+// a launch before makes these planes (PackedPlanes.cpp, BulkCopies.cpp); of windows a tile may have one copy for all
+// their taps (ShiftedWindows.cpp). Bytes are multiplied as they are (ByteSums.cpp). Blocks with roles stay for several
+// tiles (PersistentTiles.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function adds them up in order
 // (SplitSums.cpp).
@@ -225,8 +225,7 @@ private:
 
   // SplitSums.cpp
   void forOwnElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
-  Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first,
-                    unsigned number);
+  Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first, unsigned number);
 
   // TileRest.cpp
   /// The rest of the statement, in order: what nearly no sum needs, what does not wait for sums, what only makes
@@ -327,8 +326,7 @@ private:
   Value *loadAt(const PlaneProduct &product, const PlaneOperand &operand, Value *place, Value *exists);
   Value *insert(Value *unit, Value *values, unsigned n);
   std::optional<int64_t> stepInUnit(const PlaneProduct &product, const PlaneOperand &operand);
-  Value *loadSteps(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
-                   int64_t step);
+  Value *loadSteps(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number, int64_t step);
   Value *loadUnitAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
   Value *loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step, unsigned index);
   std::array<Value *, 2> splitUnit(Value *unit, Value *scale, unsigned planes);
@@ -359,6 +357,7 @@ private:
   bool areBytes() const { return isBytes(products.front().type); }
   /// Whether producers only copy.
   bool hasCopiers() const { return hasRoles() && (isPacked() || areBytes()); }
+  unsigned barrierThreads() const;
   void splitOff(llvm::function_ref<void()> body);
   void startRoles();
   Value *numStages(const PlaneProduct &product);
@@ -378,7 +377,7 @@ private:
   void waitAt(Value *number);
   bool tellsOneByOne() const { return products.front().type == Multiplicand::F8; }
   void announce(Value *stage);
-  void awaitStage(Value *stage);
+  Value *awaitStage(const PlaneProduct &product, Value *number);
   void letProducersGoOn();
   unsigned linesBase() const;
   Value *lineMaximum(unsigned which, Value *line);
@@ -429,6 +428,15 @@ private:
   void endCopies(Value *total);
   void loadScales(const PlaneProduct &product);
   void unscale(const PlaneProduct &product, llvm::MutableArrayRef<Value *> sums);
+
+  // BulkCopies.cpp
+  bool copiesInBulk() const;
+  unsigned barriersBase() const { return sharedBytes() - memory.barriersBytes(); }
+  Value *stageBarrier(const PlaneProduct &product, Value *stage);
+  void initStageBarriers();
+  void awaitBulk(const PlaneProduct &product, Value *inBlock);
+  void copyBulk(Value *to, Value *from, unsigned bytes, Value *barrier);
+  void produceInBulk(const PlaneProduct &product);
 
   // PackedWindows.cpp
   int64_t blocksOfImage(const WindowOperand &window, int64_t pixels) const;

@@ -52,6 +52,8 @@ struct EmitterOptions {
   bool tilesWindows = true;
   /// Blocks of a cluster that share a row count the bytes that they send each other.
   bool countsStores = true;
+  /// What lies in memory as shared memory is to have it is brought by one thread (sm_90).
+  bool copiesInBulk = true;
   /// Rows in shared memory are copied there while those before them are done.
   bool copiesRows = true;
   /// The device has wgmma (sm_90a).

@@ -306,6 +306,8 @@ void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, V
 /// Starts the copies of a tile's stages, in the order of all that go through the ring. Consumers are told of a stage
 /// `copiesAhead` stages later, so that so many are under way; of the block's last ones by endCopies.
 void DeviceContraction::produceCopies(const PlaneProduct &product) {
+  if (copiesInBulk())
+    return produceInBulk(product);
   unsigned stages = ringStages(), ahead = copiesAhead();
   e.emitLoop(
       i64(0), numStages(product), i64(1), {},
@@ -329,6 +331,8 @@ void DeviceContraction::produceCopies(const PlaneProduct &product) {
 
 /// Tells consumers of the last stages of the block, which has `total` (i64) of this product.
 void DeviceContraction::endCopies(Value *total) {
+  if (copiesInBulk()) // barriers know
+    return;
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
   Value *stages = b.CreateTrunc(total, b.getInt32Ty());
   for (unsigned before = copiesAhead(); before > 0; --before)

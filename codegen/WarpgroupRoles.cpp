@@ -35,7 +35,7 @@ struct RoleRegisters {
   unsigned producer, consumer;
 };
 } // namespace
-static constexpr RoleRegisters ofHalves = {88, 168}, ofCopiers = {72, 216};
+static constexpr RoleRegisters ofHalves = {88, 168}, ofCopiers = {72, 216}, ofBulkCopiers = {40, 232};
 
 /// Exponent of the power of two below which scaling puts the largest element of the first step.
 static constexpr int scaledExponent = 9;
@@ -145,14 +145,20 @@ Value *DeviceContraction::anyLineTooSmall() {
 // Roles
 //===----------------------------------------------------------------------===//
 
+/// Those that come to barriers of both roles: all, or, where one thread copies, its warp and those that multiply.
+unsigned DeviceContraction::barrierThreads() const {
+  constexpr unsigned warpThreads = 32;
+  return copiesInBulk() ? threads() + warpThreads : blockThreads();
+}
+
 /// Announces to the other role that barrier `number` (i32) is reached; or waits for the other.
 void DeviceContraction::arriveAt(Value *number) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_arrive_aligned_count,
-                    {number, i32(blockThreads())});
+                    {number, i32(barrierThreads())});
 }
 void DeviceContraction::waitAt(Value *number) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
-                    {number, i32(blockThreads())});
+                    {number, i32(barrierThreads())});
 }
 
 /// Tells consumers that a stage (i32) is there. Where they add up in between each warpgroup goes on by itself, so that
@@ -164,14 +170,25 @@ void DeviceContraction::announce(Value *stage) {
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_arrive_aligned_count,
                       {b.CreateAdd(stage, i32(first)), i32(stagers() + Warpgroup::threads)});
 }
-void DeviceContraction::awaitStage(Value *stage) {
-  if (!tellsOneByOne())
-    return waitAt(b.CreateAdd(stage, i32(Full)));
-  assert(threads() == 2 * Warpgroup::threads && "all tiles have two warpgroups that multiply");
-  Value *isSecond = b.CreateICmpUGE(thread, i32(Warpgroup::threads));
-  Value *number = b.CreateAdd(stage, b.CreateSelect(isSecond, i32(fullOfSecond()), i32(Full)));
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
-                    {number, i32(stagers() + Warpgroup::threads)});
+
+/// Waits for the tile's stage `number` (i64); where it is in the ring (i32).
+Value *DeviceContraction::awaitStage(const PlaneProduct &product, Value *number) {
+  Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), *stage = inRing(inBlock);
+  if (copiesInBulk()) {
+    awaitBulk(product, inBlock);
+    return stage;
+  }
+  if (tellsOneByOne()) {
+    assert(threads() == 2 * Warpgroup::threads && "all tiles have two warpgroups that multiply");
+    Value *isSecond = b.CreateICmpUGE(thread, i32(Warpgroup::threads));
+    Value *barrier = b.CreateAdd(stage, b.CreateSelect(isSecond, i32(fullOfSecond()), i32(Full)));
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                      {barrier, i32(stagers() + Warpgroup::threads)});
+  } else {
+    waitAt(b.CreateAdd(stage, i32(Full)));
+  }
+  Warpgroup(b, /*isBrain=*/false).publish(); // here, where it waits for no loads or copies
+  return stage;
 }
 
 /// The threads of the block that do not multiply do `body` and end; what follows is the others'.
@@ -190,32 +207,48 @@ void DeviceContraction::splitOff(function_ref<void()> body) {
 void DeviceContraction::startRoles() {
   // Registers move between roles only where the number at the start is fixed.
   b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "1");
-  const RoleRegisters &registers = hasCopiers() ? ofCopiers : ofHalves;
+  const RoleRegisters &registers = copiesInBulk() ? ofBulkCopiers : hasCopiers() ? ofCopiers : ofHalves;
   splitOff([&] {
     SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
     SaveAndRestore number(ownBarrier, unsigned(Producers));
+    if (copiesInBulk())
+      initStageBarriers();
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32, {i32(registers.producer)});
-    if (isPersistent())
-      return produceOwnTiles();
-    for (unsigned number = 0; number < products.size(); ++number) {
-      if (number)
-        waitAt(i32(Again));
-      PlaneProduct product = makePlaneProduct(number);
-      if (!hasCopiers()) {
-        produce(product);
-        continue;
+    auto produceAll = [&] {
+      if (isPersistent())
+        return produceOwnTiles();
+      for (unsigned number = 0; number < products.size(); ++number) {
+        if (number)
+          waitAt(i32(Again));
+        PlaneProduct product = makePlaneProduct(number);
+        if (!hasCopiers()) {
+          produce(product);
+          continue;
+        }
+        produceCopies(product);
+        endCopies(numStages(product));
       }
-      produceCopies(product);
-      endCopies(numStages(product));
-    }
+    };
+    if (!copiesInBulk())
+      return produceAll();
+    e.emitIf(b.CreateICmpULT(thread, i32(barrierThreads() - threads())), [&] {
+      arriveAt(i32(Finished));
+      produceAll();
+    });
   });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(registers.consumer)});
+  if (copiesInBulk()) // the barriers of stages are there
+    waitAt(i32(Finished));
   if (isShifted())
     storePlaces();
 }
 
 /// Shared memory is free for the next product.
-void DeviceContraction::letProducersGoOn() { arriveAt(i32(Again)); }
+void DeviceContraction::letProducersGoOn() {
+  if (copiesInBulk()) // what it was used for comes before copies, which have a proxy of their own
+    Warpgroup(b, /*isBrain=*/false).publish();
+  arriveAt(i32(Again));
+}
 
 void DeviceContraction::produce(const PlaneProduct &product) {
   unsigned stages = ringStages();
@@ -306,9 +339,7 @@ DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &produ
   Sums last = e.emitLoop(
       i64(0), total, i64(1), zeros,
       [&](Value *number, ArrayRef<Value *> current) {
-        Value *stage = inRing(number), *before = b.CreateSub(number, i64(1));
-        awaitStage(stage);
-        warps.publish(); // here, where it waits for no loads or copies
+        Value *stage = awaitStage(product, number), *before = b.CreateSub(number, i64(1));
         Sums sums = multiplyPlanes(product, planeStage(product, stage), current);
         warps.waitForAllBut(1);
         e.emitIf(b.CreateICmpSGE(before, i64(0)), [&] { release(product, before, inRing(before)); });
@@ -341,11 +372,7 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
     Sums partial, next;
     SmallVector<std::pair<Value *, Value *>> used;
     for (unsigned n = 0; n < together; ++n) {
-      Value *number = b.CreateAdd(first, i64(n));
-      Value *inRing = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
-      Value *stage = this->inRing(inRing);
-      waitAt(b.CreateAdd(stage, i32(Full)));
-      warps.publish(); // here, where it waits for no loads or copies
+      Value *number = b.CreateAdd(first, i64(n)), *stage = awaitStage(product, number);
       partial = multiplyPlanes(product, planeStage(product, stage), partial);
       used.push_back({number, stage});
     }
@@ -381,6 +408,8 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
   if (!isSplit())
     return sums;
   if (isPacked()) {
+    if (copiesInBulk()) // else all have met since scales were loaded
+      barrier();
     unscale(product, sums);
     isUnsafe = isAnyNotFinite(sums);
     return sums;

@@ -33,18 +33,23 @@ unsigned TileMemory::linesBytes() const {
   return (isPacked() ? 1 : 2) * 4 * (tile.rows + tile.columns);
 }
 
+unsigned TileMemory::barriersBytes() const {
+  constexpr unsigned barrierBytes = 8;
+  return isPacked() ? alignTo(numProducts * stages() * barrierBytes, 16) : 0;
+}
+
 bool TileMemory::isPersistent() const {
   if (!hasRoles() || tile.splits != 1 || numProducts != 1)
     return false;
   // Scales of packed lines lie where sums do later.
   unsigned lines = isPacked() || !isSplit ? 0 : 2 * 4 * (tile.rows + tile.columns);
-  return ringBytes() + lines + sumsBytes() + maskBytes <= machine.sharedBytes;
+  return ringBytes() + lines + sumsBytes() + maskBytes + barriersBytes() <= machine.sharedBytes;
 }
 
 unsigned TileMemory::sharedBytes() const {
   if (isPersistent())
     return persistentBytes();
-  return std::max(ringBytes(), sumsBytes()) + linesBytes() + (numProducts - 1) * sumsBytes();
+  return std::max(ringBytes(), sumsBytes()) + linesBytes() + (numProducts - 1) * sumsBytes() + barriersBytes();
 }
 
 std::pair<unsigned, unsigned> TileMemory::stageLimits() const {

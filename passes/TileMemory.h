@@ -43,7 +43,9 @@ public:
   bool isPersistent() const;
   /// For that: a bit for each of a block's tiles.
   static constexpr unsigned maskBytes = 512;
-  unsigned persistentBytes() const { return ringBytes() + linesBytes() + sumsBytes() + maskBytes; }
+  /// What comes last: for each product a barrier for each stage that copies in bulk bring.
+  unsigned barriersBytes() const;
+  unsigned persistentBytes() const { return ringBytes() + linesBytes() + sumsBytes() + maskBytes + barriersBytes(); }
   unsigned sharedBytes() const;
 
   /// The fewest and the most stages that such a tile can have on the machine; equal where there is no choice.

@@ -98,6 +98,7 @@ void waitForSums(AtomCall &call);
 void initBarrier(AtomCall &call);
 void expectBytes(AtomCall &call);
 void storeAsync(AtomCall &call);
+void copyBulk(AtomCall &call);
 void waitForPhase(AtomCall &call);
 float addProducts(llvm::ArrayRef<double> products, float before);
 /// `exponent`: the largest sum of the exponents of two factors.

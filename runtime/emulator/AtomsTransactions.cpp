@@ -6,8 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA, "mbarrier" and "st.async": a phase of such a barrier ends when the threads that it counts have come and as
-// many bytes as they expected have been stored. Bytes may come before who expects them. Here barriers count one thread.
+// PTX ISA, "mbarrier", "st.async" and "cp.async.bulk": a phase of such a barrier ends when the threads that it counts
+// have come and as many bytes as they expected have been stored. Bytes may come before who expects them. Here barriers
+// count one thread.
+//
+// A copy in bulk may happen at any time up to the end of the phase. Here it happens when somebody waits for that, so that
+// who reads without waiting reads what was there before; its accesses are checked when it is issued, when it may happen.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
@@ -33,6 +37,7 @@ void atoms::initBarrier(AtomCall &call) {
   call.thread.grid.memory.check(call.thread, address, 8, call.site.write);
   TransactionBarrier &barrier = call.thread.grid.transactions[address] = TransactionBarrier();
   barrier.open = barrier.last = Clocks(call.thread.grid.numThreads);
+  barrier.block = call.thread.block.index;
 }
 
 static void release(AtomCall &call, TransactionBarrier &barrier) {
@@ -62,10 +67,40 @@ void atoms::storeAsync(AtomCall &call) {
   release(call, barrier);
 }
 
+static void completeCopies(Grid &grid, TransactionBarrier &barrier) {
+  for (const TransactionBarrier::Copy &copy : std::exchange(barrier.copies, {})) {
+    std::memcpy(copy.to, copy.from, copy.bytes);
+    barrier.expected -= copy.bytes;
+  }
+  grid.endPhase(barrier);
+}
+
+/// Where to, from where, how many bytes, and the barrier that counts them.
+void atoms::copyBulk(AtomCall &call) {
+  auto inShared = [&](unsigned number) { return reinterpret_cast<char *>(uintptr_t(call.operand<uint32_t>(number))); };
+  char *to = inShared(0);
+  auto *from = call.operand<const char *>(1);
+  auto bytes = call.operand<uint32_t>(2);
+  constexpr unsigned unit = 16;
+  if (reinterpret_cast<uintptr_t>(to) % unit || reinterpret_cast<uintptr_t>(from) % unit || bytes % unit)
+    call.thread.fail(EmulatorError::Misaligned, call.site.place,
+                     "a bulk copy of " + Twine(bytes) + " bytes with an address or a number that is no multiple of 16");
+  TransactionBarrier &barrier = barrierOf(call, inShared(3));
+  call.thread.grid.memory.check(call.thread, from, bytes, call.site.read);
+  call.thread.grid.memory.check(call.thread, to, bytes, call.site.write);
+  barrier.copies.push_back({to, from, bytes, call.site.place});
+  barrier.open.join(call.thread.knowledge());
+  ++call.thread.clock;
+  if (!barrier.waiting.empty())
+    completeCopies(call.thread.grid, barrier);
+}
+
 /// Until the phase of that parity has ended.
 void atoms::waitForPhase(AtomCall &call) {
   TransactionBarrier &barrier = barrierOf(call, call.operand<char *>(0));
   bool parity = call.operand<uint32_t>(1) & 1;
+  if ((barrier.phase & 1) == parity)
+    completeCopies(call.thread.grid, barrier);
   while ((barrier.phase & 1) == parity)
     call.thread.waitFor(barrier, call.site.place);
   call.thread.known.join(barrier.last);

@@ -176,6 +176,22 @@ void Grid::endPhase(TransactionBarrier &barrier) {
   makeReady(std::move(others));
 }
 
+void Grid::endBarriers(const Block &block) {
+  for (auto it = transactions.begin(); it != transactions.end();) {
+    const TransactionBarrier &barrier = it->second;
+    if (barrier.block != block.index) {
+      ++it;
+      continue;
+    }
+    if (!barrier.copies.empty() && !finding)
+      finding = std::make_unique<EmulatorError>(
+          EmulatorError::WrongOperand, placeText(barrier.copies.front().place) +
+                                           ": a bulk copy is under way when its block ends (block " +
+                                           std::to_string(block.index) + ")");
+    it = transactions.erase(it);
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//
@@ -308,8 +324,10 @@ Error Grid::run() {
       Block &block = thread->block;
       stacks.giveBack(thread->fibre.stackMemory());
       block.ended(*thread);
-      if (!block.live)
+      if (!block.live) {
+        endBarriers(block);
         llvm::erase_if(resident, [&](const auto &one) { return one.get() == &block; });
+      }
     }
     yields = progress == lastProgress ? yields + 1 : 0;
     lastProgress = progress;

@@ -70,6 +70,14 @@ struct TransactionBarrier {
   int64_t expected = 0; // bytes; below 0: they have come before who expects them
   Clocks open, last;    // of this phase and of the one before
   std::vector<Thread *> waiting;
+  /// In bulk, whose bytes it counts, under way.
+  struct Copy {
+    char *to;
+    const char *from;
+    uint32_t bytes, place;
+  };
+  std::vector<Copy> copies;
+  uint32_t block = 0; // whose shared memory it is in
 };
 
 /// What products of four warps, under way until they are waited for, read of shared memory.
@@ -187,6 +195,8 @@ public:
   std::unordered_map<const void *, TransactionBarrier> transactions; // by address
   /// Lets those go on who wait for the phase, if all has come.
   void endPhase(TransactionBarrier &barrier);
+  /// A block ends, and its barriers with it; copies may not be under way.
+  void endBarriers(const Block &block);
   unsigned clusterSize() const { return options.cluster; }
   /// The resident block of that number; null: it has ended.
   Block *findBlock(uint32_t index);

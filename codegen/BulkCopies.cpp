@@ -1,0 +1,103 @@
+//===- BulkCopies.cpp - Operands that one thread brings --------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Planes of packed operands (PackedPlanes.cpp) lie in memory as the bytes of a stage. One thread has each side brought
+// by one instruction (cp.async.bulk; PTX ISA, "Data Movement and Conversion Instructions: Bulk copy"), so that producers
+// need next to no registers and no places of their own:
+//
+//   one thread of the producers, for each stage:  wait until it is empty (named barrier); tell its barrier in
+//                                                 shared memory how many bytes come; start the copies
+//   each warp that multiplies:                    wait for the phase of the stage's barrier; multiply; empty
+//
+// A barrier in shared memory is waited for, not met at: warpgroups that multiply go on by themselves, so one's products
+// are under way while the other adds up. The barriers come after all else in shared memory, a set for each product, as
+// their phases go on where a block's products begin with an empty ring.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Whether stages are in memory as shared memory has them. Windows are gathered.
+bool DeviceContraction::copiesInBulk() const {
+  return e.options.copiesInBulk && isPacked() &&
+         none_of(packs, [](const PackedProduct &pack) { return pack.row || pack.column; });
+}
+
+/// Of the ring's stage (i32).
+Value *DeviceContraction::stageBarrier(const PlaneProduct &product, Value *stage) {
+  Value *number = b.CreateAdd(stage, i32(product.number * ringStages()));
+  return sharedAt(b.CreateAdd(b.CreateShl(number, i32(3)), i32(barriersBase())));
+}
+
+/// By producers' first thread: others may use them after a barrier.
+void DeviceContraction::initStageBarriers() {
+  e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {
+    for (unsigned number = 0; number < products.size() * ringStages(); ++number)
+      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
+                        {sharedAt(i32(barriersBase() + 8 * number)), i32(1)});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+    Warpgroup(b, /*isBrain=*/false).publish(); // to copies
+  });
+}
+
+/// Waits for stage `inBlock` (i32) among all that go through the ring of this product.
+void DeviceContraction::awaitBulk(const PlaneProduct &product, Value *inBlock) {
+  Value *parity = b.CreateAnd(b.CreateUDiv(inBlock, i32(ringStages())), i32(1));
+  Value *barrier = stageBarrier(product, inRing(inBlock));
+  Function *function = b.GetInsertBlock()->getParent();
+  BasicBlock *look = BasicBlock::Create(b.getContext(), "look", function);
+  BasicBlock *complete = BasicBlock::Create(b.getContext(), "complete", function);
+  b.CreateBr(look);
+  b.SetInsertPoint(look);
+  Value *hasCome = b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta,
+                                     {barrier, parity});
+  b.CreateCondBr(hasCome, complete, look);
+  b.SetInsertPoint(complete);
+}
+
+/// Starts the copy of so many bytes, which `barrier` counts.
+void DeviceContraction::copyBulk(Value *to, Value *from, unsigned bytes, Value *barrier) {
+  auto *type = FunctionType::get(b.getVoidTy(), {b.getInt32Ty(), from->getType(), b.getInt32Ty(), b.getInt32Ty()}, false);
+  InlineAsm *copy = InlineAsm::get(type,
+                                   "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, "
+                                   "[$3];",
+                                   "r,l,r,r,~{memory}", /*hasSideEffects=*/true);
+  b.CreateCall(copy, {b.CreatePtrToInt(to, b.getInt32Ty()), from, i32(bytes), b.CreatePtrToInt(barrier, b.getInt32Ty())});
+}
+
+/// Has a tile's stages brought, in the order of all that go through the ring.
+void DeviceContraction::produceInBulk(const PlaneProduct &product) {
+  IndexExpr bytes = 0;
+  std::vector<PackedSide> sides = packedSides(bytes);
+  Value *isFirst = b.CreateICmpEQ(thread, i32(0));
+  e.nextLoopStays = true;
+  e.emitLoop(
+      i64(0), numStages(product), i64(1), {},
+      [&](Value *number, ArrayRef<Value *>) {
+        Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), *stage = inRing(inBlock);
+        Value *step = stepInSum(b.CreateUDiv(number, i64(product.substeps)));
+        Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), b.CreateURem(number, i64(product.substeps)));
+        Value *rows = planesOf(product.row, sides[2 * product.number], inSum);
+        Value *columns = planesOf(product.column, sides[2 * product.number + 1], inSum);
+        e.emitIf(b.CreateICmpUGE(inBlock, i32(ringStages())), [&] { waitAt(b.CreateAdd(stage, i32(empty()))); });
+        e.emitIf(isFirst, [&] {
+          Value *barrier = stageBarrier(product, stage), *base = planeStage(product, stage);
+          b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
+                            {barrier, i32(product.stageBytes())});
+          for (auto [operand, from] : {std::pair(&product.row, rows), std::pair(&product.column, columns)})
+            copyBulk(b.CreateInBoundsGEP(b.getInt8Ty(), base, i32(operand->offset)), from, operand->shared.bytes(), barrier);
+        });
+        return SmallVector<Value *>();
+      },
+      "stage");
+}
