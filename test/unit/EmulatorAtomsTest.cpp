@@ -199,6 +199,67 @@ TEST_F(Emulator, WaitsForTheBytesOfOtherBlocks) {
   EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::WrongOperand);
 }
 
+// One thread has x brought to shared memory, all wait for its bytes.
+TEST_F(Emulator, BringsBytesInBulk) {
+  const std::string look = R"(
+    %ended = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta(ptr addrspace(3) @t, i32 0)
+    br i1 %ended, label %complete, label %look
+  )";
+  auto text = [](unsigned expected, unsigned bytes, const std::string &look, const std::string &before = "",
+                 const std::string &after = "%got = load i32, ptr addrspace(3) %other") {
+    return before + R"(
+    %first = icmp eq i32 %i, 0
+    br i1 %first, label %make, label %made
+  make:
+    call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) @t, i32 1)
+    br label %made
+  made:
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    br i1 %first, label %bring, label %look
+  bring:
+    %token = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) @t, i32 )" +
+           std::to_string(expected) + R"()
+    %to = ptrtoint ptr addrspace(3) @s to i32
+    %barrier = ptrtoint ptr addrspace(3) @t to i32
+    call void asm sideeffect "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
+      "r,l,r,r,~{memory}"(i32 %to, ptr addrspace(1) %x, i32 )" +
+           std::to_string(bytes) + R"(, i32 %barrier)
+    br label %look
+  look:
+    )" + look +
+           R"(
+  complete:
+    )" + after +
+           R"(
+    %z = getelementptr i32, ptr addrspace(1) %y, i32 %i
+    store i32 %got, ptr addrspace(1) %z)";
+  };
+  for (uint64_t seed : {0, 1, 2}) {
+    options.seed = seed;
+    for (int i = 0; i < 64; ++i)
+      x[i] = 3 * i;
+    run(text(256, 256, look));
+    expectGood();
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(y[i], 3 * (i ^ 1));
+  }
+  options.seed = 0;
+  std::optional<EmulatorError::Kind> early = run(text(256, 256, "br label %complete"));
+  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race);
+  // Nobody waits at all.
+  run(text(256, 256, "br label %complete", "", "%got = add i32 %i, 0"));
+  EXPECT_THAT(failure, HasSubstr("a bulk copy is under way when its block ends"));
+  // More bytes than come, an odd number of them, more than there are.
+  EXPECT_EQ(run(text(272, 256, look)), EmulatorError::DivergentBarrier);
+  EXPECT_EQ(run(text(24, 24, look)), EmulatorError::Misaligned);
+  EXPECT_EQ(run(text(512, 512, look)), EmulatorError::OutOfBounds);
+  // Into what others have used; into what they still use.
+  const std::string use = "store i32 %i, ptr addrspace(3) %own\n%used = load i32, ptr addrspace(3) %own\n";
+  EXPECT_EQ(run(text(256, 256, look, use)), std::nullopt);
+  expectGood();
+  EXPECT_EQ(run(text(256, 256, "%late = load i32, ptr addrspace(3) %own\n" + look, use)), EmulatorError::Race);
+}
+
 //===----------------------------------------------------------------------===//
 // Lanes
 //===----------------------------------------------------------------------===//
