@@ -44,6 +44,7 @@
 #include "codegen/Fragments.h"
 #include "codegen/TileLayout.h"
 #include "passes/TileMemory.h"
+#include "passes/TileParts.h"
 #include "passes/WindowOperand.h"
 #include <array>
 
@@ -235,6 +236,14 @@ private:
     mlir::Value mended;         ///< what `late` uses instead of the sum, where some are mended
     bool reads = false;         ///< anything
     bool readsElements = false; ///< early, what varies along rows and columns
+    /// Writes of parts, with all that makes their values.
+    struct Part {
+      tgl::WriteOp write;
+      llvm::SmallVector<mlir::Operation *> made;
+      TileParts lines;
+    };
+    llvm::SmallVector<Part, 0> parts;
+    bool hasOthers() const { return !late.empty(); }
   };
   /// Rows of a column that a thread does at a time.
   struct RestRows {
@@ -255,6 +264,23 @@ private:
   void mendSums(const Rest &rest);
   void emitRest(const Rest &rest);
   void emitRows(const Rest &rest, const RestRows &its);
+
+  // TileParts.cpp
+  void takeParts(Rest &rest);
+  /// Rows of a tile that go into one number: every `step`-th from `first`.
+  struct PartRows {
+    Value *first, *number; ///< i64: in the tile, of the statement
+    unsigned step, count;
+  };
+  unsigned partClasses(const PartLines &rows) const { return tile.rows / rows.length; }
+  PartRows rowsOfClass(const PartLines &rows, Value *number);
+  llvm::Constant *neutralPart(const Rest::Part &part);
+  Value *combineParts(const Rest::Part &part, Value *x, Value *y);
+  Value *partValue(const Rest &rest, const Rest::Part &part, const PartRows &its, Value *index, Value *column);
+  void storePart(const Rest::Part &part, const PartRows &its, Value *columnNumber, Value *value);
+  void emitColumnParts(const Rest &rest, const Rest::Part &part);
+  void emitRowParts(const Rest &rest, const Rest::Part &part);
+  void emitParts(const Rest &rest);
 
   // TileStaging.cpp
   struct Place {

@@ -83,6 +83,7 @@ DeviceContraction::Rest DeviceContraction::planRest() {
     }
   }
   findMending(rest);
+  takeParts(rest);
   splitLate(rest);
   return rest;
 }
@@ -125,7 +126,7 @@ static unsigned interleavedRows(const ContractionPlan &plan, tgl::AxesOp axes) {
     return 1;
   for (mlir::Operation *op : plan.rest) {
     auto write = dyn_cast<tgl::WriteOp>(op);
-    if (!write)
+    if (!write || write->hasAttr(partAttrName))
       continue;
     tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
     auto along = [&](unsigned axis) {
@@ -264,6 +265,9 @@ void DeviceContraction::mendSums(const Rest &rest) {
 }
 
 void DeviceContraction::emitRest(const Rest &rest) {
+  emitParts(rest);
+  if (!rest.hasOthers())
+    return;
   mlir::arith::CmpIOp guard = guardOfRows();
   // Loads of several elements are under way at a time: those of the bias come from a cache. Rows that have a guard are
   // chosen by data.

@@ -20,6 +20,9 @@ namespace {
 /// Elements that neighbours along a column may be apart: what vectors are still loaded whole for.
 constexpr int64_t longestStep = 4;
 
+/// Points of an axis that vectors along it are worth.
+constexpr int64_t shortest = 8;
+
 /// What a plan is made from; every method gives false where the statement is no matrix product.
 class Planner {
 public:
@@ -109,10 +112,11 @@ private:
   /// The axis along which results are neighbours in memory, or nearly so where the neighbours belong to an
   /// axis too short for a vector: it must be a column.
   bool findLaneAxis() {
-    constexpr int64_t shortest = 8; // points of an axis that vectors along it are worth
+    bool hasParts = false;
     int64_t nearest = byVectors ? longestStep + 1 : std::numeric_limits<int64_t>::max();
     for (mlir::Operation &inner : op.getBody().front()) {
       auto write = dyn_cast<tgl::WriteOp>(inner);
+      hasParts |= write && write->hasAttr(partAttrName);
       if (!write || write.getAdd())
         continue;
       ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs());
@@ -129,6 +133,8 @@ private:
         }
       }
     }
+    if (!laneAxis && hasParts && !byVectors)
+      laneAxis = op.getAxes()[laneAxisOfParts(op)];
     return bool(laneAxis);
   }
 
@@ -308,6 +314,15 @@ private:
 };
 
 } // namespace
+
+unsigned laneAxisOfParts(tgl::ParallelOp op) {
+  auto axes = cast<tgl::AxesOp>(op.getOperation());
+  unsigned last = axes.getAxes().size() - 1;
+  for (unsigned axis = last + 1; axis-- > 0;)
+    if (std::optional<int64_t> extent = tgl::knownPoints(axes, {axis}); extent && *extent >= shortest)
+      return axis;
+  return last;
+}
 
 std::optional<ContractionPlan> planContraction(tgl::ParallelOp op, bool byVectors) {
   Planner planner(op, byVectors);

@@ -50,6 +50,13 @@ struct ContractionPlan {
   mlir::Type element; ///< f32 or f64; i32 of sums of products of bytes
 };
 
+/// On a write, the axes of the statement that are reduced: nobody else writes to its tensor but what sets it to what
+/// changes no result, and the points that meet at an element are of one tile.
+inline constexpr llvm::StringLiteral partAttrName = "part";
+
+/// The axis that must be a column where results are parts, whose places tell nothing of it.
+unsigned laneAxisOfParts(tgl::ParallelOp op);
+
 /// How to compute the statement as matrix products; nothing where it is none. `byVectors`: vectors of
 /// columns run through the rest of the statement, so results of a long axis must be near to each other.
 std::optional<ContractionPlan> planContraction(tgl::ParallelOp op, bool byVectors = true);

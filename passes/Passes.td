@@ -362,6 +362,28 @@ def OrderWindowsPass : Pass<"tgl-order-windows", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def ReduceInTilesPass : Pass<"tgl-reduce-in-tiles", "::tegula::tgl::KernelOp"> {
+  let summary = "begins reductions of a product's results where its tiles are";
+  let description = [{
+    `parallel (o, p) { c[o, p] = sum_k w[o, k] * x[k, p] }` and `parallel (o) { y[o] = reduce sum (p) { f(c[o, p]) } }` write
+    and read all of c. A block that computes a tile of c has some terms of each of the sums: it leaves a number for each,
+    `write add f(..), part[o, p floordiv 128] {part}`, and the reduction adds up these. c is gone. Rows, columns and batches may
+    be reduced; a part of a tile's rows is a thread's or a warp's.
+
+    *Why here*: reductions still have axes of their own, and tiles are those that the schedule will choose: products are as they
+    stay. Parts are in the order of a tile's columns, so that they belong to the tile.
+    *Rounding*: sums are added up in another, fixed order.
+    *Stops*: at sizes that are not known; where anything else reads the product's results; where parts would not be of a tile's own
+    rows and columns (`passes/TileParts.h`); in kernels that are `deterministic`, since what cannot run in tiles (addresses that
+    are not multiples of 16) adds up in any order.
+  }];
+  let options = [Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
+                        "the tile that the schedule will be asked for">,
+                 Option<"sharedBytes", "shared-bytes", "unsigned", /*default=*/"::tegula::TileMachine().sharedBytes",
+                        "shared memory that a block may ask for">,
+                 Option<"warpgroups", "warpgroups", "bool", /*default=*/"true", "whether warpgroups multiply">];
+}
+
 def FuseVariancesPass : Pass<"tgl-fuse-variances", "::tegula::tgl::KernelOp"> {
   let summary = "computes a variance in the pass over memory that computes its mean";
   let description = [{

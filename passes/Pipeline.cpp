@@ -133,13 +133,23 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Products with a factor that data chooses for each row become products of rows of one factor.
   if (options.machine == Machine::GPU)
     pipeline.add(createGroupProductsPass());
+  if (options.machine == Machine::GPU) {
+    // Convolutions read their images along runs of channels, their weights in that order.
+    pipeline.add(createOrderWindowsPass());
+    // What reduces a product's results begins in its tiles: while it has the product's axes.
+    if (!llvm::is_contained(options.disabled, "contraction")) {
+      ReduceInTilesPassOptions partOptions;
+      partOptions.tensorTile = options.tensorTile;
+      partOptions.sharedBytes = options.tiles.sharedBytes;
+      partOptions.warpgroups = options.tiles.hasWarpgroups;
+      pipeline.add(createReduceInTilesPass(partOptions));
+    }
+  }
   // Vectors and parts for threads come from long axes.
   CollapseAxesPassOptions collapseOptions;
   collapseOptions.alike = options.machine == Machine::GPU;
   pipeline.add(createCollapseAxesPass(collapseOptions));
   if (options.machine == Machine::GPU) {
-    // Convolutions read their images along runs of channels, their weights in that order.
-    pipeline.add(createOrderWindowsPass());
     // Statistics in one pass over memory...
     pipeline.add(createFuseVariancesPass());
     // ...few points, many terms: more points...
@@ -236,6 +246,7 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createSplitResiduesPass(); }, counters);
   registerCounted([] { return createSplitPhasesPass(); }, counters);
   registerCounted([] { return createOrderWindowsPass(); }, counters);
+  registerCounted([] { return createReduceInTilesPass(); }, counters);
   registerCounted([] { return createBlockRowsPass(); }, counters);
   registerCounted([] { return createFuseVariancesPass(); }, counters);
   registerCounted([] { return createSplitReductionsPass(); }, counters);

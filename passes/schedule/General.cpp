@@ -12,6 +12,7 @@
 // parallels and reductions have their own vector axes. The other axes follow the result's dims.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/ContractionPlan.h"
 #include "passes/Nest.h"
 #include "passes/schedule/Strategy.h"
 
@@ -186,7 +187,8 @@ static void scheduleInner(AxesOp op, bool vectorTaken, ScheduleCounts &counts) {
 static void scheduleNest(ParallelOp nest, ScheduleCounts &counts) {
   auto [axis, axisGain] = bestAxis(cast<AxesOp>(nest.getOperation()));
   Value vectorAxis = axis && axisGain > bestInside(nest) ? axis : Value();
-  vectorAxis = orderAxes(nest, vectorAxis, counts);
+  if (llvm::none_of(nest.getBody().getOps<WriteOp>(), [](WriteOp write) { return write->hasAttr(partAttrName); }))
+    vectorAxis = orderAxes(nest, vectorAxis, counts); // else the order says where parts are
   setMapping(cast<AxesOp>(nest.getOperation()),
              mappingOf(cast<AxesOp>(nest.getOperation()), "thread", vectorAxis));
   for (AxesOp region : innerRegions(nest))
