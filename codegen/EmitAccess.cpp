@@ -8,6 +8,7 @@
 #include "codegen/Emitter.h"
 
 #include "codegen/StorageTypes.h"
+#include "ir/CombinedWrite.h"
 #include "ir/TglUtils.h"
 
 using namespace llvm;
@@ -409,8 +410,12 @@ void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr>
   mlir::Type element = buffer.type.getElementType();
   if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64))
     return fail(op, "accumulation in a storage type needs a wider temporary");
-  AtomicRMWInst::BinOp opcode =
-      element.isInteger() ? AtomicRMWInst::Add : AtomicRMWInst::FAdd;
+  bool isInteger = element.isInteger();
+  AtomicRMWInst::BinOp opcode = isInteger ? AtomicRMWInst::Add : AtomicRMWInst::FAdd;
+  if (tgl::combinationOf(op) == tgl::ReduceKind::Max)
+    opcode = isInteger ? AtomicRMWInst::Max : AtomicRMWInst::FMaximum;
+  else if (tgl::combinationOf(op) == tgl::ReduceKind::Min)
+    opcode = isInteger ? AtomicRMWInst::Min : AtomicRMWInst::FMinimum;
   Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
   forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr), {offset, value},
               [&](ArrayRef<Value *> scalars) {

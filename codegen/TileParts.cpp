@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
 
+#include "ir/CombinedWrite.h"
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -91,9 +92,19 @@ Value *DeviceContraction::partValue(const Rest &rest, const Rest::Part &part, co
   return exists ? b.CreateSelect(exists, value, neutralPart(part)) : value;
 }
 
-Constant *DeviceContraction::neutralPart(const Rest::Part &) { return ConstantFP::get(b.getFloatTy(), 0); }
+Constant *DeviceContraction::neutralPart(const Rest::Part &part) {
+  tgl::ReduceKind kind = tgl::combinationOf(part.write);
+  if (kind == tgl::ReduceKind::Sum)
+    return ConstantFP::get(b.getFloatTy(), 0);
+  return ConstantFP::getInfinity(b.getFloatTy(), /*Negative=*/kind == tgl::ReduceKind::Max);
+}
 
-Value *DeviceContraction::combineParts(const Rest::Part &, Value *x, Value *y) { return b.CreateFAdd(x, y); }
+Value *DeviceContraction::combineParts(const Rest::Part &part, Value *x, Value *y) {
+  tgl::ReduceKind kind = tgl::combinationOf(part.write);
+  if (kind == tgl::ReduceKind::Sum)
+    return b.CreateFAdd(x, y);
+  return e.emitExtreme(kind == tgl::ReduceKind::Max ? Intrinsic::maximum : Intrinsic::minimum, x, y);
+}
 
 /// Of a class with any rows, and the columns of a result of which `columnNumber` (i64) is one.
 void DeviceContraction::storePart(const Rest::Part &part, const PartRows &its, Value *columnNumber, Value *value) {

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/CombinedWrite.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Nest.h"
 #include "passes/Passes.h"
@@ -21,6 +22,21 @@ namespace tegula {
 } // namespace tegula
 
 static AxesOp asAxes(Operation *op) { return cast<AxesOp>(op); }
+
+/// What changes nothing; nothing of kinds that tiles do not begin.
+static std::optional<double> startOf(ReduceKind kind) {
+  double infinity = std::numeric_limits<double>::infinity();
+  switch (kind) {
+  case ReduceKind::Sum:
+    return 0;
+  case ReduceKind::Max:
+    return -infinity;
+  case ReduceKind::Min:
+    return infinity;
+  default:
+    return std::nullopt;
+  }
+}
 
 namespace {
 /// A reduction of what a product writes.
@@ -109,7 +125,7 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
     auto statement = result.reduce ? dyn_cast<ParallelOp>(result.reduce->getParentOp()) : ParallelOp();
     if (!statement || !isa<LaunchOp>(statement->getParentOp()) || read.getFill() || read.getGuard() ||
         read.getChecked() || !read.getExactExprs().empty() || result.reduce.getFilter() ||
-        result.reduce.getKind() != ReduceKind::Sum || !result.reduce.getType().isF32())
+        !startOf(result.reduce.getKind()) || !result.reduce.getType().isF32())
       return std::nullopt;
     // Each of their axes is a dim of the results.
     llvm::SetVector<Value> axes;
@@ -212,7 +228,7 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
     OpBuilder beforeProduct(product);
     auto start = ParallelOp::create(beforeProduct, loc, overAll);
     OpBuilder inStart = OpBuilder::atBlockEnd(&start.getBody().front());
-    Value neutral = arith::ConstantOp::create(inStart, loc, inStart.getF32FloatAttr(0));
+    Value neutral = arith::ConstantOp::create(inStart, loc, inStart.getF32FloatAttr(*startOf(reduce.getKind())));
     SmallVector<ValueExpr> all;
     for (Value axis : start.getAxes())
       all.push_back(ValueExpr(axis));
@@ -237,6 +253,7 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
         copy(op);
     auto part = WriteOp::create(inProduct, loc, map.lookupOrDefault(reduce.getReduced()), temp, place, /*guard=*/Value(),
                                 /*add=*/true);
+    setCombination(part, reduce.getKind());
     part->setAttr(partAttrName, inProduct.getDenseI64ArrayAttr(reduction.parts.reducedAxes()));
 
     OpBuilder here(reduce);

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/CombinedWrite.h"
 #include "ir/interpreter/Impl.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -105,6 +106,7 @@ public:
   Slot guard = noSlot, fill = noSlot, value = noSlot;
   Kind kind = Kind::F32;
   bool checked = false, add = false;
+  tgl::ReduceKind combination = tgl::ReduceKind::Sum; ///< with `add`
   std::string text; // of a checked subscript
 
   /// The element's position; nothing where it is outside, `at` then says where.
@@ -195,7 +197,7 @@ private:
     if (kind == Kind::F32 || kind == Kind::F64) {
       double next = kind == Kind::F64 ? frame.get<double>(value) : frame.get<float>(value);
       if (add) {
-        next += loadFloat(state.dtype, state.data, position);
+        next = combine(next, loadFloat(state.dtype, state.data, position));
         if (kind == Kind::F32)
           next = float(next);
       }
@@ -203,8 +205,21 @@ private:
     }
     int64_t next = frame.slots[value];
     if (add)
-      next = int64_t(uint64_t(next) + uint64_t(loadInteger(state.dtype, state.data, position)));
+      next = combine(next, loadInteger(state.dtype, state.data, position));
     storeInteger(state.dtype, state.data, position, next);
+  }
+
+  double combine(double value, double before) const {
+    if (combination == tgl::ReduceKind::Sum)
+      return value + before;
+    if (std::isnan(value) || std::isnan(before))
+      return std::numeric_limits<double>::quiet_NaN();
+    return combination == tgl::ReduceKind::Max ? std::max(value, before) : std::min(value, before);
+  }
+  int64_t combine(int64_t value, int64_t before) const {
+    if (combination == tgl::ReduceKind::Sum)
+      return int64_t(uint64_t(value) + uint64_t(before));
+    return combination == tgl::ReduceKind::Max ? std::max(value, before) : std::min(value, before);
   }
 };
 } // namespace
@@ -263,6 +278,7 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
         auto node = std::make_unique<WriteNode>(loc);
         fillIn(write, *node);
         node->add = write.getAdd();
+        node->combination = tgl::combinationOf(write);
         node->value = slotOf(write.getValue());
         node->kind = kindOf(write.getValue().getType());
         rejectInput(node->tensor, loc);
