@@ -86,6 +86,40 @@ tgl.kernel @both(%x: !tgl.tensor<[500, 64], f32> {tgl.name = "x", tgl.role = "in
 
 // -----
 
+// The smallest of each column: parts start at infinity.
+// CHECK-LABEL: tgl.kernel @least
+// CHECK: %[[INF:.*]] = arith.constant 0x7F800000 : f32
+// CHECK: tgl.write %[[INF]], %{{.*}} : f32
+// CHECK: tgl.write add %{{.*}}, %{{.*}}[0, %i floordiv {{[0-9]+}}, %j] {combine = "min", part = array<i64: 0>}
+// CHECK: tgl.reduce min
+tgl.kernel @least(%x: !tgl.tensor<[500, 64], f32> {tgl.name = "x", tgl.role = "in"},
+                  %w: !tgl.tensor<[64, 500], f32> {tgl.name = "w", tgl.role = "in"},
+                  %z: !tgl.tensor<[500], f32> {tgl.name = "z", tgl.role = "out"}) {
+  %c = tgl.temp "c" : !tgl.tensor<[500, 500], f32>
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to 500, %j = 0 to 500) {
+      %s = tgl.reduce sum (%k = 0 to 64) -> f32 {
+        %a = tgl.read %x[%i, %k] : !tgl.tensor<[500, 64], f32>
+        %b = tgl.read %w[%k, %j] : !tgl.tensor<[64, 500], f32>
+        %m = arith.mulf %a, %b : f32
+        tgl.yield %m : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[500, 500], f32>
+    }
+  }
+  tgl.launch "z" {
+    tgl.parallel (%j = 0 to 500) {
+      %s = tgl.reduce min (%i = 0 to 500) -> f32 {
+        %v = tgl.read %c[%i, %j] : !tgl.tensor<[500, 500], f32>
+        tgl.yield %v : f32
+      }
+      tgl.write %s, %z[%j] : f32, !tgl.tensor<[500], f32>
+    }
+  }
+}
+
+// -----
+
 // What somebody else reads is written, and then read again. So it is where a kernel asks for one order of sums.
 // CHECK-LABEL: tgl.kernel @needed
 // CHECK-NOT: {part =
@@ -123,4 +157,4 @@ tgl.kernel @needed(%x: !tgl.tensor<[500, 64], f32> {tgl.name = "x", tgl.role = "
   }
 }
 
-// CHECK: tgl-reduce-in-tiles: 3 reductions begun in tiles
+// CHECK: tgl-reduce-in-tiles: 4 reductions begun in tiles
