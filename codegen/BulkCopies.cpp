@@ -85,7 +85,7 @@ void DeviceContraction::produceInBulk(const PlaneProduct &product) {
       i64(0), numStages(product), i64(1), {},
       [&](Value *number, ArrayRef<Value *>) {
         Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), *stage = inRing(inBlock);
-        Value *step = stepInSum(b.CreateUDiv(number, i64(product.substeps)));
+        Value *step = stepInSum(product.sum, b.CreateUDiv(number, i64(product.substeps)));
         Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), b.CreateURem(number, i64(product.substeps)));
         Value *rows = planesOf(product.row, sides[2 * product.number], inSum);
         Value *columns = planesOf(product.column, sides[2 * product.number + 1], inSum);

@@ -310,39 +310,57 @@ static SumOrder ownOrder(tgl::ReduceOp reduce) {
 }
 
 /// The block's step `number` (i64) among all of the sum.
-Value *DeviceContraction::stepInSum(Value *number) {
-  return tile.splits > 1 ? b.CreateAdd(split, b.CreateMul(number, i64(tile.splits))) : number;
+Value *DeviceContraction::stepInSum(const Sum &sum, Value *number) {
+  if (tile.splits == 1)
+    return number;
+  Value *together = i64(sum.together);
+  Value *turn = b.CreateAdd(split, b.CreateMul(b.CreateUDiv(number, together), i64(tile.splits)));
+  return b.CreateAdd(b.CreateMul(turn, together), b.CreateURem(number, together));
 }
 
-/// The steps of a sum, each of `depth` points, that are this block's.
-DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order) {
+/// The steps of a sum, each of `depth` points, that are this block's, `together` of them in a turn.
+DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order,
+                                                  unsigned together) {
   tgl::AxesOp summed = axesOfOp(reduce);
   Sum sum;
   sum.order = order;
+  sum.together = together;
   bool isPadded = order.padded && tgl::knownPoints(summed, {order.axes.back()}) != order.padded;
   sum.isReordered = isPadded || order.groupRuns || !llvm::is_sorted(order.axes);
   sum.total = order.padded ? i64(order.points(summed)) : pointsOf(summed, order.axes);
   std::optional<int64_t> known = tgl::knownPoints(summed);
-  sum.fits = !isPadded && known && *known % depth == 0;
-  sum.steps = ceilDiv(sum.total, i64(depth));
+  int64_t inTurn = depth * together;
+  sum.fits = !isPadded && known && *known % inTurn == 0;
+  Value *turns = ceilDiv(sum.total, i64(inTurn));
   if (tile.splits > 1) {
-    // The first parts have one step more where there is a rest. (With bounds (steps * split) / splits one part of
+    // The first parts have one turn more where there is a rest. (With bounds (steps * split) / splits one part of
     // 33 was lost on an H200 where the dividend passed 65,535, though PTX and emulator have it right.)
     // Parts take turns: neighbours in memory are then read at about the same time.
-    Value *all = sum.steps, *each = b.CreateUDiv(all, i64(tile.splits));
-    Value *longer = b.CreateURem(all, i64(tile.splits));
-    sum.steps = b.CreateAdd(each, b.CreateZExt(b.CreateICmpULT(split, longer), b.getInt64Ty()));
+    Value *each = b.CreateUDiv(turns, i64(tile.splits)), *longer = b.CreateURem(turns, i64(tile.splits));
+    turns = b.CreateAdd(each, b.CreateZExt(b.CreateICmpULT(split, longer), b.getInt64Ty()));
   }
+  sum.steps = b.CreateMul(turns, i64(together));
   return sum;
 }
 
+/// The product by warps. Where warpgroups have made a part of its sums, and those are made again here, it is the same
+/// points: other blocks' parts have the others.
 DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
   const ContractionProduct &planned = plan.products[number];
+  std::optional<PlaneProduct> planes;
+  if (byWarpgroups() && tile.splits > 1)
+    planes = makePlaneProduct(number);
+  const ProductOperands *how = &products[number];
+  if (planes && planes->sum.isReordered) { // neighbours in memory do not follow each other
+    ProductOperands &evaluated = evaluatedOperands.try_emplace(number, *how).first->second;
+    evaluated.row.staging = evaluated.column.staging = Staging::Values;
+    how = &evaluated;
+  }
   Product product;
   product.reduce = planned.reduce;
-  Multiplicand type = products[number].type;
+  Multiplicand type = how->type;
   unsigned elementBytes = bytesOf(type);
-  product.operands = products[number];
+  product.operands = *how;
   auto operand = [&](const ContractionSide &side, const ContractionOperand &how, const Group &group,
                      unsigned offset) {
     bool alongSum = how.alongSum || isBytes(type);
@@ -352,11 +370,14 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
     result.count = result.shared.bytes() / elementBytes / result.vector / threads();
     return result;
   };
-  product.row = operand(planned.row, products[number].row, rows, 0);
-  product.column =
-      operand(planned.column, products[number].column, columns, product.row.shared.bytes());
+  product.row = operand(planned.row, how->row, rows, 0);
+  product.column = operand(planned.column, how->column, columns, product.row.shared.bytes());
   product.stages = product.copies() ? std::min(memory.stages(), memory.ringBytes() / product.stageBytes()) : 2;
-  product.sum = makeSum(product.reduce, product.row.shared.depth(), ownOrder(product.reduce));
+  unsigned depth = product.row.shared.depth();
+  if (planes)
+    product.sum = makeSum(product.reduce, depth, planes->sum.order, planes->row.shared.depth() * planes->substeps / depth);
+  else
+    product.sum = makeSum(product.reduce, depth, ownOrder(product.reduce));
   return product;
 }
 

@@ -107,6 +107,7 @@ private:
     Value *total;                                 ///< points
     bool fits;                                    ///< steps have none beyond
     Value *steps = nullptr;                       ///< of this block
+    unsigned together = 1;                        ///< steps that are one turn of a block's
   };
   /// One side of a product in shared memory.
   struct Operand {
@@ -204,8 +205,8 @@ private:
   Value *ceilDiv(Value *x, Value *y);
   void begin();
   Product makeProduct(unsigned number);
-  Sum makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order);
-  Value *stepInSum(Value *number);
+  Sum makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order, unsigned together = 1);
+  Value *stepInSum(const Sum &sum, Value *number);
   /// Point `k` of a sum by groups: its channel, the number of its tap, and whether it has one (i64, i1).
   struct GroupedPoint {
     Value *channel, *tap, *isTap;
@@ -341,7 +342,7 @@ private:
   UnitPlace unitOf(const PlaneOperand &operand, unsigned index);
   UnitPlace unitInLine(unsigned perLine, unsigned index);
   llvm::Type *elementOf(const PlaneProduct &product);
-  Value *existsAt(const PlaneProduct &product, Value *k);
+  Value *existsAt(tgl::ReduceOp reduce, const Sum &sum, Value *k);
   Value *numberOf(const PlaneOperand &operand, Value *line, unsigned count);
   Value *loadElement(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
   Value *readOffset(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
@@ -499,6 +500,7 @@ private:
   const ContractionPlan &plan;
   TensorTile tile;
   llvm::SmallVector<ProductOperands> products;
+  std::map<unsigned, ProductOperands> evaluatedOperands; ///< of those whose elements no copy brings, by product
   std::vector<PackedProduct> packs; ///< of each product, where they are packed
   std::optional<ShiftedWindows> shifted; ///< where the tile says so: of the only product's columns
   tgl::AxesOp axes;

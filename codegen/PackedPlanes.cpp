@@ -288,7 +288,7 @@ void DeviceContraction::copyLines(const PlaneOperand &operand, const PackedSide 
 void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, Value *stage) {
   IndexExpr bytes = 0;
   std::vector<PackedSide> sides = packedSides(bytes);
-  Value *step = stepInSum(b.CreateUDiv(number, i64(product.substeps)));
+  Value *step = stepInSum(product.sum, b.CreateUDiv(number, i64(product.substeps)));
   Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), b.CreateURem(number, i64(product.substeps)));
   for (bool ofRows : {true, false}) {
     const PlaneOperand &operand = ofRows ? product.row : product.column;
@@ -318,7 +318,7 @@ void DeviceContraction::produceCopies(const PlaneProduct &product) {
         if (isPacked())
           copyPacked(product, number, planeStage(product, stage));
         else
-          copyUnits(product, stepInSum(number), planeStage(product, stage));
+          copyUnits(product, stepInSum(product.sum, number), planeStage(product, stage));
         b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
         e.emitIf(b.CreateICmpUGE(inBlock, i32(ahead)), [&] {
           b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead)});

@@ -100,12 +100,11 @@ Type *DeviceContraction::elementOf(const PlaneProduct &product) {
 }
 
 /// Whether the sum has a point `k`; null: always.
-Value *DeviceContraction::existsAt(const PlaneProduct &product, Value *k) {
-  const Sum &sum = product.sum;
+Value *DeviceContraction::existsAt(tgl::ReduceOp reduce, const Sum &sum, Value *k) {
   Value *exists = sum.fits ? nullptr : b.CreateICmpSLT(k, sum.total);
   if (!sum.isReordered)
     return exists;
-  auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation());
+  auto summed = cast<tgl::AxesOp>(reduce.getOperation());
   int64_t own = *tgl::knownPoints(summed, {sum.order.axes.back()});
   if (sum.order.groupRuns) {
     GroupedPoint point = groupedPoint(sum.order, k);
@@ -149,7 +148,7 @@ Value *DeviceContraction::placeAt(const PlaneOperand &operand, Value *offset) {
 Value *DeviceContraction::readPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k,
                                     Value *number, Value *&exists) {
   Value *inside = nullptr, *offset = readOffset(product, operand, k, number, inside);
-  exists = e.emitAnd(existsAt(product, k), inside);
+  exists = e.emitAnd(existsAt(product.reduce, product.sum, k), inside);
   return placeAt(operand, exists ? b.CreateSelect(exists, offset, i64(0)) : offset);
 }
 
@@ -179,7 +178,7 @@ Value *DeviceContraction::loadElement(const PlaneProduct &product, const PlaneOp
     Value *result = valueAt(product.reduce, product.sum, *operand.side, *operand.group, k, number);
     return product.isScaled() ? result : narrow(product.type, *operand.how, result);
   };
-  Value *exists = existsAt(product, k);
+  Value *exists = existsAt(product.reduce, product.sum, k);
   return exists ? e.emitIfElse(exists, value, Constant::getNullValue(type)) : value();
 }
 
@@ -229,7 +228,7 @@ Value *DeviceContraction::loadSteps(const PlaneProduct &product, const PlaneOper
   std::optional<int64_t> points = tgl::knownPoints(summed, product.sum.isReordered ? order.take_back() : order);
   bool isWhole = product.sum.fits || (points && *points % operand.shared.unitElements() == 0);
   if (isWhole)
-    exists = e.emitAnd(exists, existsAt(product, k));
+    exists = e.emitAnd(exists, existsAt(product.reduce, product.sum, k));
   // From the tensor's first element on there are as many steps as in any unit.
   Value *place = placeAt(operand, exists && isWhole ? b.CreateSelect(exists, offset, i64(0)) : offset);
   Type *element = elementOf(product);
@@ -237,7 +236,7 @@ Value *DeviceContraction::loadSteps(const PlaneProduct &product, const PlaneOper
   for (unsigned n = 0; n < operand.shared.unitElements(); n += operand.vector) {
     Value *from = b.CreateInBoundsGEP(element, place, i64(n * step)), *isThere = exists;
     if (!isWhole) {
-      isThere = e.emitAnd(exists, existsAt(product, b.CreateAdd(k, i64(n))));
+      isThere = e.emitAnd(exists, existsAt(product.reduce, product.sum, b.CreateAdd(k, i64(n))));
       from = b.CreateSelect(isThere, from, placeAt(operand, i64(0)));
     }
     unit = insert(unit, loadAt(product, operand, from, isThere), n);
@@ -305,7 +304,7 @@ SmallVector<Value *> DeviceContraction::loadNext(const PlaneProduct &product, Va
   Value *substeps = i64(product.substeps);
   Value *last = b.CreateSub(b.CreateMul(product.sum.steps, substeps), i64(1));
   number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, last);
-  Value *step = b.CreateMul(stepInSum(b.CreateUDiv(number, substeps)), substeps);
+  Value *step = b.CreateMul(stepInSum(product.sum, b.CreateUDiv(number, substeps)), substeps);
   return loadUnits(product, b.CreateAdd(step, b.CreateURem(number, substeps)));
 }
 

@@ -43,8 +43,8 @@ DeviceContraction::Place DeviceContraction::placeOf(const Product &product, cons
   };
   if (!operand.group->fits)
     require(b.CreateICmpSLT(number, operand.group->total));
-  if (!product.sum.fits)
-    require(b.CreateICmpSLT(k, product.sum.total));
+  if (Value *isPoint = existsAt(product.reduce, product.sum, k))
+    require(isPoint);
   return place;
 }
 

@@ -167,7 +167,7 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
         i64(0), i64(ahead), i64(1), {},
         [&](Value *number, ArrayRef<Value *>) {
           e.emitIf(b.CreateICmpSLT(number, sum.steps), [&] {
-            copyStep(product, stepInSum(number), stageAt(b.CreateTrunc(number, b.getInt32Ty())), code);
+            copyStep(product, stepInSum(product.sum, number), stageAt(b.CreateTrunc(number, b.getInt32Ty())), code);
           });
           commit();
           return SmallVector<Value *>();
@@ -179,9 +179,9 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
   if (isShort && evaluated)
     e.emitIf(b.CreateICmpSLT(i64(0), sum.steps), [&] {
       if (inLoops)
-        evaluateToStage(product, stepInSum(i64(0)), stageAt(i32(0)));
+        evaluateToStage(product, stepInSum(product.sum, i64(0)), stageAt(i32(0)));
       else
-        storeStep(product, evaluateStep(product, stepInSum(i64(0))), stageAt(i32(0)));
+        storeStep(product, evaluateStep(product, stepInSum(product.sum, i64(0))), stageAt(i32(0)));
     });
   SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, zeroSum());
   carried.push_back(i32((start + stages) % stages)); // the stage
@@ -195,7 +195,7 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
         if (copies) {
           Value *later = b.CreateAdd(number, i64(ahead));
           e.emitIf(b.CreateICmpSLT(later, sum.steps),
-                   [&] { copyStep(product, stepInSum(later), stageAt(following(stage, ahead)), code); });
+                   [&] { copyStep(product, stepInSum(product.sum, later), stageAt(following(stage, ahead)), code); });
           commit();
         }
         Value *next = b.CreateAdd(number, i64(1));
@@ -205,10 +205,10 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
         SmallVector<Value *> values;
         if (evaluated && inLoops) {
           e.emitIf(isMore, [&] {
-            evaluateToStage(product, stepInSum(next), stageAt(following(stage, 1)));
+            evaluateToStage(product, stepInSum(product.sum, next), stageAt(following(stage, 1)));
           });
         } else if (evaluated) {
-          values = e.emitIfElse(isMore, [&] { return evaluateStep(product, stepInSum(next)); });
+          values = e.emitIfElse(isMore, [&] { return evaluateStep(product, stepInSum(product.sum, next)); });
         }
         auto multiply = [&] { return multiplyStep(product, stageAt(stage), current.drop_back(), code); };
         Sums sums = start == 0 ? multiply()

@@ -79,7 +79,7 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
   Value *total = product.sum.steps;
   auto copy = [&](Value *number, Value *stage) {
     e.emitIf(b.CreateICmpSLT(number, total),
-             [&] { copyUnits(product, stepInSum(number), planeStage(product, stage)); });
+             [&] { copyUnits(product, stepInSum(product.sum, number), planeStage(product, stage)); });
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
   };
   if (copies)
@@ -87,7 +87,7 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
       copy(i64(number), i32(number));
   SmallVector<Value *> units;
   if (evaluates) {
-    units = loadUnits(product, stepInSum(i64(0))); // there is at least one step
+    units = loadUnits(product, stepInSum(product.sum, i64(0))); // there is at least one step
     storeUnits(product, units, {}, planeStage(product, i32(0)));
     warps.publish();
     units = loadNext(product, i64(1));
