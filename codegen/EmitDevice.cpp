@@ -20,7 +20,9 @@
 #include "codegen/DeviceScanTiles.h"
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
+#include "passes/OrderSums.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include <optional>
 
 using namespace llvm;
@@ -254,6 +256,20 @@ private:
   }
 
   PlanStep launchStep(tgl::ParallelOp op) {
+    if (partWrites(op).empty())
+      return launchStep(op, op);
+    // What adds parts up has one order without tiles too.
+    mlir::OpBuilder before(op);
+    tgl::ParallelOp ordered = orderSums(cast<tgl::ParallelOp>(before.clone(*op)));
+    SmallVector<StringRef> mapping(ordered.getAxes().size(), "thread");
+    ordered.setMapping(llvm::join(mapping, ","));
+    PlanStep step = launchStep(ordered, op);
+    ordered.erase();
+    return step;
+  }
+
+  /// `tiled`: the same statement, for tiles.
+  PlanStep launchStep(tgl::ParallelOp op, tgl::ParallelOp tiled) {
     auto axes = cast<tgl::AxesOp>(op.getOperation());
     PlanStep step;
     SetVector<mlir::Value> leaves;
@@ -331,7 +347,7 @@ private:
       emit(op, name + "_block", inputs, outer, teamFor(work), step.byTeam);
     if (!code.clusters.empty() && step.byTeam.cluster > 1) // as the program asks
       step.unit = PlanStep::Team;
-    emitTiles(op, step, name, inputs);
+    emitTiles(tiled, step, name, inputs);
     emitRowTiles(op, step, name, inputs);
     return step;
   }

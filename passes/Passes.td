@@ -373,9 +373,9 @@ def ReduceInTilesPass : Pass<"tgl-reduce-in-tiles", "::tegula::tgl::KernelOp"> {
     *Why here*: reductions still have axes of their own, and tiles are those that the schedule will choose: products are as they
     stay. Parts are in the order of a tile's columns, so that they belong to the tile.
     *Rounding*: sums are added up in another, fixed order.
-    *Stops*: at sizes that are not known; where anything else reads the product's results; where parts would not be of a tile's own
-    rows and columns (`passes/TileParts.h`); in kernels that are `deterministic`, since what cannot run in tiles (addresses that
-    are not multiples of 16) adds up in any order.
+    *Stops*: at sizes that are not known; at other kinds than sum, min and max; where anything else reads the product's results; where parts would not be of a tile's own
+    rows and columns (`passes/TileParts.h`). What cannot run in tiles, such as a call whose addresses are not multiples of 16, adds
+    up in one order too, slowly.
   }];
   let options = [Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
                         "the tile that the schedule will be asked for">,

@@ -54,8 +54,6 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
   using Counted::Counted;
 
   void runOnOperation() override {
-    if (getOperation().getDeterministic()) // what cannot run in tiles adds up in any order
-      return;
     SmallVector<ScheduleSetting> settings = scheduleSettings(getOperation());
     TileMachine machine{sharedBytes, warpgroups};
     unsigned number = 0; // among those that have tiles
