@@ -14,6 +14,8 @@
 //                                                 shared memory how many bytes come; start the copies
 //   each warp that multiplies:                    wait for the phase of the stage's barrier; multiply; empty
 //
+// Operands that nothing is done to come in the same way, as boxes of their tensors (TensorMaps.cpp).
+//
 // A barrier in shared memory is waited for, not met at: warpgroups that multiply go on by themselves, so one's products
 // are under way while the other adds up. The barriers come after all else in shared memory, a set for each product, as
 // their phases go on where a block's products begin with an empty ring.
@@ -27,10 +29,10 @@
 using namespace llvm;
 using namespace tegula;
 
-/// Whether stages are in memory as shared memory has them. Windows are gathered.
+/// Whether stages are in memory as shared memory has them, or maps say how they are. Windows are gathered.
 bool DeviceContraction::copiesInBulk() const {
-  return e.options.copiesInBulk && isPacked() &&
-         none_of(packs, [](const PackedProduct &pack) { return pack.row || pack.column; });
+  return isMapped() || (e.options.copiesInBulk && isPacked() &&
+                        none_of(packs, [](const PackedProduct &pack) { return pack.row || pack.column; }));
 }
 
 /// Of the ring's stage (i32).
@@ -78,7 +80,9 @@ void DeviceContraction::copyBulk(Value *to, Value *from, unsigned bytes, Value *
 /// Has a tile's stages brought, in the order of all that go through the ring.
 void DeviceContraction::produceInBulk(const PlaneProduct &product) {
   IndexExpr bytes = 0;
-  std::vector<PackedSide> sides = packedSides(bytes);
+  std::vector<PackedSide> sides;
+  if (isPacked())
+    sides = packedSides(bytes);
   Value *isFirst = b.CreateICmpEQ(thread, i32(0));
   e.nextLoopStays = true;
   e.emitLoop(
@@ -87,15 +91,24 @@ void DeviceContraction::produceInBulk(const PlaneProduct &product) {
         Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), *stage = inRing(inBlock);
         Value *step = stepInSum(product.sum, b.CreateUDiv(number, i64(product.substeps)));
         Value *inSum = b.CreateAdd(b.CreateMul(step, i64(product.substeps)), b.CreateURem(number, i64(product.substeps)));
-        Value *rows = planesOf(product.row, sides[2 * product.number], inSum);
-        Value *columns = planesOf(product.column, sides[2 * product.number + 1], inSum);
+        std::array<Value *, 2> from; // where planes lie, or maps
+        for (bool ofRows : {true, false}) {
+          const PlaneOperand &operand = ofRows ? product.row : product.column;
+          from[!ofRows] = isPacked() ? planesOf(operand, sides[2 * product.number + !ofRows], inSum) : mapOf(product, operand);
+        }
         e.emitIf(b.CreateICmpUGE(inBlock, i32(ringStages())), [&] { waitAt(b.CreateAdd(stage, i32(empty()))); });
         e.emitIf(isFirst, [&] {
           Value *barrier = stageBarrier(product, stage), *base = planeStage(product, stage);
           b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
                             {barrier, i32(product.stageBytes())});
-          for (auto [operand, from] : {std::pair(&product.row, rows), std::pair(&product.column, columns)})
-            copyBulk(b.CreateInBoundsGEP(b.getInt8Ty(), base, i32(operand->offset)), from, operand->shared.bytes(), barrier);
+          for (bool ofRows : {true, false}) {
+            const PlaneOperand &operand = ofRows ? product.row : product.column;
+            if (isMapped())
+              copyBoxes(operand, from[!ofRows], b.CreateMul(inSum, i64(operand.shared.depth())), base, barrier);
+            else
+              copyBulk(b.CreateInBoundsGEP(b.getInt8Ty(), base, i32(operand.offset)), from[!ofRows],
+                       operand.shared.bytes(), barrier);
+          }
         });
         return SmallVector<Value *>();
       },

@@ -215,7 +215,8 @@ private:
   TileMachine tileMachine() const {
     if (options.target == "cpu")
       return {};
-    return {device::sharedBytes(capability()), (options.target == "emulate" ? emulatedDevice : options.target) == "sm_90a"};
+    return {device::sharedBytes(capability()), (options.target == "emulate" ? emulatedDevice : options.target) == "sm_90a",
+            !runs || runs->shouldRun("bulk-copies", "")};
   }
 
   Error runPasses() {
@@ -401,11 +402,11 @@ private:
     emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
     emitter.copiesRows = !runs || runs->shouldRun("row-copies", "");
     emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
-    emitter.copiesInBulk = !runs || runs->shouldRun("bulk-copies", "");
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;
     emitter.hasF8 = isEmulated || capability() >= 89;
     emitter.hasWarpgroups = tileMachine().hasWarpgroups;
+    emitter.copiesInBulk = tileMachine().copiesInBulk;
     std::optional<DeviceCode> lowered;
     std::string failure;
     time(Phase::Lower, [&] {

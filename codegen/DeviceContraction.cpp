@@ -27,7 +27,7 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
     : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
       axes(axesOfOp(tgl::ParallelOp(plan.op))), restRows(tile.rows), rowBlocks(tile.rows / tile.warpRows / 16),
       columnBlocks(tile.columns / tile.warpColumns / 16),
-      memory(tile, products, {emitter.options.sharedBytes, emitter.options.hasWarpgroups}) {
+      memory(tile, products, {emitter.options.sharedBytes, emitter.options.hasWarpgroups, emitter.options.copiesInBulk}) {
   for (ProductOperands &product : this->products)
     if (product.type == Multiplicand::F8 && !byWarpgroups() && !emitter.options.hasF8) { // numbers of f16 all the same
       product.type = Multiplicand::F16;
@@ -113,7 +113,8 @@ unsigned DeviceContraction::sumsBase(unsigned product) const {
 }
 
 IndexExpr DeviceContraction::workspaceBytes() const {
-  return packedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes()));
+  return packedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes())) +
+         (isMapped() ? int64_t(2 * products.size() * TensorMap::bytes) : 0);
 }
 
 SmallVector<mlir::Value> DeviceContraction::alignedTensors() const {

@@ -15,7 +15,6 @@
 //         step; evaluate elements of the next one that cannot be copied into registers
 //       products of fragments by mma.sync, sums in registers
 //       evaluated elements to shared memory
-//     (steps before the first only bring operands, of long sums by the same code)
 //   the sums to shared memory; the rest of the statement at every element of the tile
 //
 // Operands are evaluated at any point, so that a convolution is a matrix product without a matrix being
@@ -23,15 +22,14 @@
 //
 // Values of f32 keep their accuracy: each is the sum of two numbers of TF32 of which all products but that
 // of the small ones are added up; tensor cores truncate what they add up, so sums are kept for one step
-// alone and added to f32 sums in registers. A tile with a result that is not finite is computed again with
-// care for infinities.
+// alone and added to f32 sums in registers. A tile with a result that is not finite is computed again with care.
 //
 // Where the tile says so and the machine has them (sm_90a), warpgroups multiply instead: both operands are
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
-// and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp). Where operands are used by many tiles
-// a launch before makes these planes (PackedPlanes.cpp, BulkCopies.cpp); of windows a tile may have one copy for all
-// their taps (ShiftedWindows.cpp). Bytes are multiplied as they are (ByteSums.cpp). Blocks with roles stay for several
-// tiles (PersistentTiles.cpp).
+// and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp), or bytes (ByteSums.cpp). Where many
+// tiles use them a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all
+// their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp).
+// Blocks with roles stay for several tiles (PersistentTiles.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function adds them up in order
 // (SplitSums.cpp).
@@ -74,16 +72,18 @@ public:
   /// Tensors whose address must be a multiple of 16 bytes.
   llvm::SmallVector<mlir::Value> alignedTensors() const;
 
-  /// Whether planes of the operands are made by a launch before (PackedPlanes.cpp): so many blocks of so many threads.
+  /// Whether a launch before makes planes of the operands (PackedPlanes.cpp), or maps (TensorMaps.cpp, by one block).
   bool isPacked() const { return memory.isPacked(); }
+  bool isMapped() const { return memory.isMapped(); }
   IndexExpr packBlocks() const;
   unsigned packThreads() const { return threads(); }
   static unsigned packSharedBytes();
   void emitPack(llvm::Value *workspace);
+  static unsigned mapThreads() { return 32; }
+  void emitMaps(llvm::Value *workspace);
 
-  /// The whole of a block's work; with splits, up to its sums in `workspace`.
+  /// The whole of a block's work; with splits, up to its sums in `workspace`, and the rest from the sums of all blocks.
   void emitTile(llvm::Value *workspace);
-  /// With splits: the rest of a tile from the sums of all its blocks.
   void emitCombine(llvm::Value *workspace);
   /// What emitTile emitted.
   TileLayout layout(llvm::StringRef function) const;
@@ -130,8 +130,7 @@ private:
     unsigned stageBytes() const { return row.shared.bytes() + column.shared.bytes(); }
   };
 
-  /// A tile's sums are emitted up to twice: quick code, spread out, and short code that takes any value. The
-  /// short one is rarely run, so it is loops wherever it can be; it would double the time of compilation.
+  /// A tile's sums are emitted up to twice: quick code, spread out, and short code, loops, that takes any value.
   enum class Code { Quick, Careful };
 
   /// One side of a product in shared memory as warpgroups read it.
@@ -167,8 +166,7 @@ private:
     unsigned stageBytes() const { return row.shared.bytes() + (column.isShifted ? 0 : column.shared.bytes()); }
   };
 
-  /// Barriers of a block with roles by number; one of a stage, or a patch, is the first of them. All is 0 of those who
-  /// do the rest.
+  /// Barriers of a block with roles by number, the first one of stages or patches; 0 is of those who do the rest.
   enum RolesBarrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4 };
   unsigned empty() const { return Full + ringStages(); }
   unsigned patchEmpty() const { return empty() + ringStages(); }
@@ -177,9 +175,8 @@ private:
   unsigned ringStages() const { return memory.stages(); }
   Value *inRing(Value *number);
 
-  /// Those that multiply: all but producers.
+  /// Those that multiply, and those that bring operands: where copies are all that there is to do, one warpgroup.
   unsigned threads() const { return tile.threads(); }
-  /// Those that bring operands to shared memory: where copies are all that there is to do, one warpgroup.
   unsigned stagers() const { return hasCopiers() ? Warpgroup::threads : threads(); }
 
   // DeviceContraction.cpp
@@ -345,10 +342,8 @@ private:
   Value *existsAt(tgl::ReduceOp reduce, const Sum &sum, Value *k);
   Value *numberOf(const PlaneOperand &operand, Value *line, unsigned count);
   Value *loadElement(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
-  Value *readOffset(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
-                    Value *&inside);
-  Value *readPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number,
-                   Value *&exists);
+  Value *readOffset(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number, Value *&inside);
+  Value *readPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number, Value *&exists);
   Value *placeAt(const PlaneOperand &operand, Value *offset);
   Value *loadAt(const PlaneProduct &product, const PlaneOperand &operand, Value *place, Value *exists);
   Value *insert(Value *unit, Value *values, unsigned n);
@@ -383,7 +378,7 @@ private:
   bool isSplit() const { return products.front().type == Multiplicand::TF32; }
   bool areBytes() const { return isBytes(products.front().type); }
   /// Whether producers only copy.
-  bool hasCopiers() const { return hasRoles() && (isPacked() || areBytes()); }
+  bool hasCopiers() const { return hasRoles() && (isPacked() || areBytes() || isMapped()); }
   unsigned barrierThreads() const;
   void splitOff(llvm::function_ref<void()> body);
   void startRoles();
@@ -464,6 +459,13 @@ private:
   void awaitBulk(const PlaneProduct &product, Value *inBlock);
   void copyBulk(Value *to, Value *from, unsigned bytes, Value *barrier);
   void produceInBulk(const PlaneProduct &product);
+
+  // TensorMaps.cpp
+  Value *mapOf(const PlaneProduct &product, const PlaneOperand &operand);
+  static std::array<unsigned, 2> boxOf(const PlaneOperand &operand);
+  void makeMap(const PlaneProduct &product, const PlaneOperand &operand);
+  void acquireMaps();
+  void copyBoxes(const PlaneOperand &operand, Value *map, Value *k, Value *stage, Value *barrier);
 
   // PackedWindows.cpp
   int64_t blocksOfImage(const WindowOperand &window, int64_t pixels) const;

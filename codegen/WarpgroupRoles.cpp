@@ -233,6 +233,8 @@ void DeviceContraction::startRoles() {
       return produceAll();
     e.emitIf(b.CreateICmpULT(thread, i32(barrierThreads() - threads())), [&] {
       arriveAt(i32(Finished));
+      if (isMapped())
+        acquireMaps();
       produceAll();
     });
   });

@@ -39,6 +39,7 @@ namespace tegula {
 struct TileMachine {
   unsigned sharedBytes = device::sharedBytes(90); ///< that a block may ask for
   bool hasWarpgroups = true;
+  bool copiesInBulk = true; ///< operands that allow it; has a meaning with warpgroups alone
 };
 
 } // namespace tegula

@@ -153,6 +153,12 @@ std::optional<SmallVector<ProductOperands>> tegula::describeOperands(const Contr
     tgl::AxesOp summed = axesOfOp(reduce);
     chooseStaging(operands.row, product.row, operands.type, summed, axes, plan.rows);
     chooseStaging(operands.column, product.column, operands.type, summed, axes, plan.columns);
+    auto map = [&](ContractionOperand &operand, const ContractionSide &side, ArrayRef<unsigned> lines) {
+      if (operand.staging == Staging::Vectors && operands.type != Multiplicand::TF32)
+        operand.map = mapTensor(plan, reduce, side, lines, operand.read, operand.alongSum);
+    };
+    map(operands.row, product.row, plan.rows);
+    map(operands.column, product.column, plan.columns);
     result.push_back(operands);
   }
   return result;

@@ -14,7 +14,7 @@
 #ifndef TEGULA_PASSES_TENSORTILE_H
 #define TEGULA_PASSES_TENSORTILE_H
 
-#include "passes/ContractionPlan.h"
+#include "passes/TensorMap.h"
 
 namespace tegula {
 
@@ -42,6 +42,8 @@ struct ContractionOperand {
   tgl::ReadOp read; ///< the side's only factor, where it is a read
   /// Elements are what the read finds at a place known without other reads; 0 where it does not exist.
   bool isPlain = false;
+  /// Of vectors, where strides allow that boxes of them are copied.
+  std::optional<TensorMap> map;
 };
 
 struct ProductOperands {

@@ -16,7 +16,8 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
       isF8(products.front().type == Multiplicand::F8),
       copies(any_of(products, [](const ProductOperands &each) {
         return each.row.staging != Staging::Values || each.column.staging != Staging::Values;
-      })) {}
+      })),
+      hasMaps(all_of(products, [](const ProductOperands &each) { return each.row.map && each.column.map; })) {}
 
 unsigned TileMemory::stages() const {
   if (tile.stages)
@@ -35,7 +36,7 @@ unsigned TileMemory::linesBytes() const {
 
 unsigned TileMemory::barriersBytes() const {
   constexpr unsigned barrierBytes = 8;
-  return isPacked() ? alignTo(numProducts * stages() * barrierBytes, 16) : 0;
+  return isPacked() || isMapped() ? alignTo(numProducts * stages() * barrierBytes, 16) : 0;
 }
 
 bool TileMemory::isPersistent() const {

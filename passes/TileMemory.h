@@ -26,6 +26,8 @@ public:
   /// Whether some of the block's threads only bring operands.
   bool hasRoles() const { return byWarpgroups() && (isSplit || tile.packed || areBytes); }
   bool isPacked() const { return tile.packed && hasRoles(); }
+  /// Whether operands are copied in boxes of tensors.
+  bool isMapped() const { return hasMaps && hasRoles() && !tile.packed && machine.copiesInBulk; }
 
   unsigned stageBytes() const { return (tile.rows + tile.columns) * lineBytes; }
   /// Of the ring: what the tile says, else as many as hide the latency of memory and leave room for other blocks.
@@ -60,7 +62,7 @@ private:
   TensorTile tile;
   TileMachine machine;
   size_t numProducts;
-  bool isSplit, areBytes, isF8, copies;
+  bool isSplit, areBytes, isF8, copies, hasMaps;
   std::optional<unsigned> ring;
 };
 

@@ -37,6 +37,8 @@ public:
       failSize("a result", site.resultBytes[number], sizeof(T));
     std::memcpy(results[number], &value, sizeof(T));
   }
+  /// An address in shared memory as a word.
+  char *sharedOperand(unsigned number) const { return reinterpret_cast<char *>(uintptr_t(operand<uint32_t>(number))); }
   unsigned operandBytes(unsigned number) const { return site.operandBytes[number]; }
   unsigned numOperands() const { return site.operandBytes.size(); }
   unsigned numResults() const { return site.resultBytes.size(); }
@@ -57,6 +59,9 @@ private:
   void *const *results;
   const void *const *operands;
 };
+
+/// Of a tensor map.
+enum class MapField { Address, Rank, Box, Extent, Stride, ElementStride, Type, Interleaving, Swizzle, Fill };
 
 /// Host functions that stand in files of their own.
 namespace atoms {
@@ -99,6 +104,12 @@ void initBarrier(AtomCall &call);
 void expectBytes(AtomCall &call);
 void storeAsync(AtomCall &call);
 void copyBulk(AtomCall &call);
+TransactionBarrier &countingBarrier(AtomCall &call, const void *address);
+void beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector<TransactionBarrier::Copy> copies);
+// AtomsBoxes.cpp
+void copyBox(AtomCall &call);
+void setMap(AtomCall &call, MapField field);
+template <MapField field> void setMap(AtomCall &call) { setMap(call, field); }
 void waitForPhase(AtomCall &call);
 float addProducts(llvm::ArrayRef<double> products, float before);
 /// `exponent`: the largest sum of the exponents of two factors.

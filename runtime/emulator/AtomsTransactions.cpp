@@ -20,7 +20,7 @@ using namespace llvm;
 using namespace tegula;
 using namespace tegula::emulator;
 
-static TransactionBarrier &barrierOf(AtomCall &call, const void *address) {
+TransactionBarrier &atoms::countingBarrier(AtomCall &call, const void *address) {
   // Who uses it must know that it has been made.
   constexpr uint64_t bytes = 8;
   call.thread.grid.memory.check(call.thread, address, bytes, call.site.read);
@@ -47,7 +47,7 @@ static void release(AtomCall &call, TransactionBarrier &barrier) {
 }
 
 void atoms::expectBytes(AtomCall &call) {
-  TransactionBarrier &barrier = barrierOf(call, call.operand<char *>(0));
+  TransactionBarrier &barrier = atoms::countingBarrier(call, call.operand<char *>(0));
   if (barrier.hasArrived)
     call.fail("a second thread comes to a phase of a barrier for one");
   barrier.hasArrived = true;
@@ -60,7 +60,7 @@ void atoms::expectBytes(AtomCall &call) {
 void atoms::storeAsync(AtomCall &call) {
   auto *to = call.operand<char *>(0);
   float value = call.operand<float>(1);
-  TransactionBarrier &barrier = barrierOf(call, call.operand<char *>(2));
+  TransactionBarrier &barrier = atoms::countingBarrier(call, call.operand<char *>(2));
   call.thread.grid.memory.check(call.thread, to, sizeof(value), call.site.write);
   std::memcpy(to, &value, sizeof(value));
   barrier.expected -= sizeof(value);
@@ -69,35 +69,43 @@ void atoms::storeAsync(AtomCall &call) {
 
 static void completeCopies(Grid &grid, TransactionBarrier &barrier) {
   for (const TransactionBarrier::Copy &copy : std::exchange(barrier.copies, {})) {
-    std::memcpy(copy.to, copy.from, copy.bytes);
+    if (copy.from)
+      std::memcpy(copy.to, copy.from, copy.bytes);
+    else
+      std::memset(copy.to, 0, copy.bytes);
     barrier.expected -= copy.bytes;
   }
   grid.endPhase(barrier);
 }
 
-/// Where to, from where, how many bytes, and the barrier that counts them.
-void atoms::copyBulk(AtomCall &call) {
-  auto inShared = [&](unsigned number) { return reinterpret_cast<char *>(uintptr_t(call.operand<uint32_t>(number))); };
-  char *to = inShared(0);
-  auto *from = call.operand<const char *>(1);
-  auto bytes = call.operand<uint32_t>(2);
-  constexpr unsigned unit = 16;
-  if (reinterpret_cast<uintptr_t>(to) % unit || reinterpret_cast<uintptr_t>(from) % unit || bytes % unit)
-    call.thread.fail(EmulatorError::Misaligned, call.site.place,
-                     "a bulk copy of " + Twine(bytes) + " bytes with an address or a number that is no multiple of 16");
-  TransactionBarrier &barrier = barrierOf(call, inShared(3));
-  call.thread.grid.memory.check(call.thread, from, bytes, call.site.read);
-  call.thread.grid.memory.check(call.thread, to, bytes, call.site.write);
-  barrier.copies.push_back({to, from, bytes, call.site.place});
+void atoms::beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector<TransactionBarrier::Copy> copies) {
+  for (const TransactionBarrier::Copy &copy : copies) {
+    if (copy.from)
+      call.thread.grid.memory.check(call.thread, copy.from, copy.bytes, call.site.read);
+    call.thread.grid.memory.check(call.thread, copy.to, copy.bytes, call.site.write);
+    barrier.copies.push_back(copy);
+  }
   barrier.open.join(call.thread.knowledge());
   ++call.thread.clock;
   if (!barrier.waiting.empty())
     completeCopies(call.thread.grid, barrier);
 }
 
+/// Where to, from where, how many bytes, and the barrier that counts them.
+void atoms::copyBulk(AtomCall &call) {
+  auto *to = call.sharedOperand(0);
+  auto *from = call.operand<const char *>(1);
+  auto bytes = call.operand<uint32_t>(2);
+  constexpr unsigned unit = 16;
+  if (reinterpret_cast<uintptr_t>(to) % unit || reinterpret_cast<uintptr_t>(from) % unit || bytes % unit)
+    call.thread.fail(EmulatorError::Misaligned, call.site.place,
+                     "a bulk copy of " + Twine(bytes) + " bytes with an address or a number that is no multiple of 16");
+  beginCopies(call, countingBarrier(call, call.sharedOperand(3)), {{to, from, bytes, call.site.place}});
+}
+
 /// Until the phase of that parity has ended.
 void atoms::waitForPhase(AtomCall &call) {
-  TransactionBarrier &barrier = barrierOf(call, call.operand<char *>(0));
+  TransactionBarrier &barrier = atoms::countingBarrier(call, call.operand<char *>(0));
   bool parity = call.operand<uint32_t>(1) & 1;
   if ((barrier.phase & 1) == parity)
     completeCopies(call.thread.grid, barrier);

@@ -73,7 +73,7 @@ struct TransactionBarrier {
   /// In bulk, whose bytes it counts, under way.
   struct Copy {
     char *to;
-    const char *from;
+    const char *from; // null: zeros
     uint32_t bytes, place;
   };
   std::vector<Copy> copies;
