@@ -401,6 +401,8 @@ private:
     emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
     emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
     emitter.copiesRows = !runs || runs->shouldRun("row-copies", "");
+    emitter.warpRests = !runs || runs->shouldRun("warp-rests", "");
+    emitter.bulkStores = !runs || runs->shouldRun("bulk-stores", "");
     emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;

@@ -426,17 +426,17 @@ Value *DeviceContraction::sumPlace(Value *row, Value *column, unsigned base) {
 }
 
 /// Two neighbours.
-void DeviceContraction::storePair(Value *first, Value *second, Value *row, Value *column, unsigned base) {
+void DeviceContraction::storePair(Value *first, Value *second, Value *place) {
   Value *two = PoisonValue::get(FixedVectorType::get(sumType(), 2));
   two = b.CreateInsertElement(two, first, uint64_t(0));
   two = b.CreateInsertElement(two, second, uint64_t(1));
-  b.CreateAlignedStore(two, sumPlace(row, column, base), Align(8));
+  b.CreateAlignedStore(two, place, Align(8));
 }
 
 void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
   for (unsigned number = 0; number < sums.size(); number += 2) {
     TilePlace place = fragmentSum(b, tile, corner, lane, number);
-    storePair(sums[number], sums[number + 1], place.row, place.column, base);
+    storePair(sums[number], sums[number + 1], sumPlace(place.row, place.column, base));
   }
 }
 

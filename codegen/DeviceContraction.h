@@ -29,7 +29,8 @@
 // and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp), or bytes (ByteSums.cpp). Where many
 // tiles use them a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all
 // their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp).
-// Blocks with roles stay for several tiles (PersistentTiles.cpp).
+// Blocks with roles stay for several tiles (PersistentTiles.cpp), of which each warp may do the rest for its own sums
+// (WarpRest.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function adds them up in order
 // (SplitSums.cpp).
@@ -158,6 +159,7 @@ private:
     unsigned substeps;
     bool keepsPartial; ///< sums of a step are added to those before in f32
     Value *stagesBefore = nullptr; ///< i64, that went through the ring since the block began; null: none
+    Value *scalesBefore = nullptr; ///< i32, of the tile before, where it has a place of its own; null: there is one place
     Value *stagesEver = nullptr;   ///< i64, that will have when it ends; null: this tile's
     bool isScaled() const { return type == Multiplicand::TF32; }
     unsigned elementBytes() const { return isBytes(type) ? 1 : 2; }
@@ -218,7 +220,7 @@ private:
   unsigned sumsPitch() const { return memory.sumsPitch(); }
   unsigned sumsBytes() const { return memory.sumsBytes(); }
   void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);
-  void storePair(Value *first, Value *second, Value *row, Value *column, unsigned base);
+  void storePair(Value *first, Value *second, Value *place);
   Value *sumPlace(Value *row, Value *column, unsigned base);
   unsigned sumsBase(unsigned product) const;
 
@@ -280,6 +282,17 @@ private:
   void emitRowParts(const Rest &rest, const Rest::Part &part);
   void emitParts(const Rest &rest);
 
+  // WarpRest.cpp
+  bool writesVectors(tgl::WriteOp write) const;
+  bool restsByWarps(const Rest &rest) const;
+  bool areRuns(tgl::WriteOp write, int64_t count) const;
+  tgl::WriteOp writeOfLines() const;
+  void meetInWarp();
+  void awaitLines(bool untilWritten);
+  void storeLines(tgl::WriteOp write);
+  void emitWarpRest(const Rest &rest);
+  void emitVectors(const Rest &rest, Value *first, unsigned step, unsigned count, Value *column);
+
   // TileStaging.cpp
   struct Place {
     Value *line, *position; ///< i32, in the tile
@@ -325,6 +338,7 @@ private:
   bool isChecked(unsigned number) const;
   Sums sumUp(Product &product, Code code);
   Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums, Value *orElse = nullptr);
+  Value *isAny(Value *own);
   Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, Code code);
   Sums multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial);
   Sums multiplyPoint(Product &product, Value *stage, Value *point, llvm::ArrayRef<Value *> partial);
@@ -386,6 +400,7 @@ private:
   Value *stageNumber(const PlaneProduct &product, Value *number);
   void produce(const PlaneProduct &product);
   unsigned fewStages(const PlaneProduct &product);
+  bool storesFew(const PlaneProduct &product) { return !hasCopiers() && fewStages(product); }
   void storeFew(const PlaneProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded,
                 llvm::function_ref<void(unsigned number)> afterStage);
   void produceFew(const PlaneProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded);
@@ -404,6 +419,7 @@ private:
   unsigned linesBase() const;
   Value *lineMaximum(unsigned which, Value *line);
   Value *largestOf(Value *unit);
+  void forOwnLines(const PlaneProduct &product, llvm::function_ref<void(Value *line)> body);
   void raiseMaxima(const PlaneProduct &product, llvm::ArrayRef<Value *> maxima, unsigned which);
   Value *scaleOf(Value *maximum, bool isInverse);
   llvm::SmallVector<Value *> findScales(const PlaneProduct &product, llvm::ArrayRef<Value *> units);
@@ -448,6 +464,7 @@ private:
   unsigned copiesAhead() const { return std::min(2u, ringStages() - 2); }
   void produceCopies(const PlaneProduct &product);
   void endCopies(Value *total);
+  Value *scaleOfLine(const PlaneProduct &product, Value *line);
   void loadScales(const PlaneProduct &product);
   void unscale(const PlaneProduct &product, llvm::MutableArrayRef<Value *> sums);
 
@@ -520,6 +537,7 @@ private:
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
   TileMemory memory;
   std::vector<ProductLayout> noted;
+  bool marksAlone = false; // threads mark tiles whose sums are not to be used without asking others
   unsigned ownBarrier = 0; // number of the barrier of the threads that the current code is for
 };
 

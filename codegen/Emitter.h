@@ -56,6 +56,10 @@ struct EmitterOptions {
   bool copiesInBulk = true;
   /// Rows in shared memory are copied there while those before them are done.
   bool copiesRows = true;
+  /// Each warp does the rest of a tile for its own sums.
+  bool warpRests = true;
+  /// What it writes leaves shared memory in bulk.
+  bool bulkStores = true;
   /// The device has wgmma (sm_90a).
   bool hasWarpgroups = false;
   bool hasF8 = false; ///< mma.sync of f8 (sm_89)

@@ -341,6 +341,13 @@ void DeviceContraction::endCopies(Value *total) {
     });
 }
 
+/// Where one over the scale of a line is.
+Value *DeviceContraction::scaleOfLine(const PlaneProduct &product, Value *line) {
+  if (!isPacked())
+    return lineMaximum(2, line);
+  return lineMaximum(0, product.scalesBefore ? b.CreateAdd(product.scalesBefore, line) : line);
+}
+
 /// Brings one over the scale of each line to shared memory; consumers see it once the first stage is there.
 void DeviceContraction::loadScales(const PlaneProduct &product) {
   IndexExpr bytes = 0;
@@ -353,7 +360,7 @@ void DeviceContraction::loadScales(const PlaneProduct &product) {
         Value *address = scalePlace(product, operand, sides[2 * product.number + !ofRows], wide(line));
         LoadInst *inverse = b.CreateAlignedLoad(b.getFloatTy(), address, Align(4));
         inverse->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(b.getContext(), {}));
-        b.CreateAlignedStore(inverse, lineMaximum(0, b.CreateAdd(line, i32(operand.firstLine))), Align(4));
+        b.CreateAlignedStore(inverse, scaleOfLine(product, b.CreateAdd(line, i32(operand.firstLine))), Align(4));
       };
       if (first + threads() <= operand.shared.extent)
         load();
@@ -368,6 +375,6 @@ void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Val
   for (auto [n, sum] : enumerate(sums)) {
     TilePlace place = groupSum(b, tile, thread, lane, n);
     for (Value *line : {place.row, b.CreateAdd(place.column, i32(product.column.firstLine))})
-      sum = b.CreateFMul(sum, b.CreateAlignedLoad(b.getFloatTy(), lineMaximum(0, line), Align(4)));
+      sum = b.CreateFMul(sum, b.CreateAlignedLoad(b.getFloatTy(), scaleOfLine(product, line), Align(4)));
   }
 }

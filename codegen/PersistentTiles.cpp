@@ -68,6 +68,8 @@ void DeviceContraction::setStages(PlaneProduct &product, Value *which) {
     return;
   product.stagesBefore = b.CreateMul(numStages(product), which);
   product.stagesEver = b.CreateMul(numStages(product), numOwnTiles());
+  if (memory.linesBytes()) // those of the tile before may still be needed
+    product.scalesBefore = b.CreateMul(b.CreateAnd(b.CreateTrunc(which, b.getInt32Ty()), i32(1)), i32(tile.rows + tile.columns));
 }
 
 /// The word with the bit of the `which`-th (i64).
@@ -163,6 +165,16 @@ void DeviceContraction::emitOwnTiles() {
   startRoles();
   Rest rest = planRest();
   Value *numTiles = numOwnTiles();
+  bool byWarps = restsByWarps(rest);
+  SaveAndRestore alone(marksAlone, byWarps && memory.linesBytes()); // else scales lie where sums do
+  bool inBulk = byWarps && writeOfLines();
+  auto meet = [&] { byWarps ? meetInWarp() : barrier(); };
+  auto freeSums = [&] { // the rest of the tile before is done
+    if (inBulk)
+      awaitLines(/*untilWritten=*/false);
+    meet();
+  };
+  auto emitOwnRest = [&] { forItself([&] { byWarps ? emitWarpRest(rest) : emitRest(rest); }); };
   if (isSplit())
     e.emitIf(b.CreateICmpULT(thread, i32(maskBytes / 4)), [&] {
       Value *word = b.CreateAdd(b.CreateShl(thread, i32(2)), i32(maskBase()));
@@ -180,12 +192,18 @@ void DeviceContraction::emitOwnTiles() {
       if (!isPacked())
         e.emitIf(b.CreateICmpSLT(b.CreateAdd(which, i64(1)), numTiles), [&] { letProducersGoOn(); });
       isSafe = b.CreateNot(isUnsafe);
-      e.emitIf(isSafe, [&] { forItself([&] { storeGroupSums(sums, sumsBase(0)); }); });
+      auto store = [&] {
+        if (marksAlone)
+          freeSums();
+        forItself([&] { storeGroupSums(sums, sumsBase(0)); });
+      };
+      marksAlone ? store() : e.emitIf(isSafe, store);
     });
-    e.emitIf(b.CreateAnd(isUnsafe, b.CreateICmpEQ(thread, i32(0))), [&] {
-      Value *word = maskWord(which);
+    Value *marks = marksAlone ? isUnsafe : b.CreateAnd(isUnsafe, b.CreateICmpEQ(thread, i32(0)));
+    e.emitIf(marks, [&] {
       Value *bit = b.CreateShl(i32(1), b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
-      b.CreateAlignedStore(b.CreateOr(b.CreateAlignedLoad(b.getInt32Ty(), word, Align(4)), bit), word, Align(4));
+      b.CreateAtomicRMW(AtomicRMWInst::Or, maskWord(which), bit, Align(4), AtomicOrdering::Monotonic,
+                        b.getContext().getOrInsertSyncScopeID("block"));
     });
     return isSafe;
   };
@@ -217,14 +235,16 @@ void DeviceContraction::emitOwnTiles() {
           Value *isUnsafe = nullptr;
           forItself([&] {
             Sums sums = consume(product, isUnsafe);
-            barrier(); // the rest of the tile before is done
+            freeSums();
             forItself([&] { storeGroupSums(sums, sumsBase(0)); });
           });
-          barrier();
-          forItself([&] { emitRest(rest); });
+          meet();
+          emitOwnRest();
           return SmallVector<Value *>();
         },
         "tile");
+    if (inBulk)
+      awaitLines(/*untilWritten=*/false);
     return;
   }
 
@@ -235,19 +255,34 @@ void DeviceContraction::emitOwnTiles() {
       [&](Value *number, ArrayRef<Value *> carried) -> SmallVector<Value *> {
         Value *isFirst = b.CreateICmpSLT(number, numTiles);
         Value *which = b.CreateSelect(isFirst, number, b.CreateSub(number, numTiles));
-        barrier(); // the rest of the tile before is done, and its mark set
-        Value *isAgain = b.CreateAnd(b.CreateNot(isFirst), carried.front());
+        Value *anyMarked = carried.front();
+        if (marksAlone) // until all tiles have been summed up each thread knows its own marks
+          anyMarked = e.emitIfElse(b.CreateICmpEQ(number, numTiles), [&] { return isAny(anyMarked); }, anyMarked);
+        Value *isAgain = b.CreateAnd(b.CreateNot(isFirst), anyMarked);
+        // The rest of the tile before is done, and its mark set.
+        auto endTile = [&] {
+          if (inBulk) // before a line is written again, or scales where it was
+            awaitLines(/*untilWritten=*/marksAlone);
+          barrier();
+        };
+        marksAlone ? e.emitIf(isAgain, endTile) : endTile();
         isAgain = e.emitIfElse(isAgain, [&] { return isMarked(which); }, b.getFalse());
         auto sumUpTile = [&] {
           setOwnTile(which);
           Value *isSafe = e.emitIfElse(isFirst, [&] { return sumUpFast(which); }, b.getTrue());
-          e.emitIf(isAgain, [&] { forItself(sumUpCarefully); });
-          barrier();
-          e.emitIf(isSafe, [&] { forItself([&] { emitRest(rest); }); });
+          e.emitIf(isAgain, [&] {
+            forItself(sumUpCarefully);
+            if (byWarps)
+              barrier();
+          });
+          meet();
+          marksAlone ? emitOwnRest() : e.emitIf(isSafe, emitOwnRest);
           return isSafe;
         };
         Value *isSafe = e.emitIfElse(b.CreateOr(isFirst, isAgain), sumUpTile, b.getTrue());
-        return {b.CreateOr(carried.front(), b.CreateNot(isSafe))};
+        return {b.CreateOr(anyMarked, b.CreateNot(isSafe))};
       },
       "tile");
+  if (inBulk)
+    awaitLines(/*untilWritten=*/false);
 }

@@ -227,12 +227,19 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
 
 /// A bit, the same for all threads of the block: whether a sum is not finite, or `orElse` holds in any thread.
 Value *DeviceContraction::isAnyNotFinite(ArrayRef<Value *> sums, Value *orElse) {
-  Value *zero = ConstantFP::get(b.getFloatTy(), 0), *all = zero;
-  for (Value *sum : sums) // 0 unless there is an infinity or NaN
-    all = b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {sum, zero, all});
+  // 0 unless there is an infinity or NaN; of every fourth, so that they do not wait for each other.
+  Value *zero = ConstantFP::get(b.getFloatTy(), 0), *parts[] = {zero, zero, zero, zero};
+  for (auto [number, sum] : enumerate(sums))
+    parts[number % 4] = b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {sum, zero, parts[number % 4]});
+  Value *all = b.CreateFAdd(b.CreateFAdd(parts[0], parts[1]), b.CreateFAdd(parts[2], parts[3]));
   Value *own = b.CreateFCmpUNO(all, all);
   if (orElse)
     own = b.CreateOr(own, orElse);
+  return marksAlone ? own : isAny(own);
+}
+
+/// Whether it is true for any of the threads that the code is for, which meet.
+Value *DeviceContraction::isAny(Value *own) {
   if (hasRoles())
     return b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_barrier_cta_red_or_aligned_count,
                              {i32(ownBarrier), i32(threads()), own});

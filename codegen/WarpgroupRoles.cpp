@@ -52,7 +52,7 @@ unsigned DeviceContraction::linesBase() const {
   return isPersistent() ? memory.ringBytes() : std::max(memory.ringBytes(), sumsBytes());
 }
 
-/// Bits of a line's largest absolute value: `which` 0, of the first step; 1, of all.
+/// Bits of a line's largest absolute value: `which` 0, of the first step; 1, of all. 2: one over its scale.
 Value *DeviceContraction::lineMaximum(unsigned which, Value *line) {
   Value *number = b.CreateAdd(line, i32(which * (tile.rows + tile.columns)));
   return sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(linesBase())));
@@ -91,26 +91,34 @@ Value *DeviceContraction::largestOf(Value *unit) {
   return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, unit));
 }
 
+/// `body` for lines of which this thread is the one to know the scale.
+void DeviceContraction::forOwnLines(const PlaneProduct &product, function_ref<void(Value *line)> body) {
+  for (const PlaneOperand *operand : {&product.row, &product.column})
+    for (unsigned first = 0; operand->isStaged && first < operand->shared.extent; first += threads()) {
+      auto emitLine = [&] { body(b.CreateAdd(thread, i32(operand->firstLine + first))); };
+      if (first + threads() <= operand->shared.extent)
+        emitLine();
+      else
+        e.emitIf(b.CreateICmpULT(thread, i32(operand->shared.extent - first)), emitLine);
+    }
+}
+
 /// From the units of the first step, for each its scale.
 SmallVector<Value *> DeviceContraction::findScales(const PlaneProduct &product, ArrayRef<Value *> units) {
-  for (const PlaneOperand *operand : {&product.row, &product.column})
+  forOwnLines(product, [&](Value *line) {
     for (unsigned which : {0u, 1u})
-      for (unsigned first = 0; operand->isStaged && first < operand->shared.extent; first += threads()) {
-        auto clear = [&] {
-          Value *line = b.CreateAdd(thread, i32(operand->firstLine + first));
-          b.CreateAlignedStore(i32(0), lineMaximum(which, line), Align(4));
-        };
-        if (first + threads() <= operand->shared.extent)
-          clear();
-        else
-          e.emitIf(b.CreateICmpULT(thread, i32(operand->shared.extent - first)), clear);
-      }
+      b.CreateAlignedStore(i32(0), lineMaximum(which, line), Align(4));
+  });
   barrier();
   SmallVector<Value *> maxima, scales;
   for (Value *unit : units)
     maxima.push_back(largestOf(unit));
   raiseMaxima(product, maxima, 0);
   barrier();
+  forOwnLines(product, [&](Value *line) {
+    Value *maximum = b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4));
+    b.CreateAlignedStore(scaleOf(maximum, /*isInverse=*/true), lineMaximum(2, line), Align(4));
+  });
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
       Value *line = b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine));
@@ -187,7 +195,8 @@ Value *DeviceContraction::awaitStage(const PlaneProduct &product, Value *number)
   } else {
     waitAt(b.CreateAdd(stage, i32(Full)));
   }
-  Warpgroup(b, /*isBrain=*/false).publish(); // here, where it waits for no loads or copies
+  if (!storesFew(product)) // of producers it would wait for loads
+    Warpgroup(b, /*isBrain=*/false).publish();
   return stage;
 }
 
@@ -299,6 +308,7 @@ void DeviceContraction::storeFew(const PlaneProduct &product, unsigned count, Ar
   for (unsigned number = 0; number < count; ++number) {
     ArrayRef<Value *> units = isLoaded(number) ? loaded.slice(number * numUnits, numUnits) : ArrayRef(later);
     storeUnits(product, units, scales, planeStage(product, i32(number)));
+    warpgroupOf(product).publish(); // no load is under way that it would wait for
     afterStage(number);
     for (auto [maximum, unit] : zip_equal(maxima, units))
       maximum = b.CreateMaxNum(maximum, largestOf(unit));
@@ -417,13 +427,7 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
     return sums;
   }
   waitAt(i32(Finished));
-  Value *tooSmall = anyLineTooSmall();
-  for (auto [n, sum] : enumerate(sums)) {
-    TilePlace place = groupSum(b, tile, thread, lane, n);
-    for (Value *line : {place.row, b.CreateAdd(place.column, i32(product.column.firstLine))})
-      sum = b.CreateFMul(sum, scaleOf(b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4)),
-                                      /*isInverse=*/true));
-  }
-  isUnsafe = isAnyNotFinite(sums, tooSmall);
+  unscale(product, sums);
+  isUnsafe = isAnyNotFinite(sums, anyLineTooSmall());
   return sums;
 }

@@ -29,9 +29,19 @@ unsigned TileMemory::stages() const {
 }
 
 unsigned TileMemory::linesBytes() const {
-  if (!hasRoles() || !isSplit || (isPacked() && isPersistent()))
+  if (!hasRoles() || !isSplit)
     return 0;
-  return (isPacked() ? 1 : 2) * 4 * (tile.rows + tile.columns);
+  unsigned lines = 4 * (tile.rows + tile.columns);
+  if (!isPacked() || !isPersistent())
+    return (isPacked() ? 1 : 3) * lines;
+  bool fits = leastPersistentBytes() + 2 * lines <= machine.sharedBytes;
+  return fits ? 2 * lines : 0;
+}
+
+/// Scales of packed lines may lie where sums do later.
+unsigned TileMemory::leastPersistentBytes() const {
+  unsigned lines = isPacked() || !isSplit ? 0 : 3 * 4 * (tile.rows + tile.columns);
+  return ringBytes() + lines + sumsBytes() + maskBytes + barriersBytes();
 }
 
 unsigned TileMemory::barriersBytes() const {
@@ -40,11 +50,7 @@ unsigned TileMemory::barriersBytes() const {
 }
 
 bool TileMemory::isPersistent() const {
-  if (!hasRoles() || tile.splits != 1 || numProducts != 1)
-    return false;
-  // Scales of packed lines lie where sums do later.
-  unsigned lines = isPacked() || !isSplit ? 0 : 2 * 4 * (tile.rows + tile.columns);
-  return ringBytes() + lines + sumsBytes() + maskBytes + barriersBytes() <= machine.sharedBytes;
+  return hasRoles() && tile.splits == 1 && numProducts == 1 && leastPersistentBytes() <= machine.sharedBytes;
 }
 
 unsigned TileMemory::sharedBytes() const {

@@ -38,8 +38,8 @@ public:
 
   unsigned sumsPitch() const { return tile.columns + 8; }
   unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
-  /// The largest values of lines, of the first step and of all; or their scales, which in a block that stays lie where
-  /// sums do later.
+  /// The largest values of lines, of the first step and of all, and their scales; or scales alone, in a block that stays those of
+  /// two tiles in turn, or none where there is no room: then they lie where sums do later.
   unsigned linesBytes() const;
   /// Whether a block goes on with another tile: its sums have a place of their own.
   bool isPersistent() const;
@@ -61,6 +61,7 @@ public:
 private:
   TensorTile tile;
   TileMachine machine;
+  unsigned leastPersistentBytes() const;
   size_t numProducts;
   bool isSplit, areBytes, isF8, copies, hasMaps;
   std::optional<unsigned> ring;

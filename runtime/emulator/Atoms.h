@@ -111,6 +111,11 @@ void copyBox(AtomCall &call);
 void setMap(AtomCall &call, MapField field);
 template <MapField field> void setMap(AtomCall &call) { setMap(call, field); }
 void waitForPhase(AtomCall &call);
+// AtomsStores.cpp
+void storeBulk(AtomCall &call);
+void commitStores(AtomCall &call);
+void waitForReading(AtomCall &call);
+void waitForStores(AtomCall &call);
 float addProducts(llvm::ArrayRef<double> products, float before);
 /// `exponent`: the largest sum of the exponents of two factors.
 float addSmallProducts(llvm::ArrayRef<double> products, int exponent, float before);

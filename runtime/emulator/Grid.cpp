@@ -323,6 +323,10 @@ Error Grid::run() {
     if (thread->fibre.hasEnded()) {
       Block &block = thread->block;
       stacks.giveBack(thread->fibre.stackMemory());
+      if (std::optional<uint32_t> place = thread->stores.end(); place && !finding)
+        finding = std::make_unique<EmulatorError>(
+            EmulatorError::WrongOperand,
+            placeText(*place) + ": a thread ends while shared memory is read by its bulk copy");
       block.ended(*thread);
       if (!block.live) {
         endBarriers(block);

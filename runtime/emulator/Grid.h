@@ -56,6 +56,21 @@ struct AsyncCopies {
   std::deque<std::vector<Copy>> groups;
 };
 
+/// Copies in bulk from shared memory that a thread has not waited for.
+struct BulkStores {
+  struct Store {
+    char *to;
+    const char *from;
+    std::vector<char> bytes; // once they have been read
+    uint32_t place;
+  };
+  using Group = std::vector<Store>;
+  Group open; // in no group yet
+  std::deque<Group> unread, unwritten;
+  /// The thread ends: writes what has been read; the place of a copy that was not.
+  std::optional<uint32_t> end();
+};
+
 /// One use of the barrier of a cluster: threads come to it, and wait for the others later.
 struct ClusterPhase {
   uint32_t arrived = 0;
@@ -124,6 +139,7 @@ public:
   /// Everything that happened before now.
   Clocks knowledge() const;
   AsyncCopies copies;
+  BulkStores stores;
   std::shared_ptr<ClusterPhase> clusterPhase; // at which it has arrived and for which it has not waited
   AsyncProducts products;
   unsigned reducingBarriers = 0; // that it has come to

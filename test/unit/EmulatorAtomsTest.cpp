@@ -260,6 +260,52 @@ TEST_F(Emulator, BringsBytesInBulk) {
   EXPECT_EQ(run(text(256, 256, "%late = load i32, ptr addrspace(3) %own\n" + look, use)), EmulatorError::Race);
 }
 
+// A thread has 16 bytes of shared memory stored, and changes them.
+TEST_F(Emulator, StoresInBulkWhatIsThereUpToTheWait) {
+  auto text = [](unsigned bytes, StringRef wait, StringRef end) {
+    return R"(
+    %v = load i32, ptr addrspace(1) %at
+    store i32 %v, ptr addrspace(3) %own
+    call void @llvm.nvvm.bar.warp.sync(i32 -1)
+    %inFour = and i32 %i, 3
+    %first = icmp eq i32 %inFour, 0
+    br i1 %first, label %give, label %given
+  give:
+    %to = getelementptr i32, ptr addrspace(1) %y, i32 %i
+    call void @llvm.nvvm.cp.async.bulk.shared.cta.to.global(ptr addrspace(1) %to, ptr addrspace(3) %own, i32 )" +
+           std::to_string(bytes) + R"(, i64 0, i1 false)
+    br label %given
+  given:
+    call void @llvm.nvvm.cp.async.bulk.commit.group()
+    )" + wait.str() +
+           R"(
+    call void @llvm.nvvm.bar.warp.sync(i32 -1)
+    store i32 -1, ptr addrspace(3) %own
+    )" + end.str();
+  };
+  const StringRef read = "call void @llvm.nvvm.cp.async.bulk.wait.group.read(i32 0)",
+                  whole = "call void @llvm.nvvm.cp.async.bulk.wait.group(i32 0)";
+  auto start = [&] {
+    for (int i = 0; i < 64; ++i)
+      x[i] = 5 * i;
+  };
+  for (StringRef wait : {read, whole}) {
+    start();
+    run(text(16, wait, ""));
+    expectGood();
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(y[i], 5 * i);
+  }
+  // Changed before it was waited for; nobody waits.
+  start();
+  run(text(16, "call void @llvm.nvvm.cp.async.bulk.wait.group.read(i32 1)", read));
+  EXPECT_EQ(y[8], -1);
+  run(text(16, "", ""));
+  EXPECT_THAT(failure, HasSubstr("a thread ends while shared memory is read by its bulk copy"));
+  EXPECT_EQ(run(text(8, read, "")), EmulatorError::Misaligned);
+  EXPECT_EQ(run(text(512, read, "")), EmulatorError::OutOfBounds);
+}
+
 //===----------------------------------------------------------------------===//
 // Lanes
 //===----------------------------------------------------------------------===//

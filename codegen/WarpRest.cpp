@@ -1,0 +1,225 @@
+//===- WarpRest.cpp - What each warp makes of its own sums -----------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A warp of a warpgroup has the sums of 16 rows by all columns of its group. Where neighbours along columns are neighbours
+// in what is written, it goes on with them alone: sums pass through its own lines of shared memory into the order of
+// memory, a lane has four columns of a row, and warps do not wait for each other (drawn for 128 columns):
+//
+//   lane            0           1                31
+//   row 0      [ 0 .. 3]   [ 4 .. 7]  ...  [124 .. 127]   one store of 512 bytes
+//   row 1      [ 0 .. 3]   [ 4 .. 7]  ...
+//
+// Elsewhere all threads of the block meet and share the rest of the tile (TileRest.cpp).
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Columns of a lane, and rows of a warp of a warpgroup.
+static constexpr unsigned laneColumns = 4, warpRows = 16, warpThreads = 32;
+
+/// Whether four columns from a multiple of four on are neighbours of the written tensor that begin at a multiple of four.
+bool DeviceContraction::writesVectors(tgl::WriteOp write) const {
+  tgl::AxesOp op = axes;
+  mlir::Value axis = op.getAxes()[plan.columns.back()];
+  tgl::TglTensorType type = write.getTensor().getType();
+  if (write.getGuard() || type.getElementType().isInteger(4))
+    return false;
+  bool isArgument = isa<mlir::BlockArgument>(write.getTensor());
+  if (isArgument && e.options.tensorAlignment < laneColumns * 4)
+    return false;
+  tgl::ValueExpr offset = Emitter::elementOffset(type, write.getSubscriptExprs());
+  if (tgl::stepAlong(offset, axis) != 1)
+    return false;
+  return all_of(offset.substitute(axis, tgl::ValueExpr(int64_t(0))).expr().terms(),
+                [](const IndexExpr::Term &term) { return term.coefficient % laneColumns == 0; });
+}
+
+bool DeviceContraction::restsByWarps(const Rest &rest) const {
+  if (!e.options.warpRests || !isPersistent() || isShifted() || rest.mended || !rest.parts.empty() || plan.columns.empty())
+    return false;
+  tgl::AxesOp op = axes;
+  std::optional<int64_t> total = tgl::knownPoints(op, plan.columns),
+                         last = tgl::knownPoints(op, {plan.columns.back()}),
+                         low = tgl::getAxisRange(op, plan.columns.back()).lo.asConstant();
+  if (!total || !low || *low % laneColumns || (plan.restCollapsesColumns ? *total : last.value_or(1)) % laneColumns)
+    return false;
+  tgl::Accesses accesses = tgl::accessesOf(tgl::ParallelOp(plan.op));
+  return all_of(plan.rest, [&](mlir::Operation *each) {
+    if (auto write = dyn_cast<tgl::WriteOp>(each))
+      return writesVectors(write);
+    if (auto read = dyn_cast<tgl::ReadOp>(each)) // of what is written: a tile may be done again
+      return !read.getChecked() && !accesses.writes.contains(read.getTensor());
+    return each->getNumRegions() == 0 && mlir::isMemoryEffectFree(each);
+  });
+}
+
+/// Whether a tile's columns, from a multiple of `count` on, are neighbours in what is written.
+bool DeviceContraction::areRuns(tgl::WriteOp write, int64_t count) const {
+  tgl::AxesOp op = axes;
+  tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
+  int64_t run = 1;
+  for (unsigned axis : reverse(plan.columns)) {
+    std::optional<int64_t> points = tgl::knownPoints(op, {axis});
+    if (points == 1)
+      continue;
+    if (!points || tgl::stepAlong(offset, op.getAxes()[axis]) != run)
+      return run % count == 0;
+    run *= *points;
+  }
+  return true;
+}
+
+/// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes.
+tgl::WriteOp DeviceContraction::writeOfLines() const {
+  tgl::AxesOp op = axes;
+  tgl::WriteOp only;
+  for (mlir::Operation *each : plan.rest)
+    if (auto write = dyn_cast<tgl::WriteOp>(each)) {
+      bool isOfAxes = all_of(write.getSubscriptExprs(), [&](const tgl::ValueExpr &expr) {
+        return all_of(expr.operands(), [&](mlir::Value value) {
+          auto axis = dyn_cast<mlir::BlockArgument>(value);
+          return axis && axis.getOwner() == op.getAxesBlock();
+        });
+      });
+      mlir::Type element = write.getTensor().getType().getElementType();
+      if (only || !isOfAxes || !element.isIntOrFloat() || element.getIntOrFloatBitWidth() != 32)
+        return nullptr;
+      only = write;
+    }
+  return e.options.bulkStores && only && areRuns(only, groupColumns(tile)) ? only : nullptr;
+}
+
+void DeviceContraction::meetInWarp() {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_bar_warp_sync, {i32(-1)});
+}
+
+/// Before the warp's lines are written again.
+void DeviceContraction::awaitLines(bool untilWritten) {
+  b.CreateIntrinsic(b.getVoidTy(), untilWritten ? Intrinsic::nvvm_cp_async_bulk_wait_group
+                                                : Intrinsic::nvvm_cp_async_bulk_wait_group_read, {i32(0)});
+}
+
+/// The warp's lines, which are what `write` writes, to their places; a lane for each.
+void DeviceContraction::storeLines(tgl::WriteOp write) {
+  warpgroupOf(makePlaneProduct(0)).publish();
+  meetInWarp();
+  TilePlace corner = groupCorner(b, tile, thread);
+  Value *warp = b.CreateAnd(b.CreateLShr(thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
+  Value *row = b.CreateAdd(b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows))), lane);
+  Value *number = b.CreateAdd(rows.first, wide(row)), *column = b.CreateAdd(columns.first, wide(corner.column));
+  Value *exists = b.CreateICmpULT(lane, i32(warpRows)), *count = i64(groupColumns(tile));
+  if (!rows.fits)
+    exists = b.CreateAnd(exists, b.CreateICmpSLT(number, rows.total));
+  if (!columns.fits) {
+    count = b.CreateBinaryIntrinsic(Intrinsic::smin, count, b.CreateSub(columns.total, column));
+    exists = b.CreateAnd(exists, b.CreateICmpSGT(count, i64(0)));
+  }
+  e.emitIf(exists, [&] {
+    setNumber(axes, plan.rows, plan.restCollapsesRows, number);
+    setNumber(axes, plan.columns, plan.restCollapsesColumns, column);
+    tgl::TglTensorType type = write.getTensor().getType();
+    Value *offset = e.emitIndex(Emitter::elementOffset(type, write.getSubscriptExprs()));
+    Value *to = b.CreateInBoundsGEP(sumType(), e.buffers.find(write.getTensor())->second.pointer, offset);
+    to = b.CreateAddrSpaceCast(to, PointerType::get(b.getContext(), 1));
+    Value *bytes = b.CreateTrunc(b.CreateMul(count, i64(4)), b.getInt32Ty());
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_bulk_shared_cta_to_global,
+                      {to, sumPlace(row, corner.column, sumsBase(0)), bytes, i64(0), b.getFalse()});
+  });
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_bulk_commit_group, {});
+}
+
+/// The sums are in the warp's lines of shared memory.
+void DeviceContraction::emitWarpRest(const Rest &rest) {
+  unsigned across = groupColumns(tile), lanesOfRow = std::min(warpThreads, across / laneColumns);
+  unsigned rowsAtOnce = warpThreads / lanesOfRow, steps = warpRows / rowsAtOnce, each = std::min(8u, steps);
+  TilePlace corner = groupCorner(b, tile, thread);
+  Value *warp = b.CreateAnd(b.CreateLShr(thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
+  Value *firstRow = b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows)));
+  firstRow = b.CreateAdd(firstRow, b.CreateUDiv(lane, i32(lanesOfRow)));
+  Value *firstColumn = b.CreateAdd(corner.column, b.CreateMul(b.CreateURem(lane, i32(lanesOfRow)), i32(laneColumns)));
+  mlir::Value axis = axes.getAxes()[plan.columns.back()];
+
+  for (unsigned chunk = 0; chunk < across; chunk += lanesOfRow * laneColumns) {
+    Value *column = b.CreateAdd(firstColumn, i32(chunk)), *number = b.CreateAdd(columns.first, wide(column));
+    auto emitColumns = [&] {
+      setNumber(axes, plan.columns, plan.restCollapsesColumns, number);
+      e.withLanes(axis, laneColumns, e.values.lookup(axis), nullptr, [&] {
+        e.nextLoopStays = true;
+        e.emitLoop(
+            i64(0), i64(steps), i64(each), {},
+            [&](Value *step, ArrayRef<Value *>) {
+              Value *row = b.CreateAdd(firstRow, b.CreateMul(b.CreateTrunc(step, b.getInt32Ty()), i32(rowsAtOnce)));
+              emitVectors(rest, row, rowsAtOnce, each, column);
+              return SmallVector<Value *>();
+            },
+            "rest");
+      });
+    };
+    if (columns.fits)
+      emitColumns();
+    else
+      e.emitIf(b.CreateICmpSLT(number, columns.total), emitColumns);
+  }
+  if (tgl::WriteOp write = writeOfLines())
+    storeLines(write);
+}
+
+/// `count` rows of a lane's columns, from row `first` on: what is read of all of them before any is written.
+void DeviceContraction::emitVectors(const Rest &rest, Value *first, unsigned step, unsigned count, Value *column) {
+  SmallVector<mlir::Value> kept;
+  for (unsigned axis : plan.rows)
+    kept.push_back(axes.getAxes()[axis]);
+  for (mlir::Operation *op : rest.early)
+    kept.append(op->result_begin(), op->result_end());
+  auto sumOf = [&](unsigned which) { return tgl::ReduceOp(plan.products[which].reduce).getResult(); };
+  for (unsigned which = 0; which < plan.products.size(); ++which)
+    kept.push_back(sumOf(which));
+  tgl::WriteOp lines = writeOfLines();
+  struct Row {
+    Value *number, *place;
+    SmallVector<Value *> values; // of `kept`
+  };
+  SmallVector<Row> all;
+  auto *vector = FixedVectorType::get(sumType(), laneColumns);
+  for (unsigned n = 0; n < count; ++n) {
+    Value *row = b.CreateAdd(first, i32(n * step)), *number = b.CreateAdd(rows.first, wide(row)), *safe = number;
+    if (!rows.fits)
+      safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(rows.total, i64(1)));
+    setNumber(axes, plan.rows, plan.restCollapsesRows, safe);
+    for (mlir::Operation *op : rest.early)
+      e.emitOp(op);
+    for (unsigned which = 0; which < plan.products.size(); ++which)
+      e.values[sumOf(which)] =
+          b.CreateAlignedLoad(vector, sumPlace(row, column, sumsBase(which)), Align(laneColumns * 4));
+    Row its{number, sumPlace(row, column, sumsBase(0)), {}};
+    for (mlir::Value value : kept)
+      its.values.push_back(e.values.lookup(value));
+    all.push_back(std::move(its));
+  }
+  for (const Row &row : all) {
+    for (auto [value, emitted] : zip_equal(kept, row.values))
+      e.values[value] = emitted;
+    auto emitLate = [&] {
+      for (mlir::Operation *op : concat<mlir::Operation *const>(rest.values, rest.late))
+        if (op != lines)
+          e.emitOp(op);
+      if (lines) // in place of the sums
+        b.CreateAlignedStore(e.splat(e.valueOf(lines.getValue())), row.place, Align(laneColumns * 4));
+    };
+    if (rows.fits)
+      emitLate();
+    else
+      e.emitIf(b.CreateICmpSLT(row.number, rows.total), emitLate);
+  }
+}
