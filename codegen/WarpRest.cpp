@@ -20,6 +20,7 @@
 #include "codegen/DeviceContraction.h"
 
 #include "ir/TglUtils.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -80,8 +81,11 @@ bool DeviceContraction::areRuns(tgl::WriteOp write, int64_t count) const {
   return true;
 }
 
-/// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes.
+/// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes. Stores of lanes are hidden by
+/// elementary functions, of which bulk stores would only wait for the last (gelu 6 % slower on an H200).
 tgl::WriteOp DeviceContraction::writeOfLines() const {
+  if (any_of(plan.rest, [](mlir::Operation *each) { return isa<mlir::math::MathDialect>(each->getDialect()); }))
+    return nullptr;
   tgl::AxesOp op = axes;
   tgl::WriteOp only;
   for (mlir::Operation *each : plan.rest)
