@@ -199,6 +199,7 @@ void Emulation::replaceAtom(CallInst &call, unsigned atom) {
   described.place = placeOf(call);
   EmulatedAccess read, write;
   read.reads = write.writes = true;
+  write.isBulk = atomName(atom).starts_with("cp.async.bulk");
   read.place = write.place = described.place;
   described.read = addAccess(read);
   described.write = addAccess(write);

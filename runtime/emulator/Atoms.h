@@ -99,6 +99,7 @@ void multiplyGroupU8U8(AtomCall &call);
 void commitProducts(AtomCall &call);
 void waitForProducts(AtomCall &call);
 void waitForSums(AtomCall &call);
+void showToProducts(AtomCall &call);
 // AtomsTransactions.cpp
 void initBarrier(AtomCall &call);
 void expectBytes(AtomCall &call);

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // cp.async (PTX ISA, "Data Movement and Conversion Instructions: Non-bulk copy"): a copy may happen at any
-// time up to the wait for its group. Here it happens at the wait, when it is too late for everybody who
-// reads without waiting, and for everybody who has changed the source meanwhile.
+// time up to the wait for its group. Here it happens at the wait; up to then every other access to where it
+// writes, and every change of what it reads, is a race.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Atoms.h"
@@ -18,8 +18,9 @@ using namespace tegula::emulator;
 
 static void perform(const AsyncCopies::Copy &copy, AtomCall &wait) {
   if (copy.sourceBytes)
-    wait.thread.grid.memory.check(wait.thread, copy.from, copy.sourceBytes, copy.read);
-  wait.thread.grid.memory.check(wait.thread, copy.to, copy.bytes, copy.write);
+    wait.thread.grid.memory.check(wait.thread, copy.from, copy.sourceBytes, copy.read,
+                                  AccessTime::Ends);
+  wait.thread.grid.memory.check(wait.thread, copy.to, copy.bytes, copy.write, AccessTime::Ends);
   std::memset(copy.to, 0, copy.bytes);
   std::memcpy(copy.to, copy.from, copy.sourceBytes);
 }
@@ -49,6 +50,10 @@ void atoms::copyAsync(AtomCall &call, uint32_t bytes) {
                            " bytes with an address that is no multiple of it");
   copy.read = call.site.read;
   copy.write = call.site.write;
+  Memory &memory = call.thread.grid.memory;
+  if (copy.sourceBytes)
+    memory.check(call.thread, copy.from, copy.sourceBytes, copy.read, AccessTime::Begins);
+  memory.check(call.thread, copy.to, copy.bytes, copy.write, AccessTime::Begins);
   call.thread.copies.open.push_back(copy);
 }
 

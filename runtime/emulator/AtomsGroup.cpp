@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // wgmma reads its operands from shared memory at some time up to the wait for its group. Here it reads them
-// when it is issued, and at the wait it is checked again that nobody has changed them meanwhile. Each warp
+// when it is issued; up to the wait every change of them is a race, and the sums are NaN. Each warp
 // computes its own 16 of the 64 rows.
 //
 //===----------------------------------------------------------------------===//
@@ -92,6 +92,27 @@ static uint32_t addIntegers(ArrayRef<double> products, uint32_t before) {
   return before;
 }
 
+/// NaN whose first bit of the fraction is 0, which arithmetic never gives.
+static constexpr uint32_t underWay = 0x7f800000, numberMask = 0x003fffff;
+static constexpr size_t keptSums = 4096; // more than registers hold
+
+float AsyncProducts::begin(float sum) {
+  if (sums.empty())
+    sums.resize(keptSums);
+  numSums = numSums == numberMask ? 1 : numSums + 1;
+  sums[numSums % keptSums] = {sum, numSums, committed};
+  return std::bit_cast<float>(underWay | numSums);
+}
+
+float AsyncProducts::end(float inRegister, uint64_t groups) const {
+  auto bits = std::bit_cast<uint32_t>(inRegister);
+  uint32_t number = bits & numberMask;
+  if ((bits & ~numberMask) != underWay || sums.empty())
+    return inRegister;
+  const Sum &sum = sums[number % keptSums];
+  return sum.number == number && sum.group < groups ? sum.value : inRegister;
+}
+
 /// Operands: descriptors of rows and columns, whether sums are added to, of 16 bits whether lines are points of the sum
 /// (rows, columns), the sums. Instead of the rows' descriptor four words of each lane, and then nothing of their
 /// lines: rows g and g + 8 at points 2t and 2t + 1, with g = lane / 4 and t = lane % 4, and the same 8 points further.
@@ -118,7 +139,8 @@ template <typename Row, typename Column = Row> static void multiplyGroup(AtomCal
       const char *from = operand.chunk(first, x, k);
       // The lanes share the checks, and the warps those of the columns.
       Thread &thread = calls[numReads++ % warpThreads]->thread;
-      thread.grid.memory.check(thread, from, 16, first.site.read);
+      thread.grid.memory.check(thread, from, 16, first.site.read, AccessTime::Begins);
+      thread.grid.memory.checkShown(thread, from, 16, first.site.read);
       thread.products.open.push_back({from, 16, first.site.read});
     };
     auto valueOf = [&]<typename Format>(Format, const GroupOperand &operand, unsigned x, unsigned k) {
@@ -162,25 +184,26 @@ template <typename Row, typename Column = Row> static void multiplyGroup(AtomCal
     for (unsigned lane = 0; lane < warpThreads; ++lane)
       for (unsigned sum = 0; sum < calls[lane]->numResults(); ++sum) {
         unsigned row = lane / 4 + sum / 2 % 2 * 8, column = sum / 4 * 8 + lane % 4 * 2 + sum % 2;
-        double products[depth];
+        double terms[depth];
         for (unsigned k = 0; k < depth; ++k)
-          products[k] = a[row][k] * b[column][k];
+          terms[k] = a[row][k] * b[column][k];
         if constexpr (areIntegers) {
           uint32_t before = adds ? calls[lane]->operand<uint32_t>(firstSum + sum) : 0;
-          calls[lane]->result<uint32_t>(sum, addIntegers(products, before));
+          calls[lane]->result<uint32_t>(sum, addIntegers(terms, before));
         } else {
-          float before = adds ? calls[lane]->operand<float>(firstSum + sum) : 0;
-          float result;
+          AsyncProducts &products = calls[lane]->thread.products;
+          float before = adds ? calls[lane]->operand<float>(firstSum + sum) : 0, result;
+          before = products.end(before, products.committed + 1);
           if constexpr (areSmall) {
             int exponent = -1000; // of 0
             for (unsigned k = 0; k < depth; ++k)
-              if (products[k] != 0)
+              if (terms[k] != 0)
                 exponent = std::max(exponent, rowExponents[row][k] + columnExponents[column][k]);
-            result = atoms::addSmallProducts(products, exponent, before);
+            result = atoms::addSmallProducts(terms, exponent, before);
           } else {
-            result = atoms::addProducts(products, before);
+            result = atoms::addProducts(terms, before);
           }
-          calls[lane]->result<float>(sum, result);
+          calls[lane]->result<float>(sum, products.begin(result));
         }
       }
   });
@@ -200,22 +223,28 @@ void atoms::multiplyGroupU8U8(AtomCall &call) { multiplyGroup<U8>(call); }
 void atoms::commitProducts(AtomCall &call) {
   AsyncProducts &products = call.thread.products;
   products.groups.push_back(std::exchange(products.open, {}));
+  ++products.committed;
 }
 
 static void waitFor(AtomCall &call, size_t groupsLeft) {
   AsyncProducts &products = call.thread.products;
   while (products.groups.size() > groupsLeft) {
     for (const AsyncProducts::Read &read : products.groups.front())
-      call.thread.grid.memory.check(call.thread, read.from, read.bytes, read.access);
+      call.thread.grid.memory.check(call.thread, read.from, read.bytes, read.access, AccessTime::Ends);
     products.groups.pop_front();
   }
 }
 
 void atoms::waitForProducts(AtomCall &call) { waitFor(call, call.operand<uint64_t>(0)); }
 
+/// fence.proxy.async: what the thread knows to be written is what products read from here on.
+void atoms::showToProducts(AtomCall &call) { call.thread.showToProducts(); }
+
 /// With the number of groups as the first operand, and sums, which it passes on.
 void atoms::waitForSums(AtomCall &call) {
   waitFor(call, call.operand<uint32_t>(0));
+  const AsyncProducts &products = call.thread.products;
+  uint64_t ended = products.committed - products.groups.size();
   for (unsigned sum = 0; sum < call.numResults(); ++sum)
-    call.result<float>(sum, call.operand<float>(1 + sum));
+    call.result<float>(sum, products.end(call.operand<float>(1 + sum), ended));
 }

@@ -36,14 +36,9 @@ void atoms::initBarrier(AtomCall &call) {
     call.fail("a barrier of " + Twine(count) + " threads: the emulator has those of one");
   call.thread.grid.memory.check(call.thread, address, 8, call.site.write);
   TransactionBarrier &barrier = call.thread.grid.transactions[address] = TransactionBarrier();
-  barrier.open = barrier.last = Clocks(call.thread.grid.numThreads);
+  barrier.open = barrier.last = Clocks(call.thread.grid.clockEntries);
   barrier.block = call.thread.block.index;
-}
-
-static void release(AtomCall &call, TransactionBarrier &barrier) {
-  barrier.open.join(call.thread.knowledge());
-  ++call.thread.clock;
-  call.thread.grid.endPhase(barrier);
+  barrier.address = address;
 }
 
 void atoms::expectBytes(AtomCall &call) {
@@ -53,7 +48,7 @@ void atoms::expectBytes(AtomCall &call) {
   barrier.hasArrived = true;
   barrier.expected += call.operand<uint32_t>(1);
   call.result<uint64_t>(0, barrier.phase);
-  release(call, barrier);
+  call.thread.arrive(barrier, /*isStore=*/false, call.site.place);
 }
 
 /// Where to, what, and whose barrier counts it.
@@ -64,10 +59,10 @@ void atoms::storeAsync(AtomCall &call) {
   call.thread.grid.memory.check(call.thread, to, sizeof(value), call.site.write);
   std::memcpy(to, &value, sizeof(value));
   barrier.expected -= sizeof(value);
-  release(call, barrier);
+  call.thread.arrive(barrier, /*isStore=*/true, call.site.place);
 }
 
-static void completeCopies(Grid &grid, TransactionBarrier &barrier) {
+static void completeCopies(AtomCall &call, TransactionBarrier &barrier) {
   for (const TransactionBarrier::Copy &copy : std::exchange(barrier.copies, {})) {
     if (copy.from)
       std::memcpy(copy.to, copy.from, copy.bytes);
@@ -75,7 +70,7 @@ static void completeCopies(Grid &grid, TransactionBarrier &barrier) {
       std::memset(copy.to, 0, copy.bytes);
     barrier.expected -= copy.bytes;
   }
-  grid.endPhase(barrier);
+  call.thread.tryEndPhase(barrier, call.site.place);
 }
 
 void atoms::beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector<TransactionBarrier::Copy> copies) {
@@ -85,10 +80,9 @@ void atoms::beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector
     call.thread.grid.memory.check(call.thread, copy.to, copy.bytes, call.site.write);
     barrier.copies.push_back(copy);
   }
-  barrier.open.join(call.thread.knowledge());
-  ++call.thread.clock;
+  call.thread.arrive(barrier, /*isStore=*/true, call.site.place);
   if (!barrier.waiting.empty())
-    completeCopies(call.thread.grid, barrier);
+    completeCopies(call, barrier);
 }
 
 /// Where to, from where, how many bytes, and the barrier that counts them.
@@ -108,9 +102,7 @@ void atoms::waitForPhase(AtomCall &call) {
   TransactionBarrier &barrier = atoms::countingBarrier(call, call.operand<char *>(0));
   bool parity = call.operand<uint32_t>(1) & 1;
   if ((barrier.phase & 1) == parity)
-    completeCopies(call.thread.grid, barrier);
-  while ((barrier.phase & 1) == parity)
-    call.thread.waitFor(barrier, call.site.place);
-  call.thread.known.join(barrier.last);
+    completeCopies(call, barrier);
+  call.thread.waitFor(barrier, parity, call.site.place);
   call.result<uint8_t>(0, 1);
 }

@@ -31,6 +31,14 @@ void Clocks::set(uint32_t block, uint32_t thread, uint32_t clock) {
   (*entry->second)[thread] = clock;
 }
 
+void Clocks::copyToSecondHalf() {
+  for (auto &[block, clocks] : blocks) {
+    auto both = std::make_shared<Vector>(*clocks);
+    std::copy_n(both->begin(), threads / 2, both->begin() + threads / 2);
+    clocks = std::move(both);
+  }
+}
+
 void Clocks::join(const Clocks &other) {
   if (!threads)
     threads = other.threads;

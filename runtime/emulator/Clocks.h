@@ -28,6 +28,8 @@ public:
   void set(uint32_t block, uint32_t thread, uint32_t clock);
   /// Knows afterwards what `other` knows too.
   void join(const Clocks &other);
+  /// The second half of a block's entries becomes the first.
+  void copyToSecondHalf();
   /// Quick; may miss it.
   bool isSame(const Clocks &other) const { return blocks == other.blocks; }
   bool empty() const { return blocks.empty(); }

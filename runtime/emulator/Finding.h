@@ -24,6 +24,8 @@ public:
     Race,             ///< two accesses in no order, of which one writes
     DivergentBarrier, ///< threads that do not come to the barrier where others wait
     Deadlock,         ///< threads that wait for each other, or for a value that nobody writes
+    UnorderedPhase,   ///< an arrival or a wait that is at another phase of its barrier in another order of execution
+    MissingFence,     ///< a tensor core's read of what threads have written, without a fence between
     WrongOperand,     ///< an atom with operands that it does not take
   };
   EmulatorError(Kind kind, std::string message) : kind(kind), message(std::move(message)) {}

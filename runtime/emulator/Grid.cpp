@@ -35,7 +35,7 @@ void Thread::fail(EmulatorError::Kind kind, uint32_t place, const Twine &what) {
 }
 
 Thread::Thread(Grid &grid, Block &block, uint32_t index)
-    : grid(grid), block(block), index(index), known(grid.numThreads) {}
+    : grid(grid), block(block), index(index), known(grid.clockEntries) {}
 
 void Thread::wait() {
   waiting.waits = true;
@@ -80,6 +80,7 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
     fail(EmulatorError::DivergentBarrier, place,
          "waits for all threads of the block, of which " + Twine(grid.numThreads - block.live) +
              " have ended");
+  checkPhase(id, place);
   barrier.expected = expected;
   barrier.places.resize(divideCeil(grid.numThreads, warpThreads));
   uint32_t &placeOfWarp = barrier.places[warp()];
@@ -92,6 +93,7 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
     barrier.first = barrier.clocks = known;
   else if (!known.isSame(barrier.first))
     barrier.clocks.join(known);
+  barrier.now.add(*this);
   barrier.clocks.set(block.index, index, clock++);
   if (++barrier.arrived < expected) {
     if (!waits)
@@ -104,6 +106,7 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
   }
   std::vector<Thread *> others = std::move(barrier.waiting);
   auto learn = [&](Thread &thread) {
+    thread.waitedFor[id] = barrier.phase + 1;
     if (thread.known.isSame(barrier.first))
       thread.known = barrier.clocks;
     else
@@ -115,7 +118,10 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
     other->waiting.waits = false;
     learn(*other);
   }
-  barrier = Block::Barrier();
+  barrier.arrived = 0;
+  barrier.places.clear();
+  barrier.before = std::exchange(barrier.now, {});
+  ++barrier.phase;
   ++grid.progress;
   grid.makeReady(std::move(others));
 }
@@ -153,27 +159,6 @@ void Thread::waitForCluster(uint32_t place) {
   }
   known.join(clusterPhase->clocks);
   clusterPhase.reset();
-}
-
-void Thread::waitFor(TransactionBarrier &barrier, uint32_t place) {
-  barrier.waiting.push_back(this);
-  waiting.place = place;
-  waiting.call = nullptr;
-  wait();
-}
-
-void Grid::endPhase(TransactionBarrier &barrier) {
-  if (!barrier.hasArrived || barrier.expected != 0)
-    return;
-  barrier.hasArrived = false;
-  ++barrier.phase;
-  barrier.last.join(barrier.open);
-  barrier.open = Clocks(numThreads);
-  std::vector<Thread *> others = std::exchange(barrier.waiting, {});
-  for (Thread *other : others)
-    other->waiting.waits = false;
-  ++progress;
-  makeReady(std::move(others));
 }
 
 void Grid::endBarriers(const Block &block) {
@@ -250,11 +235,16 @@ void Block::ended(Thread &thread) {
 // The grid
 //===----------------------------------------------------------------------===//
 
+static bool hasGroupProducts(const EmulatedCode &code) {
+  return llvm::any_of(code.calls, [](const EmulatedCall &call) { return atomName(call.atom).contains("mma_async"); });
+}
+
 Grid::Grid(const EmulatedCode &code, EmulatedFunction function, const void *const *arguments,
            uint32_t blocks, uint32_t threads, Memory &memory, Stacks &stacks,
            const GridOptions &options)
     : code(code), function(function), arguments(arguments), numBlocks(blocks), numThreads(threads),
-      memory(memory), stacks(stacks), order(blocks), options(options),
+      memory(memory), stacks(stacks), clockEntries(hasGroupProducts(code) ? 2 * threads : threads),
+      order(blocks), options(options),
       state(options.seed * 0x9E3779B97F4A7C15ull + 1) {
   std::iota(order.begin(), order.end(), 0);
   uint32_t each = options.cluster; // blocks of a cluster stay neighbours

@@ -20,6 +20,7 @@
 #include "runtime/emulator/Fibre.h"
 #include "runtime/emulator/Finding.h"
 #include "runtime/emulator/Memory.h"
+#include "runtime/emulator/Phases.h"
 #include <array>
 #include <deque>
 #include <unordered_map>
@@ -78,31 +79,28 @@ struct ClusterPhase {
   std::vector<Thread *> waiting;
 };
 
-/// A barrier that counts bytes: its phase now, and what those know who have come to it.
-struct TransactionBarrier {
-  uint64_t phase = 0;
-  bool hasArrived = false;
-  int64_t expected = 0; // bytes; below 0: they have come before who expects them
-  Clocks open, last;    // of this phase and of the one before
-  std::vector<Thread *> waiting;
-  /// In bulk, whose bytes it counts, under way.
-  struct Copy {
-    char *to;
-    const char *from; // null: zeros
-    uint32_t bytes, place;
-  };
-  std::vector<Copy> copies;
-  uint32_t block = 0; // whose shared memory it is in
-};
-
-/// What products of four warps, under way until they are waited for, read of shared memory.
+/// Products of four warps, under way until they are waited for: what they read of shared memory, and their sums. Up to
+/// the wait a sum's register has a NaN with a number, by which products that add to it and the wait know it.
 struct AsyncProducts {
   struct Read {
     const char *from;
     uint32_t bytes, access;
   };
+  struct Sum {
+    float value = 0;
+    uint32_t number = 0;
+    uint64_t group = 0;
+  };
   std::vector<Read> open; // in no group yet
   std::deque<std::vector<Read>> groups;
+  uint64_t committed = 0; // groups ever
+  std::vector<Sum> sums;  // the last ones, by number
+  uint32_t numSums = 0;
+
+  /// What a register has of a sum from now on.
+  float begin(float sum);
+  /// The sum that a register stands for, where its group is among the first `groups`; else what the register has.
+  float end(float inRegister, uint64_t groups) const;
 };
 
 /// One thread of the device.
@@ -120,11 +118,16 @@ public:
   /// The barrier of the cluster, in two steps.
   void arriveAtCluster(uint32_t place);
   void waitForCluster(uint32_t place);
-  /// The end of the barrier's phase.
-  void waitFor(TransactionBarrier &barrier, uint32_t place);
+  /// Comes to the barrier, itself or by a store that the barrier counts; the last of a phase ends it.
+  void arrive(TransactionBarrier &barrier, bool isStore, uint32_t place);
+  /// Ends the barrier's phase if all has come.
+  void tryEndPhase(TransactionBarrier &barrier, uint32_t place);
+  /// Waits for the end of the barrier's phase of that parity.
+  void waitFor(TransactionBarrier &barrier, bool parity, uint32_t place);
   /// An atomic or volatile access.
   void synchronize(const void *address, const EmulatedAccess &access);
   void fence(bool acquires, bool releases, EmulatedScope scope);
+  void showToProducts();
   /// Lets others run.
   void yield();
   /// Ends the launch with this finding.
@@ -153,6 +156,10 @@ public:
 
 private:
   void wait();
+  /// Ends the launch where the thread's next arrival may be at another phase.
+  void checkPhase(uint32_t id, uint32_t place);
+  void checkAfter(const TransactionBarrier &barrier, const TransactionPhase &phase, uint64_t number, uint32_t place);
+  std::array<uint64_t, 16> waitedFor = {}; // phases of the block's barriers up to the last that it waited for
   Clocks seen;   // through strong reads; known after the next fence
   Clocks fenced; // what strong writes make known
   EmulatedScope fencedScope = EmulatedScope::Device;
@@ -169,6 +176,8 @@ public:
     Clocks first;  // what the first to come knew: mostly what all know
     Clocks clocks; // of those who have come
     std::vector<uint32_t> places; // by warp, plus one; 0: none of it has come
+    uint64_t phase = 0;
+    Deeds now, before; // arrivals at this phase and at the one before
   };
 
   void ended(Thread &thread);
@@ -202,6 +211,10 @@ public:
   const uint32_t numBlocks, numThreads;
   Memory &memory;
   Stacks &stacks;
+  /// Of a block in a set of clocks: one for each thread, and where there are products of four warps another one, up to
+  /// which they see what it has written.
+  const uint32_t clockEntries;
+  bool hasProducts() const { return clockEntries > numThreads; }
   std::unique_ptr<EmulatorError> finding;
   /// Counts what lets those who wait go on.
   uint64_t progress = 0;
@@ -209,7 +222,7 @@ public:
   std::unordered_map<const void *, Flag> flags;
   std::unordered_map<uint32_t, std::shared_ptr<ClusterPhase>> clusterPhases; // by number of the cluster
   std::unordered_map<const void *, TransactionBarrier> transactions; // by address
-  /// Lets those go on who wait for the phase, if all has come.
+  /// Lets those go on who wait for the phase.
   void endPhase(TransactionBarrier &barrier);
   /// A block ends, and its barriers with it; copies may not be under way.
   void endBarriers(const Block &block);

@@ -128,6 +128,13 @@ Region *Memory::find(const char *address) const {
   return address < region.end() ? const_cast<Region *>(&region) : nullptr;
 }
 
+std::string Memory::nameOf(const void *address) const {
+  const Region *region = find(static_cast<const char *>(address));
+  if (!region)
+    return "no buffer";
+  return "byte " + std::to_string(static_cast<const char *>(address) - region->begin) + " of '" + region->name + "'";
+}
+
 static Twine verb(const EmulatedAccess &access) {
   return access.reads && access.writes ? "an atomic operation" : access.reads ? "a read" : "a write";
 }
@@ -166,10 +173,12 @@ std::string Memory::describe(const Thread &thread, const Shadow::Record &earlier
   std::string who = "thread " + std::to_string(earlier.thread % perBlock);
   if (block != thread.block.index)
     who += " of block " + std::to_string(block);
-  return (verb(access) + " by " + who + " at " + code.places[access.place].text).str();
+  return (verb(access) + (earlier.clock == Shadow::Record::underWay ? " under way" : "") + " by " + who + " at " +
+          code.places[access.place].text)
+      .str();
 }
 
-void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t number) {
+void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t number, AccessTime time) {
   const EmulatedAccess &access = code.accesses[number];
   checkAlignment(thread, address, access);
   if (!bytes)
@@ -200,12 +209,12 @@ void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t
   if (region->launch != launch)
     shadow.forgetAccesses();
   region->launch = launch;
-  if (std::optional<Shadow::Conflict> conflict = shadow.enter(thread, offset, bytes, number))
+  if (std::optional<Shadow::Conflict> conflict = shadow.enter(thread, offset, bytes, number, time))
     thread.fail(EmulatorError::Race, access.place,
                 "race on '" + region->name + "' at byte " + Twine(conflict->offset) + ": " +
                     verb(access) + " here and " + describe(thread, conflict->earlier) +
                     " are in no order");
-  if (access.writes)
+  if (access.writes && time != AccessTime::Begins)
     shadow.define(offset, bytes);
 }
 
@@ -218,4 +227,13 @@ void Memory::checkLocal(Thread &thread, const void *object, uint64_t size, const
     thread.fail(EmulatorError::OutOfBounds, access.place,
                 "out of bounds: " + verb(access) + " of " + Twine(access.bytes) + " bytes at byte " +
                     Twine(offset) + " of a thread's own " + Twine(size));
+}
+
+void Memory::checkShown(Thread &thread, const void *address, uint64_t bytes, uint32_t number) {
+  const Region *region = find(static_cast<const char *>(address));
+  uint64_t offset = static_cast<const char *>(address) - region->begin;
+  if (std::optional<Shadow::Conflict> conflict = region->shadow->findHidden(thread, offset, bytes))
+    thread.fail(EmulatorError::MissingFence, code.accesses[number].place,
+                "a product reads '" + region->name + "' at byte " + Twine(conflict->offset) +
+                    ", and no fence.proxy.async is between that and " + describe(thread, conflict->earlier));
 }

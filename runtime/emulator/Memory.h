@@ -55,11 +55,16 @@ public:
   char *enterBlock();
   void leaveBlock(char *shared);
 
+  /// Where an address is, for messages.
+  std::string nameOf(const void *address) const;
   /// Ends the launch where the running thread may not do this.
-  void check(Thread &thread, const void *address, uint64_t bytes, uint32_t access);
+  void check(Thread &thread, const void *address, uint64_t bytes, uint32_t access,
+             AccessTime time = AccessTime::Now);
   /// The same of an access to a thread's own object.
   void checkLocal(Thread &thread, const void *object, uint64_t size, const void *address,
                   uint32_t access);
+  /// Ends the launch where what has been written there, which the thread may read, is not yet what products read.
+  void checkShown(Thread &thread, const void *address, uint64_t bytes, uint32_t access);
 
 private:
   Region *find(const char *address) const;

@@ -8,7 +8,8 @@
 //
 // The synchronisation of the PTX memory model (PTX ISA, "Memory Consistency Model") as vector clocks: a
 // release makes known what the thread knows, an acquire that reads from it learns that; a fence makes the
-// strong writes after it releases and the strong reads before it acquires. Barriers are in Grid.cpp.
+// strong writes after it releases and the strong reads before it acquires. Barriers are in Grid.cpp. Tensor cores read
+// shared memory as another proxy does: they see what threads have written after a fence of either side alone.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Grid.h"
@@ -36,7 +37,7 @@ void Thread::synchronize(const void *address, const EmulatedAccess &access) {
     return;
   // A write begins a new release sequence, an atomic operation goes on with it.
   if (!access.reads || !mayMeet(flag, access.scope, block.index))
-    flag.clocks = Clocks(grid.numThreads);
+    flag.clocks = Clocks(grid.clockEntries);
   flag.scope = access.scope;
   flag.block = block.index;
   if (access.releases) {
@@ -56,4 +57,12 @@ void Thread::fence(bool acquires, bool releases, EmulatedScope scope) {
   fenced = knowledge();
   fencedScope = scope;
   ++clock;
+}
+
+/// Of who has shown what, the second half of clocks tells.
+void Thread::showToProducts() {
+  if (!grid.hasProducts())
+    return;
+  known.set(block.index, index, clock++);
+  known.copyToSecondHalf();
 }

@@ -62,8 +62,26 @@ bool Shadow::isOrdered(const Thread &thread, const Record &earlier) const {
   uint32_t perBlock = thread.grid.numThreads;
   uint32_t block = earlier.thread / perBlock, index = earlier.thread % perBlock;
   if (block == thread.block.index && index == thread.index)
-    return true;
+    return earlier.clock != Record::underWay;
   return thread.known.of(block, index) >= earlier.clock;
+}
+
+std::optional<Shadow::Conflict> Shadow::findHidden(const Thread &thread, uint64_t offset, uint64_t count) const {
+  uint32_t perBlock = thread.grid.numThreads;
+  auto isHidden = [&](const Record &one) {
+    return !code.accesses[one.access].isBulk && thread.known.of(one.thread / perBlock, perBlock + one.thread % perBlock) < one.clock;
+  };
+  for (uint64_t i = offset / granule, end = (offset + count) / granule; i < end; ++i) {
+    const Record &set = cells[i].write;
+    if (set.thread == Record::several) {
+      for (const Record &one : lists[set.clock].records)
+        if (isHidden(one))
+          return Conflict{one, i * granule};
+    } else if (set.thread != Record::none && isHidden(set)) {
+      return Conflict{set, i * granule};
+    }
+  }
+  return std::nullopt;
 }
 
 /// Of the accesses in the set, one that the thread's next races with.
@@ -114,17 +132,29 @@ void Shadow::prune(const Thread &thread, List &list) {
   list.pruneAt = std::max<size_t>(8, 2 * list.records.size());
 }
 
+/// What the thread had under way is what is entered next.
+void Shadow::endOwn(Record &set, uint32_t thread) {
+  auto isIt = [&](const Record &one) { return one.thread == thread && one.clock == Record::underWay; };
+  if (isIt(set))
+    set = Record();
+  else if (set.thread == Record::several)
+    llvm::erase_if(lists[set.clock].records, isIt);
+}
+
 std::optional<Shadow::Conflict> Shadow::enter(const Thread &thread, uint64_t offset, uint64_t count,
-                                              uint32_t number) {
+                                              uint32_t number, AccessTime time) {
   if ((offset | count) % granule || cells.empty())
     refine(offset, count);
   const EmulatedAccess &access = code.accesses[number];
   Record record;
   record.thread = thread.block.index * thread.grid.numThreads + thread.index;
-  record.clock = thread.clock;
+  record.clock = time == AccessTime::Begins ? Record::underWay : thread.clock;
   record.access = number;
   for (uint64_t i = offset / granule, end = (offset + count) / granule; i < end; ++i) {
     Cell &cell = cells[i];
+    // A thread may read twice what it has under way, and has the two as one.
+    if (time == AccessTime::Ends || (time == AccessTime::Begins && !access.writes))
+      endOwn(access.writes ? cell.write : cell.read, record.thread);
     const Record *race = findRace(thread, cell.write, access);
     if (!race && access.writes)
       race = findRace(thread, cell.read, access);

@@ -21,6 +21,10 @@ namespace tegula::emulator {
 
 class Thread;
 
+/// When an access happens: now; at some time up to a wait that follows, so that no other is before or after it; or up to
+/// now, one that has begun.
+enum class AccessTime { Now, Begins, Ends };
+
 class Shadow {
 public:
   /// An access: by whom, when, and its number in the code.
@@ -28,6 +32,7 @@ public:
     uint32_t thread = none; // number in the grid
     uint32_t clock = 0, access = 0;
     static constexpr uint32_t none = ~uint32_t(0), several = none - 1; // several: `clock` is a list
+    static constexpr uint32_t underWay = ~uint32_t(0);                 // as a clock: it has begun
   };
   struct Conflict {
     Record earlier;
@@ -39,7 +44,9 @@ public:
 
   /// Enters an access of the thread; returns an earlier one that it races with.
   std::optional<Conflict> enter(const Thread &thread, uint64_t offset, uint64_t count,
-                                uint32_t access);
+                                uint32_t access, AccessTime time = AccessTime::Now);
+  /// A write in a range that nothing known to the thread has shown to products.
+  std::optional<Conflict> findHidden(const Thread &thread, uint64_t offset, uint64_t count) const;
   /// The first byte of a range that nobody has written.
   std::optional<uint64_t> findUndefined(uint64_t offset, uint64_t count) const;
   void define(uint64_t offset, uint64_t count);
@@ -58,6 +65,7 @@ private:
   const Record *findRace(const Thread &thread, const Record &set, const EmulatedAccess &access) const;
   bool isOrdered(const Thread &thread, const Record &earlier) const;
   void add(const Thread &thread, Record &set, const Record &record);
+  void endOwn(Record &set, uint32_t thread);
   void prune(const Thread &thread, List &list);
 
   const EmulatedCode &code;

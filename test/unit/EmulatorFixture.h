@@ -57,6 +57,9 @@ declare i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta(ptr addrs
 declare i32 @llvm.nvvm.redux.sync.add(i32, i32)
 @s = internal addrspace(3) global [64 x i32] undef, align 16
 @t = internal addrspace(3) global [64 x i32] undef, align 16
+declare void @llvm.nvvm.wgmma.fence.sync.aligned()
+declare void @llvm.nvvm.wgmma.commit_group.sync.aligned()
+@ring = internal addrspace(3) global [2048 x i32] undef, align 1024
 @large = internal addrspace(3) global [16384 x i32] undef, align 16
 define ptx_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y) {
   %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
