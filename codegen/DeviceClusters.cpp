@@ -31,21 +31,24 @@ void DeviceEmitter::meetCluster() {
 /// Barriers of the statement's reductions that are single floats.
 void DeviceEmitter::placeArrivals(tgl::ParallelOp op) {
   arrivals.clear();
-  if (shape.cluster == 1 || !row.vectors || !options.countsStores)
+  if (shape.cluster == 1 || !row.vectors)
     return;
+  auto isCounted = [&](tgl::ReduceOp reduce) {
+    return options.countsStores &&
+           all_of(initialAccumulator(reduce), [](Value *element) { return element->getType()->isFloatTy(); });
+  };
   for (tgl::ReduceOp reduce : op.getBody().getOps<tgl::ReduceOp>())
-    if (all_of(initialAccumulator(reduce), [](Value *element) { return element->getType()->isFloatTy(); }))
+    if (isCounted(reduce))
       arrivals[reduce] = shared(ArrayType::get(b.getInt64Ty(), 2), "arrived");
-  if (arrivals.empty())
-    return;
-  emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
-    for (auto [reduce, barriers] : arrivals)
-      for (unsigned set : {0, 1})
-        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
-                          {b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), barriers, set), b.getInt32(1)});
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
-  });
-  meetCluster();
+  if (!arrivals.empty())
+    emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+      for (auto [reduce, barriers] : arrivals)
+        for (unsigned set : {0, 1})
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
+                            {b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), barriers, set), b.getInt32(1)});
+      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+    });
+  meetCluster(); // a block's shared memory may be written once it has begun
 }
 
 Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {

@@ -157,7 +157,8 @@ void DeviceEmitter::atNextRow(tgl::AxesOp axes, ArrayRef<unsigned> outer, Value 
 }
 
 /// Sends for vector `number` of the next row, which is put where this thread has the one of `round`; zeros for what
-/// does not exist of it.
+/// does not exist of it. Hardware copies a vector or nothing, and the last of a tensor may hang over its end: a part is
+/// loaded by elements.
 void DeviceEmitter::copyAhead(unsigned slot, Value *round, Value *number, Value *exists) {
   auto [read, nest] = row.sources[slot];
   const Buffer &buffer = buffers.find(read.getTensor())->second;
@@ -168,26 +169,44 @@ void DeviceEmitter::copyAhead(unsigned slot, Value *round, Value *number, Value 
     here.push_back({axis, values.lookup(axis)});
     values[axis] = value;
   }
-  Value *shift = std::exchange(row.shift, row.nextShift), *offset = nullptr, *size = b.getInt32(bytes);
+  Value *shift = std::exchange(row.shift, row.nextShift), *offset = nullptr, *left = nullptr;
   setAxes(nest, to_vector(seq<unsigned>(0, nest.getAxes().size())), number, row.lane, [&, &read = read] {
     offset = emitIndexAtLaneZero(elementOffset(buffer.type, read.getSubscriptExprs()));
     if (row.isShifted && row.atEdge) {
-      Value *left = b.CreateNSWSub(i64(row.terms), lanes->base);
+      left = b.CreateNSWSub(i64(row.terms), lanes->base);
       left = b.CreateBinaryIntrinsic(Intrinsic::smin, left, i64(row.lane->width));
       left = b.CreateBinaryIntrinsic(Intrinsic::smax, left, i64(0));
       offset = b.CreateSelect(b.CreateICmpSGT(left, i64(0)), offset, i64(0));
-      size = b.CreateTrunc(b.CreateNSWMul(left, i64(bytes / row.lane->width)), b.getInt32Ty());
     }
   });
   row.shift = shift;
   for (auto [axis, value] : here)
     values[axis] = value;
-  Intrinsic::ID copy = bytes == 16  ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
-                       : bytes == 8 ? Intrinsic::nvvm_cp_async_ca_shared_global_8_s
-                                    : Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
-  b.CreateIntrinsic(b.getVoidTy(), copy,
-                    {rowSlot(slot, round), b.CreateInBoundsGEP(element, buffer.pointer, offset),
-                     b.CreateSelect(emitAnd(row.hasNext, exists), size, b.getInt32(0))});
+  Value *to = rowSlot(slot, round), *from = b.CreateInBoundsGEP(element, buffer.pointer, offset);
+  Value *isThere = emitAnd(row.hasNext, exists);
+  auto copyAll = [&] {
+    Intrinsic::ID copy = bytes == 16  ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                         : bytes == 8 ? Intrinsic::nvvm_cp_async_ca_shared_global_8_s
+                                      : Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
+    b.CreateIntrinsic(b.getVoidTy(), copy, {to, from, b.CreateSelect(isThere, b.getInt32(bytes), b.getInt32(0))});
+  };
+  if (!left)
+    return copyAll();
+  unsigned width = row.lane->width;
+  Value *isPart = b.CreateAnd(isThere, b.CreateICmpULT(b.CreateNSWSub(left, i64(1)), i64(width - 1)));
+  isThere = b.CreateAnd(isThere, b.CreateICmpSGT(left, i64(0)));
+  emitIf(b.CreateNot(isPart), copyAll);
+  emitIf(isPart, [&] {
+    Value *vector = Constant::getNullValue(FixedVectorType::get(element, width));
+    for (unsigned number = 0; number + 1 < width; ++number) {
+      Value *one = emitIfElse(
+          b.CreateICmpSLT(i64(number), left),
+          [&]() -> Value * { return b.CreateLoad(element, b.CreateInBoundsGEP(element, from, i64(number))); },
+          Constant::getNullValue(element));
+      vector = b.CreateInsertElement(vector, one, number);
+    }
+    b.CreateAlignedStore(vector, to, Align(bytes));
+  });
 }
 
 /// The first row of the block, before its first round.
