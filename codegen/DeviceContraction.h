@@ -285,6 +285,7 @@ private:
   // WarpRest.cpp
   bool writesVectors(tgl::WriteOp write) const;
   bool restsByWarps(const Rest &rest) const;
+  bool areAligned(tgl::WriteOp write, int64_t count) const;
   bool areRuns(tgl::WriteOp write, int64_t count) const;
   tgl::WriteOp writeOfLines() const;
   void meetInWarp();
