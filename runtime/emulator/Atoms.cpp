@@ -81,10 +81,8 @@ void sharedOfBlock(AtomCall &call) {
   Grid &grid = call.thread.grid;
   if (rank >= grid.clusterSize())
     call.fail("block " + Twine(rank) + " of a cluster of " + Twine(grid.clusterSize()));
-  Block *other = grid.findBlock(own.index - own.index % grid.clusterSize() + rank);
-  if (!other)
-    call.fail("the shared memory of a block that has ended");
-  call.result<char *>(0, other->shared + (address - own.shared));
+  Block &other = grid.findBlock(own.index - own.index % grid.clusterSize() + rank);
+  call.result<char *>(0, other.shared + (address - own.shared));
 }
 
 void warpBarrier(AtomCall &call) {

@@ -22,6 +22,11 @@ uint32_t Clocks::of(uint32_t block, uint32_t thread) const {
   return entry != blocks.end() && entry->first == block ? (*entry->second)[thread] : 0;
 }
 
+bool Clocks::knowsOf(uint32_t block) const {
+  const Entry *entry = const_cast<Clocks *>(this)->find(block);
+  return entry != blocks.end() && entry->first == block;
+}
+
 void Clocks::set(uint32_t block, uint32_t thread, uint32_t clock) {
   Entry *entry = find(block);
   if (entry == blocks.end() || entry->first != block)

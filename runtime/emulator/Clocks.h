@@ -25,6 +25,8 @@ class Clocks {
 public:
   explicit Clocks(uint32_t threadsPerBlock = 0) : threads(threadsPerBlock) {}
   uint32_t of(uint32_t block, uint32_t thread) const;
+  /// Whether a deed of a thread of the block is known, which has begun then.
+  bool knowsOf(uint32_t block) const;
   void set(uint32_t block, uint32_t thread, uint32_t clock);
   /// Knows afterwards what `other` knows too.
   void join(const Clocks &other);

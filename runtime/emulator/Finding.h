@@ -26,6 +26,7 @@ public:
     Deadlock,         ///< threads that wait for each other, or for a value that nobody writes
     UnorderedPhase,   ///< an arrival or a wait that is at another phase of its barrier in another order of execution
     MissingFence,     ///< a tensor core's read of what threads have written, without a fence between
+    BlockLifetime,    ///< an access to another block's shared memory that in another order comes before it begins or after it ends
     WrongOperand,     ///< an atom with operands that it does not take
   };
   EmulatorError(Kind kind, std::string message) : kind(kind), message(std::move(message)) {}

@@ -187,7 +187,7 @@ static void runThread(void *argument) {
 }
 
 Block::Block(Grid &grid, uint32_t index) : grid(grid), index(index), live(grid.numThreads) {
-  shared = grid.memory.enterBlock();
+  shared = grid.memory.enterBlock(*this);
   for (uint32_t thread = 0; thread < grid.numThreads; ++thread)
     threads.emplace_back(grid, *this, thread);
 }
@@ -231,6 +231,27 @@ void Block::ended(Thread &thread) {
   }
 }
 
+static std::string nameInBlock(StringRef object, uint32_t block) {
+  return "an access to '" + object.str() + "' of block " + std::to_string(block);
+}
+
+void Block::visit(Thread &visitor, uint32_t place, StringRef object) {
+  if (!live)
+    visitor.fail(EmulatorError::BlockLifetime, place, nameInBlock(object, index) + ", which has ended");
+  if (!visitor.known.knowsOf(index))
+    visitor.fail(EmulatorError::BlockLifetime, place,
+                 nameInBlock(object, index) +
+                     ", in another order of execution before it begins: nothing that happened before says that it has");
+  visits[{visitor.block.index, visitor.index}] = {visitor.clock, place, object};
+}
+
+const Block::Visit *Block::findUnknownVisit() const {
+  for (const auto &[who, visit] : visits)
+    if (none_of(threads, [&](const Thread &one) { return one.known.of(who.first, who.second) >= visit.clock; }))
+      return &visit;
+  return nullptr;
+}
+
 //===----------------------------------------------------------------------===//
 // The grid
 //===----------------------------------------------------------------------===//
@@ -268,9 +289,8 @@ void Grid::makeReady(std::vector<Thread *> threads) {
 
 std::string Grid::placeText(uint32_t place) const { return code.places[place].text; }
 
-Block *Grid::findBlock(uint32_t index) {
-  auto found = llvm::find_if(resident, [&](const auto &block) { return block->index == index; });
-  return found == resident.end() ? nullptr : found->get();
+Block &Grid::findBlock(uint32_t index) {
+  return **llvm::find_if(resident, [&](const auto &block) { return block->index == index; });
 }
 
 bool Grid::startBlock() {
@@ -318,10 +338,8 @@ Error Grid::run() {
             EmulatorError::WrongOperand,
             placeText(*place) + ": a thread ends while shared memory is read by its bulk copy");
       block.ended(*thread);
-      if (!block.live) {
-        endBarriers(block);
-        llvm::erase_if(resident, [&](const auto &one) { return one.get() == &block; });
-      }
+      if (!block.live)
+        endBlock(block);
     }
     yields = progress == lastProgress ? yields + 1 : 0;
     lastProgress = progress;
@@ -337,9 +355,22 @@ Error Grid::run() {
   return make_error<EmulatorError>(finding->kind, std::move(finding->message));
 }
 
+void Grid::endBlock(const Block &block) {
+  endBarriers(block);
+  if (const Block::Visit *visit = block.findUnknownVisit(); visit && !finding)
+    finding = std::make_unique<EmulatorError>(
+        EmulatorError::BlockLifetime,
+        placeText(visit->place) + ": " + nameInBlock(visit->object, block.index) +
+            ", in another order of execution after it has ended: none of its threads waits for that");
+  uint32_t cluster = block.index / clusterSize();
+  auto isOfIt = [&](const std::unique_ptr<Block> &one) { return one->index / clusterSize() == cluster; };
+  if (none_of(resident, [&](const auto &one) { return isOfIt(one) && one->live; }))
+    llvm::erase_if(resident, isOfIt);
+}
+
 /// Says who waits for whom, of the first block where nobody goes on.
 void Grid::lookForDeadlock() {
-  Block &block = *resident.front();
+  Block &block = **find_if(resident, [](const auto &one) { return one->live > 0; });
   std::map<std::pair<uint32_t, bool>, std::vector<const Thread *>> places; // and whether at a barrier
   unsigned looking = 0;
   for (Thread &thread : block.threads) {

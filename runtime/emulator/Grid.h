@@ -23,6 +23,7 @@
 #include "runtime/emulator/Phases.h"
 #include <array>
 #include <deque>
+#include <map>
 #include <unordered_map>
 
 namespace tegula::emulator {
@@ -179,8 +180,17 @@ public:
     uint64_t phase = 0;
     Deeds now, before; // arrivals at this phase and at the one before
   };
+  /// The last access of another block's thread to the shared memory.
+  struct Visit {
+    uint32_t clock = 0, place = 0;
+    llvm::StringRef object;
+  };
 
   void ended(Thread &thread);
+  /// A thread of another block of the cluster accesses the object of shared memory: it must know that this block has begun.
+  void visit(Thread &visitor, uint32_t place, llvm::StringRef object);
+  /// The block ends: a visit of which none of its threads knows might come later. That one; null where there is none.
+  const Visit *findUnknownVisit() const;
   /// Lets the lanes of `warp` go on that have met.
   void tryMeeting(unsigned warp, uint32_t mask, Together together);
 
@@ -189,6 +199,7 @@ public:
   std::deque<Thread> threads;
   std::array<Barrier, 16> barriers;
   std::vector<bool> anyAtBarrier; // by number of the reducing barrier
+  std::map<std::pair<uint32_t, uint32_t>, Visit> visits; // by block and thread
   uint32_t live = 0;
   char *shared = nullptr;
 };
@@ -226,9 +237,12 @@ public:
   void endPhase(TransactionBarrier &barrier);
   /// A block ends, and its barriers with it; copies may not be under way.
   void endBarriers(const Block &block);
+  /// A block ends; its shared memory stays where it was until the others of the cluster have ended, so that accesses to
+  /// it are known as such.
+  void endBlock(const Block &block);
   unsigned clusterSize() const { return options.cluster; }
-  /// The resident block of that number; null: it has ended.
-  Block *findBlock(uint32_t index);
+  /// A block of a cluster that has not ended whole.
+  Block &findBlock(uint32_t index);
 
   void makeReady(Thread &thread) { ready.push_back(&thread); }
   void makeReady(std::vector<Thread *> threads);

@@ -87,7 +87,7 @@ static char *allocateArena(uint64_t bytes) {
   return reinterpret_cast<char *>(aligned);
 }
 
-char *Memory::enterBlock() {
+char *Memory::enterBlock(Block &block) {
   if (unusedArenas.empty()) {
     char *arena = allocateArena(arenaBytes);
     if (!arena)
@@ -104,7 +104,7 @@ char *Memory::enterBlock() {
     region.name = object.name;
     region.begin = arena + object.offset;
     region.bytes = object.isDynamic ? dynamicBytes : object.bytes;
-    region.isShared = true;
+    region.block = &block;
     std::memset(arena + object.offset, 0xff, region.bytes);
     insert(std::move(region), BufferContents::Undefined);
   }
@@ -192,6 +192,8 @@ void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t
   }
   if (!region || begin + bytes > region->end())
     failOutside(thread, begin, bytes, access);
+  if (region->block && region->block != &thread.block)
+    region->block->visit(thread, access.place, region->name);
   uint64_t offset = begin - region->begin;
   Shadow &shadow = *region->shadow;
   if (access.reads)

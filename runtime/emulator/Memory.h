@@ -21,6 +21,7 @@ enum class BufferContents { Undefined, Defined, Constant };
 
 namespace tegula::emulator {
 
+class Block;
 class Thread;
 
 /// A buffer of device memory, or an object of a block's shared memory.
@@ -28,7 +29,7 @@ struct Region {
   std::string name;
   const char *begin = nullptr;
   uint64_t bytes = 0;
-  bool isShared = false;
+  Block *block = nullptr; // whose shared memory it is in; null: it is a buffer
   bool isReadOnly = false;
   std::unique_ptr<Shadow> shadow;
   uint64_t launch = 0; // whose accesses the shadow has
@@ -51,8 +52,8 @@ public:
   void removeGlobal(const void *begin);
   /// From here on blocks are those of this function.
   void startLaunch(llvm::StringRef function, uint64_t dynamicSharedBytes);
-  /// Shared memory for a block, of which nothing is defined; null where there is no memory.
-  char *enterBlock();
+  /// Shared memory for `block`, of which nothing is defined; null where there is no memory.
+  char *enterBlock(Block &block);
   void leaveBlock(char *shared);
 
   /// Where an address is, for messages.

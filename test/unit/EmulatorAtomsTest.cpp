@@ -85,14 +85,27 @@ TEST_F(Emulator, TakesASubnormalNumberForZeroWhereTheInstructionDoes) {
 // Clusters
 //===----------------------------------------------------------------------===//
 
+const std::string arriveAtCluster = "call void @llvm.nvvm.barrier.cluster.arrive.aligned()\n";
+const std::string waitForCluster = "call void @llvm.nvvm.barrier.cluster.wait.aligned()\n";
+const std::string meetCluster = arriveAtCluster + waitForCluster;
+
+/// `access` has %there, its element of the other block's shared memory.
+std::string inOtherBlock(const std::string &before, const std::string &access, const std::string &after,
+                         const std::string &rank = "xor i32 %block, 1") {
+  return "store i32 %block, ptr addrspace(3) %own\n%rank = " + rank + R"(
+    %there = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %own, i32 %rank)
+    )" + before +
+         access + "\n" + after;
+}
+const std::string readThere = "%got = load i32, ptr addrspace(7) %there";
+
 TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
   cluster = 2;
-  auto text = [](StringRef rank, StringRef barrier, StringRef end) {
-    return ("%rank = " + rank + R"(
-    %there = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %own, i32 %rank)
+  auto text = [](const std::string &barrier, const std::string &rank = "xor i32 %block, 1") {
+    return inOtherBlock(meetCluster, R"(
     %v = add i32 %block, 10
-    store i32 %v, ptr addrspace(7) %there
-    )" + barrier + R"(
+    store i32 %v, ptr addrspace(7) %there)",
+                        barrier + R"(
     %got = load i32, ptr addrspace(3) %own
     %to = getelementptr i32, ptr addrspace(1) %y, i32 %block
     %first = icmp eq i32 %i, 0
@@ -100,30 +113,23 @@ TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
   write:
     store i32 %got, ptr addrspace(1) %to
     br label %done
-  done:
-    )" + end)
-        .str();
+  done:)",
+                        rank);
   };
-  const char *other = "xor i32 %block, 1";
-  const char *arrive = "call void @llvm.nvvm.barrier.cluster.arrive.aligned()\n";
-  const char *wait = "call void @llvm.nvvm.barrier.cluster.wait.aligned()\n";
-  std::string both = std::string(arrive) + wait;
   for (uint64_t seed : {0, 1, 2}) {
     options.seed = seed;
-    EXPECT_EQ(run(text(other, both, both), 2), std::nullopt);
+    EXPECT_EQ(run(text(meetCluster), 2), std::nullopt);
     expectGood();
     EXPECT_EQ(y[0], 11);
     EXPECT_EQ(y[1], 10);
   }
   options.seed = 0;
   // Nobody knows then whether the other has written.
-  std::optional<EmulatorError::Kind> early = run(text(other, "", both), 2);
-  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race);
-  early = run(text(other, arrive, wait), 2);
-  EXPECT_TRUE(early == EmulatorError::Undefined || early == EmulatorError::Race);
-  EXPECT_EQ(run(text("add i32 2, 0", both, both), 2), EmulatorError::WrongOperand);
-  EXPECT_EQ(run(wait, 2), EmulatorError::DivergentBarrier);
-  EXPECT_EQ(run(std::string(arrive) + arrive, 2), EmulatorError::DivergentBarrier);
+  EXPECT_EQ(run(text("") + meetCluster, 2), EmulatorError::Race);
+  EXPECT_EQ(run(text(arriveAtCluster) + waitForCluster, 2), EmulatorError::Race);
+  EXPECT_EQ(run(text(meetCluster, "add i32 2, 0"), 2), EmulatorError::WrongOperand);
+  EXPECT_EQ(run(waitForCluster, 2), EmulatorError::DivergentBarrier);
+  EXPECT_EQ(run(arriveAtCluster + arriveAtCluster, 2), EmulatorError::DivergentBarrier);
   // One block alone waits for ever.
   EXPECT_EQ(run(R"(
     %rank = icmp eq i32 %block, 0
@@ -136,6 +142,51 @@ TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
     )",
                 2),
             EmulatorError::DivergentBarrier);
+}
+
+TEST_F(Emulator, FindsAnAccessToABlockThatMayNotHaveBegun) {
+  cluster = 2;
+  const std::string write = "store i32 1, ptr addrspace(7) %there";
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    options.seed = seed;
+    EXPECT_EQ(run(inOtherBlock(meetCluster, readThere, meetCluster), 2), std::nullopt);
+    expectGood();
+    for (const std::string &before : {std::string(), arriveAtCluster, std::string("call void @llvm.nvvm.membar.gl()\n")}) {
+      std::string after = before == arriveAtCluster ? waitForCluster : meetCluster;
+      EXPECT_EQ(run(inOtherBlock(before, readThere, after), 2), EmulatorError::BlockLifetime) << before << seed;
+      EXPECT_EQ(run(inOtherBlock(before, write, after), 2), EmulatorError::BlockLifetime) << before << seed;
+    }
+    EXPECT_THAT(failure, HasSubstr("before it begins"));
+    // Its own block has begun, by whichever address.
+    run(inOtherBlock("", readThere, "", "and i32 %block, 1"), 2);
+    expectGood();
+  }
+}
+
+TEST_F(Emulator, FindsAnAccessToABlockThatMayHaveEnded) {
+  cluster = 2;
+  // Block 1 reads from block 0. `waits`: the block that waits for the cluster then; both come.
+  auto text = [](const std::string &waits) {
+    return inOtherBlock(meetCluster + R"(
+    %reads = icmp eq i32 %block, 1
+    br i1 %reads, label %read, label %come
+  read:
+    )",
+                        readThere, "br label %come\ncome:\n" + arriveAtCluster + "%waits = icmp eq i32 %block, " + waits + R"(
+    br i1 %waits, label %wait, label %done
+  wait:
+    )" + waitForCluster + "br label %done\ndone:");
+  };
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    options.seed = seed;
+    run(text("0"), 2);
+    expectGood();
+    EXPECT_EQ(run(text("1"), 2), EmulatorError::BlockLifetime) << seed;
+    EXPECT_EQ(run(inOtherBlock(meetCluster, readThere, ""), 2), EmulatorError::BlockLifetime) << seed;
+    EXPECT_THAT(failure, HasSubstr("'s' of block "));
+    EXPECT_THAT(failure, HasSubstr("ended"));
+    EXPECT_EQ(run(inOtherBlock(meetCluster, readThere, arriveAtCluster), 2), EmulatorError::BlockLifetime) << seed;
+  }
 }
 
 // Each thread puts a value into the other block, whose threads wait for all bytes.
