@@ -19,9 +19,51 @@
 
 namespace tegula {
 
+// Of several tests.
+inline constexpr const char *productText = R"(
+kernel product(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) { c[i, j] = sum(a[i, k] * b[k, j] for k) }
+)";
+inline constexpr const char *brainText = R"(
+kernel product(a: bf16[M, K], b: bf16[K, N]) -> (c: f32[M, N]) { c[i, j] = sum(a[i, k] * b[k, j] for k) }
+)";
+inline std::string attentionText(bool isCausal) {
+  std::string score = "sum(q[g, i, e] * k[g, j, e] for e)";
+  return R"(
+kernel attend(q: bf16[G, S, D], k: bf16[G, N, D], v: bf16[G, N, D]) -> (o: f32[G, S, D])
+{
+  parallel g in G, i in S, d in D {
+    state m = -1e30
+    state l = 0.0
+    state acc = 0.0
+    for j in tiles(N) {
+      s = )" + (isCausal ? "where(j <= i, " + score + ", -inf)" : score) +
+         R"(
+      m2 = maximum(m, max(s for j))
+      p = exp(s - m2)
+      r = exp(m - m2)
+      l = l*r + sum(p for j)
+      acc = acc*r + sum(bf16(p) * v[g, j, d] for j)
+      m = m2
+    }
+    o[g, i, d] = acc / l
+  }
+}
+)";
+}
+inline constexpr const char *stepsText = R"(
+kernel steps(x: f32[T, B, H], w: f32[H, H], h0: f32[B, H]) -> (y: f32[T, B, H])
+{
+  state h[n in B, u in H] = h0[n, u]
+  for t in T {
+    h[n, u] = tanh(x[t, n, u] + sum(w[u, k] * h[n, k] for k))
+    y[t, n, u] = h[n, u]
+  }
+}
+)";
+
 struct EmulatedProgram {
   std::string name;
-  llvm::StringRef text;
+  std::string text;
   std::map<std::string, int64_t> sizes;
   std::string tensorTile = {};
   unsigned redundant = 0;  // synchronisations that may be missing
@@ -38,7 +80,7 @@ public:
 
   explicit RunOfProgram(const EmulatedProgram &program)
       : sizes(program.sizes), diagnostics(sources) {
-    Module module(sources, sources.add("program.tgl", program.text.str()), diagnostics);
+    Module module(sources, sources.add("program.tgl", program.text), diagnostics);
     CompileOptions options;
     options.target = "emulate";
     options.sizes = sizes;

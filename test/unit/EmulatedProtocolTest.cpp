@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Every barrier, wait and fence of kernels whose roles work side by side is left out, has another
-// number or waits for less, one at a time. One run must find it, in whichever order its threads
+// number or waits for less, one at a time; of a cluster's barrier also both halves. One run must find it, in whichever order its threads
 // take turns. What is not found changes no result and was not needed: waits at the end that nothing
 // follows, barriers beside others, copies' waits for empty groups. How many there are is told with
 // each kernel: more of it is a hole of the emulator.
@@ -28,48 +28,21 @@ using namespace tegula;
 
 namespace {
 
-constexpr StringLiteral attentionText = R"(
-kernel attend(q: bf16[G, S, D], k: bf16[G, N, D], v: bf16[G, N, D]) -> (o: f32[G, S, D])
-{
-  parallel g in G, i in S, d in D {
-    state m = -1e30
-    state l = 0.0
-    state acc = 0.0
-    for j in tiles(N) {
-      s = sum(q[g, i, e] * k[g, j, e] for e)
-      m2 = maximum(m, max(s for j))
-      p = exp(s - m2)
-      r = exp(m - m2)
-      l = l*r + sum(p for j)
-      acc = acc*r + sum(bf16(p) * v[g, j, d] for j)
-      m = m2
-    }
-    o[g, i, d] = acc / l
-  }
-}
-)";
-constexpr StringLiteral splitText = R"(
-kernel product(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) { c[i, j] = sum(a[i, k] * b[k, j] for k) }
-)";
-constexpr StringLiteral brainText = R"(
-kernel product(a: bf16[M, K], b: bf16[K, N]) -> (c: f32[M, N]) { c[i, j] = sum(a[i, k] * b[k, j] for k) }
-)";
-constexpr StringLiteral bytesText = R"(
+constexpr const char *bytesText = R"(
 kernel product(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: f32[M, N]) { c[i, j] = sum(a[i, k] * b[j, k] for k) }
 )";
-constexpr StringLiteral stepsText = R"(
-kernel steps(x: f32[T, B, H], w: f32[H, H], h0: f32[B, H]) -> (y: f32[T, B, H])
-{
-  state h[n in B, u in H] = h0[n, u]
-  for t in T {
-    h[n, u] = tanh(x[t, n, u] + sum(w[u, k] * h[n, k] for k))
-    y[t, n, u] = h[n, u]
-  }
+/// Blocks of a cluster share a row. Floats of other blocks are counted, integers are waited for by all.
+constexpr const char *clustersText = R"(
+kernel rows(x: i8[M, N]) -> (y: f32[M, N]) {
+  m[i] = max(x[i, j] for j)
+  s[i] = sum(where(x[i, j] < m[i], 1.0, 0.0) for j)
+  y[i, j] = 2 * x[i, j] + m[i] - s[i]
+  schedule { cluster 2 }
 }
 )";
 
-enum class Damage { Drop, Renumber, WaitForLess };
-constexpr StringLiteral damages[] = {"drop", "renumber", "wait for less"};
+enum class Damage { Drop, DropMeeting, Renumber, WaitForLess };
+constexpr StringLiteral damages[] = {"drop", "drop the meeting of", "renumber", "wait for less"};
 
 bool isAsm(const CallInst &call, StringRef text) {
   auto *code = dyn_cast<InlineAsm>(call.getCalledOperand());
@@ -119,10 +92,27 @@ bool canDrop(const CallInst &call) {
   }
 }
 
+/// Whether threads come to the barrier of their cluster, for which they wait then.
+bool meetsCluster(const CallInst &call) {
+  return call.getIntrinsicID() == Intrinsic::nvvm_barrier_cluster_arrive_aligned;
+}
+
 bool canDo(const CallInst &call, Damage damage) {
-  return damage == Damage::Drop       ? canDrop(call)
-         : damage == Damage::Renumber ? hasNumber(call)
-                                      : groupsOperand(call).has_value();
+  return damage == Damage::Drop          ? canDrop(call)
+         : damage == Damage::DropMeeting ? meetsCluster(call)
+         : damage == Damage::Renumber    ? hasNumber(call)
+                                         : groupsOperand(call).has_value();
+}
+
+/// The wait that comes after the arrival in the text.
+CallInst &clusterWaitAfter(CallInst &arrival) {
+  auto it = inst_begin(arrival.getFunction());
+  while (&*it != &arrival)
+    ++it;
+  for (;; ++it)
+    if (auto *call = dyn_cast<CallInst>(&*it);
+        call && call->getIntrinsicID() == Intrinsic::nvvm_barrier_cluster_wait_aligned)
+      return *call;
 }
 
 void damageCall(CallInst &call, Damage damage) {
@@ -135,6 +125,8 @@ void damageCall(CallInst &call, Damage damage) {
         *groupsOperand(call),
         ConstantInt::get(groups->getType(), cast<ConstantInt>(groups)->getZExtValue() + 1));
   }
+  if (damage == Damage::DropMeeting)
+    clusterWaitAfter(call).eraseFromParent();
   if (isAsm(call, "wgmma.wait_group")) { // its results are the operands after the first
     for (User *user : make_early_inc_range(call.users())) {
       auto *extract = cast<ExtractValueInst>(user);
@@ -194,7 +186,7 @@ Mutants damageOneByOne(const EmulatedProgram &program) {
         launched.insert(function.getName());
     }
   Mutants mutants;
-  for (Damage damage : {Damage::Drop, Damage::Renumber, Damage::WaitForLess})
+  for (Damage damage : {Damage::Drop, Damage::DropMeeting, Damage::Renumber, Damage::WaitForLess})
     for (unsigned number = 0;; ++number) {
       std::unique_ptr<llvm::Module> copy = CloneModule(*whole);
       CallInst *call = findCall(*copy, damage, number);
@@ -245,23 +237,24 @@ INSTANTIATE_TEST_SUITE_P(
     Kernels, Protocol,
     ::testing::Values(
         EmulatedProgram{"attention",
-                        attentionText,
+                        attentionText(/*isCausal=*/false),
                         {{"G", 66}, {"S", 129}, {"N", 136}, {"D", 16}},
                         "",
                         5,
                         0,
                         true},
         EmulatedProgram{
-            "split", splitText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-warpgroups", 1},
+            "split", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-warpgroups", 1},
         EmulatedProgram{
             "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 520}}, "128x128-warpgroups", 2},
         EmulatedProgram{
-            "planes", splitText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-packed", 4},
+            "planes", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-packed", 4},
         EmulatedProgram{
             "tiles", brainText, {{"M", 261}, {"N", 650}, {"K", 96}}, "64x256-packed", 1},
         EmulatedProgram{
             "bytes", bytesText, {{"M", 136}, {"N", 264}, {"K", 528}}, "128x256-warpgroups", 1},
-        EmulatedProgram{"steps", stepsText, {{"T", 5}, {"B", 2}, {"H", 256}}, "", 1}),
+        EmulatedProgram{"steps", stepsText, {{"T", 5}, {"B", 2}, {"H", 256}}, "", 2},
+        EmulatedProgram{"clusters", clustersText, {{"M", 3}, {"N", 20000}}, "", 1}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace
