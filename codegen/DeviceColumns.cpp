@@ -123,7 +123,7 @@ bool DeviceEmitter::mayShareColumns(tgl::ParallelOp op) const {
     return false;
   return none_of(op.getBody().front(), [](mlir::Operation &nested) {
     auto write = dyn_cast<tgl::WriteOp>(nested);
-    return isa<tgl::TempOp, tgl::SortOp>(nested) || (write && write.getAdd());
+    return isa<tgl::TempOp, tgl::SortOp>(nested) || (write && write.getCombine());
   });
 }
 

@@ -100,7 +100,7 @@ std::optional<DeviceEmitter::LaneChoice> DeviceEmitter::planShift(tgl::ParallelO
       bool isPlain = read ? !read.getFill() && !read.getGuard() && !read.getChecked() &&
                                 read.getExactExprs().empty() && !accesses.writes.contains(tensor) &&
                                 isKnownAhead(read, nest, statementAxes)
-                          : !write.getAdd() && !write.getGuard() && !write.getChecked();
+                          : !write.getCombine() && !write.getGuard() && !write.getChecked();
       unsigned bits = storageType(type.getElementType())->getScalarSizeInBits();
       bool isPacked = type.getElementType().isInteger(4);
       if (!isPlain || isPacked || !(tensor.getDefiningOp() || options.tensorAlignment >= accessBytes))

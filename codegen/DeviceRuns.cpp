@@ -79,7 +79,7 @@ void DeviceEmitter::planRuns(tgl::ParallelOp op, ArrayRef<unsigned> outer, int64
   auto isAligned = [&](mlir::Value tensor) {
     return tensor.getDefiningOp() || options.tensorAlignment >= 4 * vectorLanes;
   };
-  if (written.size() != 1 || written[0].getAdd() || written[0].getGuard() || written[0].getChecked() ||
+  if (written.size() != 1 || written[0].getCombine() || written[0].getGuard() || written[0].getChecked() ||
       !written[0].getTensorType().getElementType().isF32() || !isAligned(written[0].getTensor()) ||
       *tgl::knownPoints(axes, {last}) < 8 * vectorLanes)
     return;

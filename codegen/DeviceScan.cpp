@@ -37,7 +37,7 @@ unsigned DeviceEmitter::vectorOf(const PrefixLoop &prefix) {
   });
   loop.getBody().walk([&](tgl::WriteOp write) {
     fits(write.getTensorType(), write.getSubscriptExprs(), true);
-    whole &= !write.getAdd() && !write.getGuard();
+    whole &= !write.getCombine() && !write.getGuard();
   });
   return whole ? width : 1;
 }

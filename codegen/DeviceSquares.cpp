@@ -45,7 +45,7 @@ void DeviceEmitter::planSquares(tgl::ParallelOp op, SmallVectorImpl<unsigned> &o
         return;
       reads.push_back(read);
     } else if (auto write = dyn_cast<tgl::WriteOp>(inside)) {
-      if (write.getAdd() || write.getGuard() || write.getChecked())
+      if (write.getCombine() || write.getGuard() || write.getChecked())
         return;
       writes.push_back(write);
     }

@@ -189,7 +189,7 @@ bool DeviceEmitter::writesVectors(tgl::WriteOp write) {
   auto axes = cast<tgl::AxesOp>(statement.getOperation());
   tgl::ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs()), origin = offset;
   unsigned bits = bitsOf(write.getTensorType());
-  if (write.getAdd() || write.getGuard() || write.getChecked() || bits < 8 || bits * wide > accessBytes * 8 ||
+  if (write.getCombine() || write.getGuard() || write.getChecked() || bits < 8 || bits * wide > accessBytes * 8 ||
       !(write.getTensor().getDefiningOp() || options.tensorAlignment >= accessBytes) ||
       *tgl::knownPoints(axes, {windows.along}) % wide)
     return false;

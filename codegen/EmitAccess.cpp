@@ -8,7 +8,6 @@
 #include "codegen/Emitter.h"
 
 #include "codegen/StorageTypes.h"
-#include "ir/CombinedWrite.h"
 #include "ir/TglUtils.h"
 
 using namespace llvm;
@@ -398,9 +397,9 @@ void Emitter::emitWrite(tgl::WriteOp op) {
     report(emitAnd(guard, b.CreateNot(inside)), op, text, subscripts, buffer.type);
     mask = emitAnd(mask, inside);
   }
-  mask = checkWrite(op, op.getTensor(), subscripts, mask, op.getAdd());
+  mask = checkWrite(op, op.getTensor(), subscripts, mask, op.getCombine().has_value());
   Value *value = valueOf(op.getValue());
-  if (op.getAdd())
+  if (op.getCombine())
     return emitAdd(op, buffer, subscripts, value, mask);
   storeRaw(buffer, subscripts, encode(value, buffer.type.getElementType()), mask);
 }
@@ -412,9 +411,9 @@ void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr>
     return fail(op, "accumulation in a storage type needs a wider temporary");
   bool isInteger = element.isInteger();
   AtomicRMWInst::BinOp opcode = isInteger ? AtomicRMWInst::Add : AtomicRMWInst::FAdd;
-  if (tgl::combinationOf(op) == tgl::ReduceKind::Max)
+  if (op.getCombine() == tgl::ReduceKind::Max)
     opcode = isInteger ? AtomicRMWInst::Max : AtomicRMWInst::FMaximum;
-  else if (tgl::combinationOf(op) == tgl::ReduceKind::Min)
+  else if (op.getCombine() == tgl::ReduceKind::Min)
     opcode = isInteger ? AtomicRMWInst::Min : AtomicRMWInst::FMinimum;
   Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
   forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr), {offset, value},

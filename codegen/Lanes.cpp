@@ -178,7 +178,7 @@ private:
         result += 2;
     } else if (auto write = dyn_cast<tgl::WriteOp>(op)) {
       result = accessCost(write.getTensorType(), write.getSubscriptExprs(), lane, true);
-      if (write.getAdd()) {
+      if (write.getCombine()) {
         if (whole) // one at a time anyway, and lanes are not addressable there
           return never;
         result += 4 * lane.width;

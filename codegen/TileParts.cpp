@@ -18,7 +18,6 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
 
-#include "ir/CombinedWrite.h"
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -93,14 +92,14 @@ Value *DeviceContraction::partValue(const Rest &rest, const Rest::Part &part, co
 }
 
 Constant *DeviceContraction::neutralPart(const Rest::Part &part) {
-  tgl::ReduceKind kind = tgl::combinationOf(part.write);
+  tgl::ReduceKind kind = *tgl::WriteOp(part.write).getCombine();
   if (kind == tgl::ReduceKind::Sum)
     return ConstantFP::get(b.getFloatTy(), 0);
   return ConstantFP::getInfinity(b.getFloatTy(), /*Negative=*/kind == tgl::ReduceKind::Max);
 }
 
 Value *DeviceContraction::combineParts(const Rest::Part &part, Value *x, Value *y) {
-  tgl::ReduceKind kind = tgl::combinationOf(part.write);
+  tgl::ReduceKind kind = *tgl::WriteOp(part.write).getCombine();
   if (kind == tgl::ReduceKind::Sum)
     return b.CreateFAdd(x, y);
   return e.emitExtreme(kind == tgl::ReduceKind::Max ? Intrinsic::maximum : Intrinsic::minimum, x, y);

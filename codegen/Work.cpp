@@ -110,7 +110,7 @@ private:
       values[tiles.getTileHigh()] = translate(tiles.getHighExpr());
       return body(op, outer, false);
     }
-    if (auto write = dyn_cast<tgl::WriteOp>(op); write && write.getAdd()) {
+    if (auto write = dyn_cast<tgl::WriteOp>(op); write && write.getCombine()) {
       add(1);
       work.depths.push_back(around);
     }

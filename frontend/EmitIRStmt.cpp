@@ -163,7 +163,8 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
   }
   std::string checked =
       stmt.dataDependent ? subscriptText(stmt.subscripts, stmt.span) : std::string();
-  tgl::WriteOp::create(builder, loc, value, target, subscripts, guard, stmt.accumulate, checked);
+  tgl::WriteOp::create(builder, loc, value, target, subscripts, guard,
+                       stmt.accumulate ? std::optional(tgl::ReduceKind::Sum) : std::nullopt, checked);
 }
 
 bool Emitter::addressReadsTarget(const Stmt &stmt) {

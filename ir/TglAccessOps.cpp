@@ -206,13 +206,13 @@ LogicalResult ReadOp::verify() {
 //===----------------------------------------------------------------------===//
 
 void WriteOp::build(OpBuilder &builder, OperationState &state, Value value, Value tensor,
-                    llvm::ArrayRef<ValueExpr> subscripts, Value guard, bool add,
-                    StringRef checked) {
+                    llvm::ArrayRef<ValueExpr> subscripts, Value guard,
+                    std::optional<ReduceKind> combine, StringRef checked) {
   IndexOperands operands;
   Properties &properties = state.getOrAddProperties<Properties>();
   properties.subscripts = exprArrayAttr(builder, operands, subscripts);
-  if (add)
-    properties.add = builder.getUnitAttr();
+  if (combine)
+    properties.combine = ReduceKindAttr::get(builder.getContext(), *combine);
   if (!checked.empty())
     properties.checked = builder.getStringAttr(checked);
   state.addOperands({value, tensor});
@@ -226,6 +226,11 @@ llvm::SmallVector<ValueExpr> WriteOp::getSubscriptExprs() {
   return valueExprs(getSubscripts(), getIndices());
 }
 
+/// What stands before the value of a write that combines.
+static StringRef keywordOf(ReduceKind combine) {
+  return combine == ReduceKind::Sum ? "add" : stringifyReduceKind(combine);
+}
+
 ParseResult WriteOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
   ExprParser exprs(parser);
@@ -234,8 +239,11 @@ ParseResult WriteOp::parse(OpAsmParser &parser, OperationState &result) {
   bool hasGuard = false;
   Type valueType;
   TglTensorType type;
-  if (succeeded(parser.parseOptionalKeyword("add")))
-    result.addAttribute(getAddAttrName(result.name), builder.getUnitAttr());
+  for (ReduceKind kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min})
+    if (succeeded(parser.parseOptionalKeyword(keywordOf(kind)))) {
+      result.addAttribute(getCombineAttrName(result.name), ReduceKindAttr::get(builder.getContext(), kind));
+      break;
+    }
   if (parser.parseOperand(value) || parser.parseComma() || parser.parseOperand(tensor) ||
       exprs.parseSubscripts(subscripts))
     return failure();
@@ -263,7 +271,9 @@ ParseResult WriteOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void WriteOp::print(OpAsmPrinter &printer) {
-  printer << (getAdd() ? " add " : " ") << getValue() << ", " << getTensor();
+  if (std::optional<ReduceKind> combine = getCombine())
+    printer << ' ' << keywordOf(*combine);
+  printer << ' ' << getValue() << ", " << getTensor();
   ExprPrinter(printer, getIndices()).printSubscripts(getSubscripts());
   if (getGuard())
     printer << " if " << getGuard();
@@ -272,7 +282,7 @@ void WriteOp::print(OpAsmPrinter &printer) {
     printer.printString(*checked);
   }
   printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {getSubscriptsAttrName(), getAddAttrName(), getCheckedAttrName(),
+                                {getSubscriptsAttrName(), getCombineAttrName(), getCheckedAttrName(),
                                  getOperandSegmentSizesAttrName()});
   printer << " : " << getValue().getType() << ", " << getTensor().getType();
 }
@@ -285,8 +295,12 @@ LogicalResult WriteOp::verify() {
   if (getValue().getType() != type.getComputeType())
     return emitOpError() << "expected a value of type " << type.getComputeType() << " for " << type
                          << ", found " << getValue().getType();
-  if (getAdd() && type.getElementType().isInteger(1))
-    return emitOpError("expected numbers to add, found i1");
+  if (std::optional<ReduceKind> combine = getCombine()) {
+    if (type.getElementType().isInteger(1))
+      return emitOpError("expected numbers to ") << (*combine == ReduceKind::Sum ? "add" : "compare") << ", found i1";
+    if (*combine != ReduceKind::Sum && *combine != ReduceKind::Max && *combine != ReduceKind::Min)
+      return emitOpError() << "expected sum, max or min, found " << stringifyReduceKind(*combine);
+  }
   return verifyDims(*this, getSubscripts().getValue(), getIndices().size());
 }
 

@@ -195,17 +195,18 @@ def WriteOp : Tgl_Op<"write", [AttrSizedOperandSegments, IndexedOp]> {
   let summary = "defines, or adds to, an element of a tensor";
   let description = [{
     `y[s_0, ..., s_r] = v`, rounded (nearest even) or wrapped to the element type; with `add`,
-    `y[...] += v` in f32 or wider, in any order. `if %c` and `checked` as in `tgl.read`: a bad write is
-    dropped and reported. No two points of a kernel write one element, except with `add`.
-    `tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f16>`.
+    `y[...] += v` in f32 or wider, in any order; with `max` or `min`, which passes make, the larger or the
+    smaller of both stays, of floats NaN where one is. `if %c` and `checked` as in `tgl.read`: a bad write is
+    dropped and reported. No two points of a kernel write one element, except in these three ways.
+    `tgl.write %v, %y[%i, %j] : f32, !tgl.tensor<[M, N], f16>`, `tgl.write max %v, %y[%i] : ...`.
   }];
   let arguments = (ins Tgl_Scalar:$value, Arg<TglTensorType, "", [MemWrite]>:$tensor,
                        IndexExprArrayAttr:$subscripts, Variadic<Index>:$indices, Optional<I1>:$guard,
-                       UnitAttr:$add, OptionalAttr<StrAttr>:$checked);
+                       OptionalAttr<ReduceKind>:$combine, OptionalAttr<StrAttr>:$checked);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$tensor,
                    "::llvm::ArrayRef<ValueExpr>":$subscripts, CArg<"::mlir::Value", "{}">:$guard,
-                   CArg<"bool", "false">:$add, CArg<"::llvm::StringRef", "{}">:$checked)>
+                   CArg<"std::optional<ReduceKind>", "{}">:$combine, CArg<"::llvm::StringRef", "{}">:$checked)>
   ];
   let extraClassDeclaration = [{
     TglTensorType getTensorType() { return ::mlir::cast<TglTensorType>(getTensor().getType()); }

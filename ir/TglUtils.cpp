@@ -318,7 +318,7 @@ Accesses tgl::accessesOf(Operation *root) {
       result.reads.insert(read.getTensor());
     } else if (auto write = dyn_cast<WriteOp>(op)) {
       result.writes.insert(write.getTensor());
-      if (write.getAdd())
+      if (write.getCombine())
         result.reads.insert(write.getTensor());
     } else if (auto sort = dyn_cast<SortOp>(op)) {
       for (Value tensor : {sort.getValues(), sort.getPositions()}) {

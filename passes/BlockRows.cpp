@@ -207,7 +207,7 @@ private:
         llvm::append_range(subscripts, write.getSubscriptExprs());
         named = WriteOp::create(builder, op->getLoc(), write.getValue(),
                                 expanded[write.getTensor()].getTensor(), subscripts,
-                                write.getGuard(), write.getAdd(), write.getChecked().value_or(""));
+                                write.getGuard(), write.getCombine(), write.getChecked().value_or(""));
       }
       root = op == root ? named : root;
       op->erase();

@@ -117,7 +117,7 @@ private:
     for (mlir::Operation &inner : op.getBody().front()) {
       auto write = dyn_cast<tgl::WriteOp>(inner);
       hasParts |= write && write->hasAttr(partAttrName);
-      if (!write || write.getAdd())
+      if (!write || write.getCombine())
         continue;
       ValueExpr offset = tgl::elementOffset(write.getTensorType(), write.getSubscriptExprs());
       for (auto [number, axis] : enumerate(axes.getAxes())) {

@@ -47,7 +47,7 @@ static Value onlyWritten(ParallelOp statement) {
 /// Whether the statement writes every element of the tensor, at each of its points one.
 static bool writesAll(ParallelOp statement, Value tensor, Prover &prover) {
   for (auto write : statement.getBody().front().getOps<WriteOp>()) {
-    if (write.getTensor() != tensor || write.getGuard() || write.getAdd() || write.getChecked())
+    if (write.getTensor() != tensor || write.getGuard() || write.getCombine() || write.getChecked())
       continue;
     AxisScope scope(prover, write);
     // An axis of one point is its low.

@@ -68,7 +68,7 @@ static Value valueWritten(ReadOp read) {
       if (!accessesOf(op).writes.contains(read.getTensor()))
         continue;
       auto write = dyn_cast<WriteOp>(op);
-      bool same = write && !write.getAdd() && !write.getGuard() &&
+      bool same = write && !write.getCombine() && !write.getGuard() &&
                   llvm::all_of_zip(write.getSubscriptExprs(), subscripts, [](auto &left, auto &right) {
                     return (left - right).asConstant() == 0;
                   });

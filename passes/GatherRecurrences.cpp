@@ -41,7 +41,7 @@ static std::optional<StepProducer> producerOf(TempOp temp) {
     if (isa<ReadOp>(user))
       continue;
     auto write = dyn_cast<WriteOp>(user);
-    if (!write || producer.write || write.getGuard() || write.getAdd() || write.getChecked())
+    if (!write || producer.write || write.getGuard() || write.getCombine() || write.getChecked())
       return std::nullopt;
     producer.write = write;
   }

@@ -23,7 +23,7 @@ namespace tegula {
 static SmallVector<WriteOp> sumsIn(ParallelOp parallel) {
   SmallVector<WriteOp> sums;
   parallel.getBody().walk([&](WriteOp write) {
-    if (write.getAdd() && isa<FloatType>(write.getValue().getType()))
+    if (write.getCombine() == ReduceKind::Sum && isa<FloatType>(write.getValue().getType()))
       sums.push_back(write);
   });
   return sums;

@@ -43,7 +43,7 @@ static std::optional<int64_t> onlyExtent(AxesOp op) {
 static bool isPlain(ReadOp read) {
   return !read.getGuard() && !read.getFill() && !read.getChecked() && read.getExactNumerators().empty();
 }
-static bool isPlain(WriteOp write) { return !write.getGuard() && !write.getAdd() && !write.getChecked(); }
+static bool isPlain(WriteOp write) { return !write.getGuard() && !write.getCombine() && !write.getChecked(); }
 
 static bool usesAny(ArrayRef<ValueExpr> subscripts, ValueRange values) {
   return llvm::any_of(subscripts, [&](const ValueExpr &expr) {

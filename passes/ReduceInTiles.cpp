@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ir/CombinedWrite.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Nest.h"
 #include "passes/Passes.h"
@@ -70,7 +69,7 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
   /// The only write to a temporary of f32, of all its elements.
   bool isWhole(WriteOp write) {
     auto temp = write.getTensor().getDefiningOp<TempOp>();
-    if (!temp || isPrivate(temp) || write.getAdd() || write.getGuard() || write.getChecked() ||
+    if (!temp || isPrivate(temp) || write.getCombine() || write.getGuard() || write.getChecked() ||
         !write.getTensorType().getElementType().isF32())
       return false;
     int64_t elements = 1;
@@ -250,8 +249,7 @@ struct ReduceInTilesPass : Counted<tegula::impl::ReduceInTilesPassBase<ReduceInT
       else
         copy(op);
     auto part = WriteOp::create(inProduct, loc, map.lookupOrDefault(reduce.getReduced()), temp, place, /*guard=*/Value(),
-                                /*add=*/true);
-    setCombination(part, reduce.getKind());
+                                reduce.getKind());
     part->setAttr(partAttrName, inProduct.getDenseI64ArrayAttr(reduction.parts.reducedAxes()));
 
     OpBuilder here(reduce);

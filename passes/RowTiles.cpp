@@ -131,7 +131,7 @@ private:
       return !read.getChecked();
     }
     auto write = dyn_cast<tgl::WriteOp>(inner);
-    if (!write || write.getAdd() || write.getChecked())
+    if (!write || write.getCombine() || write.getChecked())
       return false;
     return isOwn(write.getTensor()) ? isOwnElement(write, axis, space) : true;
   }

@@ -23,7 +23,7 @@ std::optional<TempDefinition> TempDefinition::of(Value tensor) {
     if (isa<ReadOp>(user))
       continue;
     auto write = dyn_cast<WriteOp>(user);
-    if (!write || definition.write || write.getGuard() || write.getAdd() || write.getChecked())
+    if (!write || definition.write || write.getGuard() || write.getCombine() || write.getChecked())
       return std::nullopt;
     definition.write = write;
   }
@@ -77,7 +77,7 @@ private:
           return false;
         match.sum = reduce;
       } else if (auto write = dyn_cast<WriteOp>(op)) {
-        if (match.result || write.getAdd() || write.getChecked())
+        if (match.result || write.getCombine() || write.getChecked())
           return false;
         match.result = write;
       } else if (op.getNumRegions() || isa<TempOp, SortOp>(op)) {

@@ -55,7 +55,7 @@ public:
   }
   /// An accumulating write happens once for every point of the block.
   llvm::BitVector ofWrite(WriteOp write) const {
-    return write.getAdd() ? llvm::BitVector(axes.size(), true) : of(write);
+    return write.getCombine() ? llvm::BitVector(axes.size(), true) : of(write);
   }
 
 private:

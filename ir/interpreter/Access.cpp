@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ir/CombinedWrite.h"
 #include "ir/interpreter/Impl.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -105,8 +104,8 @@ public:
   llvm::SmallVector<std::pair<IndexCode, IndexCode>> exact;
   Slot guard = noSlot, fill = noSlot, value = noSlot;
   Kind kind = Kind::F32;
-  bool checked = false, add = false;
-  tgl::ReduceKind combination = tgl::ReduceKind::Sum; ///< with `add`
+  bool checked = false;
+  std::optional<tgl::ReduceKind> combination; ///< of the value and the element that is there
   std::string text; // of a checked subscript
 
   /// The element's position; nothing where it is outside, `at` then says where.
@@ -187,16 +186,16 @@ public:
     std::optional<int64_t> position = locate(frame, state, at);
     if (!position)
       return reportOutside(frame, state, at);
-    if (frame.checkWrite(this, state, *position, at, add))
+    if (frame.checkWrite(this, state, *position, at, combination.has_value()))
       store(frame, state, *position);
   }
 
 private:
-  /// `add` sums in the compute type, then rounds to the element's.
+  /// Values are combined in the compute type, then rounded to the element's.
   void store(Frame &frame, TensorState &state, int64_t position) const {
     if (kind == Kind::F32 || kind == Kind::F64) {
       double next = kind == Kind::F64 ? frame.get<double>(value) : frame.get<float>(value);
-      if (add) {
+      if (combination) {
         next = combine(next, loadFloat(state.dtype, state.data, position));
         if (kind == Kind::F32)
           next = float(next);
@@ -204,7 +203,7 @@ private:
       return storeFloat(state.dtype, state.data, position, next);
     }
     int64_t next = frame.slots[value];
-    if (add)
+    if (combination)
       next = combine(next, loadInteger(state.dtype, state.data, position));
     storeInteger(state.dtype, state.data, position, next);
   }
@@ -277,8 +276,7 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
       .Case([&](tgl::WriteOp write) {
         auto node = std::make_unique<WriteNode>(loc);
         fillIn(write, *node);
-        node->add = write.getAdd();
-        node->combination = tgl::combinationOf(write);
+        node->combination = write.getCombine();
         node->value = slotOf(write.getValue());
         node->kind = kindOf(write.getValue().getType());
         rejectInput(node->tensor, loc);

@@ -95,7 +95,7 @@ static std::optional<Producer> asProducer(Operation *op) {
   producer.statement = statement;
   for (Operation &nested : statement.getBody().front()) {
     if (auto write = dyn_cast<WriteOp>(nested)) {
-      if (producer.write || write.getAdd() || write.getGuard() || write.getChecked())
+      if (producer.write || write.getCombine() || write.getGuard() || write.getChecked())
         return std::nullopt;
       producer.write = write;
     } else if (auto read = dyn_cast<ReadOp>(nested)) {

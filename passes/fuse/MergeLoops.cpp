@@ -29,7 +29,7 @@ static Value valueBefore(ForOp loop, ReadOp read, Value axis) {
         return Value();
       only = write;
     }
-  if (!only || only->getParentOp() != loop || only.getAdd() || only.getGuard() || only.getChecked() ||
+  if (!only || only->getParentOp() != loop || only.getCombine() || only.getGuard() || only.getChecked() ||
       read.getTensorType().getElementType() != only.getValue().getType() || read.getType() != only.getValue().getType())
     return Value();
   bool same = llvm::all_of_zip(only.getSubscriptExprs(), read.getSubscriptExprs(),
@@ -112,7 +112,7 @@ static void forwardInLoop(ForOp loop) {
   Block &body = loop.getBody().front();
   for (WriteOp write : SmallVector<WriteOp>(body.getOps<WriteOp>())) {
     auto temp = write.getTensor().getDefiningOp<TempOp>();
-    if (!temp || write.getAdd() || write.getGuard() || write.getChecked() || loop->isAncestor(temp))
+    if (!temp || write.getCombine() || write.getGuard() || write.getChecked() || loop->isAncestor(temp))
       continue;
     SmallVector<ReadOp> reads;
     bool only = llvm::all_of(temp->getUsers(), [&](Operation *user) {

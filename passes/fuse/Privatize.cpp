@@ -176,7 +176,7 @@ static bool forward(TempOp temp) {
     if (auto read = dyn_cast<ReadOp>(user)) {
       reads.push_back(read);
     } else if (auto write = dyn_cast<WriteOp>(user)) {
-      if (write.getAdd() || write.getGuard() || write->getBlock() != temp->getBlock())
+      if (write.getCombine() || write.getGuard() || write->getBlock() != temp->getBlock())
         return false;
       writes.push_back(write);
     } else {
@@ -223,7 +223,7 @@ static unsigned forwardWrites(ParallelOp nest) {
   Block &body = nest.getBody().front();
   for (WriteOp write : body.getOps<WriteOp>()) {
     auto temp = write.getTensor().getDefiningOp<TempOp>();
-    if (!temp || write.getAdd() || write.getGuard() || write.getChecked())
+    if (!temp || write.getCombine() || write.getGuard() || write.getChecked())
       continue;
     SmallVector<ReadOp> reads;
     bool isOnlyWrite = llvm::all_of(temp->getUsers(), [&](Operation *user) {

@@ -90,7 +90,7 @@ tgl.kernel @both(%x: !tgl.tensor<[500, 64], f32> {tgl.name = "x", tgl.role = "in
 // CHECK-LABEL: tgl.kernel @least
 // CHECK: %[[INF:.*]] = arith.constant 0x7F800000 : f32
 // CHECK: tgl.write %[[INF]], %{{.*}} : f32
-// CHECK: tgl.write add %{{.*}}, %{{.*}}[0, %i floordiv {{[0-9]+}}, %j] {combine = "min", part = array<i64: 0>}
+// CHECK: tgl.write min %{{.*}}, %{{.*}}[0, %i floordiv {{[0-9]+}}, %j] {part = array<i64: 0>}
 // CHECK: tgl.reduce min
 tgl.kernel @least(%x: !tgl.tensor<[500, 64], f32> {tgl.name = "x", tgl.role = "in"},
                   %w: !tgl.tensor<[64, 500], f32> {tgl.name = "w", tgl.role = "in"},
