@@ -104,6 +104,8 @@ CASES = [
     Case("rows of tiles", CODEGEN + "row-tiles.tgl", "G=2,R=2,S=65,N=136,D=40", "o,ot", type="f16"),
     Case("rows of tiles", CODEGEN + "row-tiles.tgl", "G=1,R=1,S=127,N=264,D=64", "o,ot", ("-p", "C=100,W=40"), "bf16"),
     Case("rows of tiles, several to a block", CODEGEN + "row-tiles.tgl", "G=48,R=1,S=261,N=136,D=16", "o,ot", ("-p", "C=-60"), "f16"),
+    Case("rows of tiles, two blocks", CODEGEN + "row-tiles.tgl", "G=1,R=1,S=200,N=136,D=264", "o,ot", ("-p", "C=-70"), "bf16"),
+    Case("rows of tiles, four blocks", CODEGEN + "row-tiles.tgl", "G=33,R=1,S=65,N=136,D=1024", "o,ot", type="f16"),
     Case("rows of tiles, planes", CODEGEN + "row-tiles.tgl", "G=1,R=1,S=127,N=264,D=64", "o,ot", type="f32"),
     Case("grouped product", CODEGEN + "grouped.tgl", "N=300,K=128,M=256,E=4", "y,z,q,t,o", type="bf16"),
     Case("grouped product, planes", CODEGEN + "grouped.tgl", "N=150,K=128,M=256,E=5", "y,z,q,t,o", type="f32"),

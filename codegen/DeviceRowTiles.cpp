@@ -38,7 +38,7 @@ int64_t DeviceRowTiles::numRowBlocks() const {
 }
 
 IndexExpr DeviceRowTiles::numBlocks() const {
-  return staysForBlocks() ? int64_t(e.options.multiprocessors) : numRowBlocks();
+  return staysForBlocks() ? int64_t(e.options.multiprocessors) : numRowBlocks() * tile.parts;
 }
 
 SmallVector<mlir::Value> DeviceRowTiles::alignedTensors() const {
@@ -61,18 +61,19 @@ void DeviceRowTiles::layOut() {
   for (const RowProduct &planned : plan.products) {
     BlockArgument summed = axesOfOp(tgl::ReduceOp(planned.reduce)).getAxes()[0];
     BlockArgument columnAxis = axesOfOp(tgl::ParallelOp(planned.nest)).getAxes()[0];
+    int64_t fixed = tile.partOf(planned.fixed);
     Product product{&planned,
                     std::nullopt,
                     {},
-                    unsigned(planned.sumsTile ? planned.fixed : tile.columns),
-                    unsigned(planned.sumsTile ? tile.columns : planned.fixed)};
+                    unsigned(planned.sumsTile ? fixed : tile.columns),
+                    unsigned(planned.sumsTile ? tile.columns : fixed)};
     if (planned.row)
       product.row = Staged{planned.row,
                            rowAxis,
                            summed,
                            rowAxis,
                            {planned.rowAlongSum, 1, unsigned(tile.rows())},
-                           chunksOf(planned.fixed),
+                           chunksOf(fixed),
                            0,
                            planned.planes};
     product.column = Staged{planned.column,
@@ -94,6 +95,9 @@ void DeviceRowTiles::layOut() {
     product.column.base = base;
     base += 2 * product.column.bytes();
   }
+  exchangeBase = base;
+  if (sharesSums())
+    base += tile.exchanges() * tile.warpgroups * (bytesOfRound(plan, tile) + RowTile::exchangeState);
   assert(base == sharedBytes() && "the plan counts the same bytes");
 }
 
@@ -181,6 +185,7 @@ void DeviceRowTiles::setBlock(Value *number) {
 void DeviceRowTiles::emit(Value *memory) {
   workspace = memory;
   begin();
+  startParts();
   findScales();
   if (hasRoles) {
     splitOffCopies();
@@ -189,6 +194,7 @@ void DeviceRowTiles::emit(Value *memory) {
   forBlocks([&] { emitBlock(tgl::ParallelOp(plan.op).getBody().front()); });
   if (hasRoles)
     endTurns();
+  endParts();
 }
 
 void DeviceRowTiles::emitBlock(mlir::Block &block) {

@@ -37,6 +37,8 @@
 // Factors of f32 come in two planes of f16 (RowTilePlanes.cpp), of which three products are summed up by themselves for
 // each tile.
 //
+// Of more columns than that blocks of a cluster have a part each, and exchange the sums of products (RowTileParts.cpp).
+//
 // Rows beyond the last are the last again, and not written. Columns beyond the last count in no
 // reduction. What a `where` over rows and columns decides is decided for whole tiles where it can
 // be; tiles that change nothing (RowTileBounds.h) are left out.
@@ -57,6 +59,7 @@ public:
   DeviceRowTiles(DeviceEmitter &emitter, const RowTilePlan &plan, const RowTile &tile);
 
   IndexExpr numBlocks() const;
+  unsigned cluster() const { return tile.parts; }
   unsigned threads() const { return numMultiplying() + (hasRoles ? Warpgroup::threads : 0); }
   unsigned sharedBytes() const { return sharedBytesOf(plan, tile); }
   /// Tensors whose address must be a multiple of 16 bytes.
@@ -100,6 +103,8 @@ private:
   struct Scope {
     mlir::BlockArgument axis;
     unsigned columns;        ///< of a fragment
+    bool isTile = false;     ///< they are the tile's
+    bool isPart = false;     ///< other blocks of the cluster have others
     Value *ragged = nullptr; ///< i1: some of them are beyond `high`; null: never
     Value *high = nullptr;   ///< i64
     Values numbers = {};     ///< i64, of this thread's columns
@@ -201,6 +206,20 @@ private:
   void endTurns();
   Value *rowStage(const Product &product);
 
+  // RowTileParts.cpp
+  bool sharesSums() const;
+  unsigned usesInTile() const;
+  Value *lowOfPart(int64_t points);
+  Value *placeOf(unsigned exchange, Value *group, unsigned behind);
+  Value *fullBarrier(unsigned exchange, Value *group);
+  Value *readBarrier(unsigned exchange, Value *group);
+  Value *inOther(unsigned exchange, Value *own);
+  void startParts();
+  void sendSums(unsigned exchange, Value *use, llvm::MutableArrayRef<Value *> sums);
+  void receiveSums(unsigned exchange, Value *use, llvm::MutableArrayRef<Value *> sums);
+  void addParts(const Product &product, Values &sums);
+  void endParts();
+
   // RowTileProducts.cpp
   void copy(const Staged &staged, Value *stage, Value *low, Value *total);
   void copyColumns(const Product &product, Value *number);
@@ -255,6 +274,8 @@ private:
   std::vector<Product> products;
   bool hasRoles = false;  ///< some threads copy, the others multiply
   unsigned numRowStages = 1;
+  unsigned exchangeBase = 0; ///< byte in shared memory: places for sums of other blocks
+  Value *part = nullptr;     ///< i32: the block's number in its cluster
   /// Of the blocks of rows that have been done: their tiles (i32), and whether an odd number of them had any (i1).
   Value *tilesBefore = nullptr, *isOdd = nullptr;
   std::vector<Split> split;

@@ -429,7 +429,7 @@ private:
       emitOne({name + "_planes", facts.splitBlocks(), facts.splitThreads, 0, "factors split"},
               &DeviceRowTiles::emitPlanes);
     }
-    emitOne({name + "_rows", facts.numBlocks(), facts.threads(), facts.sharedBytes(), "rows together"},
+    emitOne({name + "_rows", facts.numBlocks(), facts.threads(), facts.sharedBytes(), "rows together", facts.cluster()},
             &DeviceRowTiles::emit);
   }
 

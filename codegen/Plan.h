@@ -78,6 +78,7 @@ struct PlanTileLaunch {
   unsigned threads = 0;     // of a block
   unsigned sharedBytes = 0; // dynamic, of a block
   std::string unit;         // what a block does, for people
+  unsigned cluster = 1;     // blocks that start together
 };
 
 /// Device functions in which a block computes a tile of the result.

@@ -66,8 +66,15 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
         Value *value = moves ? b.CreateAdd(low, position) : position;
         if (moves && !fits)
           exists = e.emitAnd(exists, b.CreateICmpSLT(value, total));
-        else if (!moves && extentOf(axis) != padded)
-          exists = e.emitAnd(exists, b.CreateICmpSLT(value, i64(extentOf(axis))));
+        if (!moves) {
+          int64_t extent = extentOf(axis), own = tile.partOf(extent);
+          if (own != padded)
+            exists = e.emitAnd(exists, b.CreateICmpSLT(value, i64(own)));
+          if (tile.isShared(extent))
+            value = b.CreateAdd(value, lowOfPart(extent));
+          if (tile.isShared(extent) && own * tile.parts != extent)
+            exists = e.emitAnd(exists, b.CreateICmpSLT(value, i64(extent)));
+        }
         e.values[axis] = value;
       };
       place(staged.lineAxis, inLines, plane.extent);
@@ -346,6 +353,7 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
       releaseTile(product, tileNumber);
       holdBack(); // what follows: the copy of a tile to come takes the time that it does
     }
+    addParts(product, spread[op.getResult()].values);
     return;
   }
   SmallVector<Values> words;

@@ -100,7 +100,7 @@ bool DeviceRowTiles::staysForBlocks() const {
 /// `body` for each block of rows that the block has: with k blocks on the machine the i-th takes i, 2k-1-i, 2k+i, .., so
 /// that all have about as much to do where blocks of rows have less and less. The number of tiles of all of them.
 Value *DeviceRowTiles::forBlocks(function_ref<void()> body) {
-  Value *first = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
+  Value *first = b.CreateUDiv(special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff), i32(tile.parts));
   auto take = [&](Value *number) {
     setBlock(number);
     findTiles(plan.tiles);

@@ -121,6 +121,8 @@ void DeviceRowTiles::emitWrite(tgl::WriteOp op, const Scope *scope) {
       }
     };
     Value *condition = rowExists[row];
+    if (tile.parts > 1 && !(scope && scope->isPart)) // all blocks of the cluster have the same
+      condition = e.emitAnd(condition, b.CreateICmpEQ(part, i32(0)));
     if (!scope)
       condition = e.emitAnd(condition, b.CreateICmpEQ(b.CreateAnd(lane, i32(3)), i32(0)));
     if (condition)
@@ -141,11 +143,20 @@ DeviceRowTiles::Scope DeviceRowTiles::enter(mlir::Operation *nest) {
   Scope scope{own.getAxes()[0], unsigned(known.value_or(tile.columns))};
   Value *low = i64(0);
   if (!tgl::getAxisRange(own, 0).lo.asConstant()) { // of the tile, or a part of it
+    scope.isTile = true;
     scope.columns = tile.columns;
     low = e.values[tgl::TilesOp(plan.tiles).getTileLow()];
     scope.high = tilesEnd;
     if (plan.extent % tile.columns)
       scope.ragged = b.CreateICmpSGT(b.CreateAdd(low, i64(tile.columns)), tilesEnd);
+  } else if (tile.isShared(scope.columns)) {
+    int64_t all = scope.columns;
+    scope.isPart = true;
+    scope.columns = tile.partOf(all);
+    low = lowOfPart(all);
+    scope.high = i64(all);
+    if (all % scope.columns)
+      scope.ragged = b.CreateICmpSGT(b.CreateAdd(low, i64(scope.columns)), scope.high);
   }
   Value *first = wide(b.CreateShl(b.CreateAnd(lane, i32(3)), i32(1)));
   Spread axis{false, true, {}};
@@ -155,7 +166,7 @@ DeviceRowTiles::Scope DeviceRowTiles::enter(mlir::Operation *nest) {
     scope.numbers.push_back(number);
     // What does not exist is computed from the last that does.
     if (scope.ragged)
-      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(tilesEnd, i64(1)));
+      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(scope.high, i64(1)));
     axis.values.push_back(number);
   }
   spread[scope.axis] = axis;
@@ -308,7 +319,7 @@ void DeviceRowTiles::emitInner(mlir::Operation *op, const Scope &scope) {
   }
   if (auto reduce = dyn_cast<tgl::ReduceOp>(op))
     return emitProduct(reduce, scope);
-  if (auto select = dyn_cast<mlir::arith::SelectOp>(op); select && scope.high)
+  if (auto select = dyn_cast<mlir::arith::SelectOp>(op); select && scope.isTile)
     if (auto mask = affineMask(select.getCondition(), scope.axis, rowAxis); mask && !mask->empty())
       return emitMasked(select, scope, *mask);
   if (auto division = dyn_cast<mlir::arith::DivFOp>(op);

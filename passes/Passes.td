@@ -177,7 +177,7 @@ def TileSoftmaxPass : Pass<"tgl-tile-softmax", "::tegula::tgl::KernelOp"> {
     (tgl-distribute). For a GPU.
     *Rounding*: powers are rounded in place of quotients, and the sum of products is divided; sums have another order.
     *Stops*: at scores or quotients that something else reads, at axes that are not known, and wherever no block of rows
-    fits registers and shared memory (passes/RowTiles.h), as with 1024 columns of v.
+    fits registers and shared memory (passes/RowTiles.h), or where more than two would share columns, as with 1024 of v.
   }];
 }
 

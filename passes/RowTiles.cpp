@@ -19,8 +19,8 @@ using tgl::ReduceKind;
 using tgl::ValueExpr;
 
 static constexpr StringRef attributeName = "row_tile";
-/// Columns of a fragment are eights; a product has up to 256.
-static constexpr int64_t fragmentColumns = 8, mostColumns = 256;
+/// Columns of a fragment are eights; a product has up to 256, and a cluster four of them.
+static constexpr int64_t fragmentColumns = 8, mostColumns = 256, mostParts = 4;
 /// Elements of 16 bits that are copied at a time.
 static constexpr int64_t vectorElements = 8;
 static constexpr int64_t lineElements = 64;
@@ -92,8 +92,9 @@ private:
       return range.hi.asValue() == tiles.getTileHigh() ? std::optional(int64_t(0)) : std::nullopt;
     std::optional<int64_t> extent = range.hi.asConstant();
     if (range.lo.asConstant() != 0 || !extent || *extent % fragmentColumns || *extent <= 0 ||
-        *extent > mostColumns)
+        *extent > mostParts * mostColumns)
       return std::nullopt;
+    plan.mostColumns = std::max(plan.mostColumns, *extent);
     return extent;
   }
 
@@ -196,8 +197,8 @@ private:
                                            ReduceKind::Count};
     std::optional<int64_t> space =
         isInTile(reduce) ? std::optional(int64_t(0)) : spaceOfAxis(reduce);
-    if (!space || !is_contained(kinds, reduce.getKind()))
-      return false;
+    if (!space || *space > mostColumns || !is_contained(kinds, reduce.getKind()))
+      return false; // blocks that share columns add up products alone
     for (mlir::Operation &inner : reduce.getBody().front())
       if (!isPlain(&inner) &&
           (isa<tgl::WriteOp>(inner) || !takeAccess(&inner, axesOfOp(reduce).getAxes()[0], *space)))
@@ -347,14 +348,25 @@ std::optional<RowTilePlan> tegula::planRowTiles(tgl::ParallelOp op) {
 
 mlir::Attribute RowTile::toAttribute(mlir::MLIRContext *context) const {
   mlir::Builder builder(context);
-  return builder.getDenseI64ArrayAttr({rows(), columns});
+  SmallVector<int64_t> shape{rows(), columns};
+  if (parts > 1)
+    shape.push_back(parts);
+  return builder.getDenseI64ArrayAttr(shape);
 }
 
 std::optional<RowTile> RowTile::of(tgl::ParallelOp op) {
   auto shape = op->getAttrOfType<mlir::DenseI64ArrayAttr>(attributeName);
-  if (!shape || shape.size() != 2)
+  if (!shape || shape.size() < 2 || shape.size() > 3)
     return std::nullopt;
-  return RowTile{shape[0] / 64, shape[1]};
+  return RowTile{shape[0] / 64, shape[1], shape.size() == 3 ? shape[2] : 1};
+}
+
+bool tegula::sharesSum(const RowProduct &product, const RowTile &tile) {
+  return product.row && tile.isShared(product.fixed);
+}
+
+int64_t RowTile::partOf(int64_t points) const {
+  return points > mostColumns ? alignTo(divideCeil(points, parts), fragmentColumns) : points;
 }
 
 static constexpr int64_t mostShared = device::sharedBytes(90);
@@ -367,7 +379,7 @@ bool tegula::hasRoles(const RowTilePlan &plan, const RowTile &tile) {
 static int64_t bytesWith(const RowTilePlan &plan, const RowTile &tile, int64_t rowStages) {
   int64_t bytes = 0;
   for (const RowProduct &product : plan.products) {
-    int64_t fixed = alignTo(product.fixed, lineElements);
+    int64_t fixed = alignTo(tile.partOf(product.fixed), lineElements);
     bytes += 2 * 2 * product.planes * fixed * tile.columns;
     if (product.row)
       bytes += rowStages * 2 * product.planes * fixed * tile.rows();
@@ -376,11 +388,31 @@ static int64_t bytesWith(const RowTilePlan &plan, const RowTile &tile, int64_t r
 }
 
 int64_t tegula::rowStagesOf(const RowTilePlan &plan, const RowTile &tile) {
-  return hasRoles(plan, tile) && bytesWith(plan, tile, 2) <= mostShared ? 2 : 1;
+  return hasRoles(plan, tile) && tile.parts == 1 && bytesWith(plan, tile, 2) <= mostShared ? 2 : 1;
+}
+
+static int64_t bytesOfRounds(const RowTile &tile, int64_t rounds) { return 64 * tile.columns / rounds * sizeof(float); }
+
+/// Shared memory for parts of sums from other blocks.
+static int64_t exchangeBytes(const RowTilePlan &plan, const RowTile &tile, int64_t rounds) {
+  bool isNeeded = any_of(plan.products, [&](const RowProduct &product) { return sharesSum(product, tile); });
+  int64_t places = isNeeded ? tile.exchanges() * tile.warpgroups : 0;
+  return places * (bytesOfRounds(tile, rounds) + RowTile::exchangeState);
+}
+
+int64_t tegula::roundsOf(const RowTilePlan &plan, const RowTile &tile) {
+  int64_t rounds = 1;
+  while (rounds < tile.columns / fragmentColumns && bytesWith(plan, tile, 1) + exchangeBytes(plan, tile, rounds) > mostShared)
+    rounds *= 2;
+  return rounds;
+}
+
+int64_t tegula::bytesOfRound(const RowTilePlan &plan, const RowTile &tile) {
+  return bytesOfRounds(tile, roundsOf(plan, tile));
 }
 
 int64_t tegula::sharedBytesOf(const RowTilePlan &plan, const RowTile &tile) {
-  return bytesWith(plan, tile, rowStagesOf(plan, tile));
+  return bytesWith(plan, tile, rowStagesOf(plan, tile)) + exchangeBytes(plan, tile, roundsOf(plan, tile));
 }
 
 llvm::SetVector<mlir::Value> tegula::splitTensors(const RowTilePlan &plan) {
@@ -393,33 +425,29 @@ llvm::SetVector<mlir::Value> tegula::splitTensors(const RowTilePlan &plan) {
   return tensors;
 }
 
-SmallVector<RowTile> tegula::rankRowTiles(const RowTilePlan &plan) {
+/// Blocks of clusters of so many.
+static SmallVector<RowTile> rankWithParts(const RowTilePlan &plan, int64_t parts) {
   // Of 255 registers the sums in the loop leave some to places and numbers of rows; where factors are split, of 232.
   bool isSplit = !splitTensors(plan).empty();
-  constexpr int64_t fewest = 16;
   const int64_t mostRegisters = isSplit ? 180 : 200;
   tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
-  int64_t rows = *tgl::knownPoints(axes, {plan.row});
-  std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);
-  if (rows < fewest || plan.extent < fewest || !batch || *batch == 0)
-    return {};
+  int64_t rows = *tgl::knownPoints(axes, {plan.row}), batch = *tgl::knownPoints(axes, plan.batch);
+  auto partOf = [&](int64_t points) { return RowTile{1, 64, parts}.partOf(points); };
   int64_t kept = 0; // registers of temporaries that the loop carries
   for (tgl::TempOp temp : tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) {
     auto type = cast<tgl::TglTensorType>(temp.getTensor().getType());
-    kept += type.getDims()[0].getExpr().asConstant().value_or(mostColumns) / 2;
+    kept += partOf(type.getDims()[0].getExpr().asConstant().value_or(mostColumns)) / 2;
   }
-  int64_t warpgroups = divideCeil(rows, 128) * *batch >= device::multiprocessors && rows > 64 ? 2 : 1;
+  int64_t warpgroups = divideCeil(rows, 128) * batch * parts >= device::multiprocessors && rows > 64 ? 2 : 1;
   // Products of planes are summed up by themselves, and the left factor is in registers twice.
   int64_t sums = 0;
   for (const RowProduct &product : plan.products)
     if (product.planes > 1 && product.sumsTile)
-      sums = std::max(sums, product.fixed / 2);
-  if (isSplit && rows < 64) // so few read each factor little more often than splitting it does
-    return {};
+      sums = std::max(sums, partOf(product.fixed) / 2);
   SmallVector<RowTile> ranked;
   for (int64_t groups : {warpgroups, 3 - warpgroups}) {
     for (int64_t columns : {128, 64}) {
-      RowTile tile{groups, columns};
+      RowTile tile{groups, columns, parts};
       if (isSplit && columns > 64)
         continue;
       if (kept + sums + columns <= mostRegisters && sharedBytesOf(plan, tile) <= mostShared)
@@ -429,4 +457,21 @@ SmallVector<RowTile> tegula::rankRowTiles(const RowTilePlan &plan) {
       break;
   }
   return ranked;
+}
+
+SmallVector<RowTile> tegula::rankRowTiles(const RowTilePlan &plan) {
+  constexpr int64_t fewest = 16;
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  int64_t rows = *tgl::knownPoints(axes, {plan.row});
+  std::optional<int64_t> batch = tgl::knownPoints(axes, plan.batch);
+  if (rows < fewest || plan.extent < fewest || !batch || *batch == 0)
+    return {};
+  if (rows < 64 && !splitTensors(plan).empty()) // so few read each factor little more often than splitting it does
+    return {};
+  int64_t largest = plan.mostColumns > mostColumns ? mostParts : 1;
+  for (int64_t parts = 1; parts <= largest; parts *= 2)
+    if (RowTile{1, 64, parts}.partOf(plan.mostColumns) <= mostColumns)
+      if (SmallVector<RowTile> ranked = rankWithParts(plan, parts); !ranked.empty())
+        return ranked;
+  return {};
 }

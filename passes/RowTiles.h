@@ -18,6 +18,10 @@
 //
 // Factors are f16 or bf16. Where one is f32 each is two planes of f16, of which three products are added.
 //
+// What has more columns than a thread has registers for, or a left factor more than shared memory has room for, is shared
+// by the blocks of a cluster, which have the same rows: each has a *part* of the columns of `d` and of the sum over `e`,
+// and all have the sums of the others' parts (codegen/RowTileParts.cpp).
+//
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_ROWTILES_H
 #define TEGULA_PASSES_ROWTILES_H
@@ -56,6 +60,7 @@ struct RowTilePlan {
     mlir::BlockArgument axis;
   };
   llvm::SmallVector<Bound> bounds;
+  int64_t mostColumns = 0; ///< of a nest, and points of a product's sum, that are not the tile's
 };
 
 /// How to run the statement's rows in blocks; nothing where they cannot.
@@ -66,14 +71,25 @@ std::optional<RowTilePlan> planRowTiles(tgl::ParallelOp op);
 std::optional<llvm::SmallVector<Comparison>>
 affineMask(mlir::Value condition, mlir::BlockArgument axis, mlir::BlockArgument row);
 
-/// A block: 64 rows for each of its warpgroups, and so many points of the tile loop at a time.
+/// A block: 64 rows for each of its warpgroups, and so many points of the tile loop at a time; so many blocks, a cluster,
+/// have the same rows.
 struct RowTile {
-  int64_t warpgroups, columns;
+  int64_t warpgroups, columns, parts = 1;
 
   int64_t rows() const { return 64 * warpgroups; }
+  /// Of so many columns, or points of a sum, a block's, in eights; those of the last blocks may be fewer.
+  int64_t partOf(int64_t points) const;
+  bool isShared(int64_t points) const { return partOf(points) < points; }
+  /// Blocks with which each adds up parts of sums, one after the other: the first has two parts then, the next four.
+  int64_t exchanges() const { return llvm::Log2_64(parts); }
+  /// Beside the sums that a warpgroup has from another block: two barriers, and a word of each thread that has read them.
+  static constexpr int64_t exchangeState = 2 * 8 + 128 * 4;
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   static std::optional<RowTile> of(tgl::ParallelOp op);
 };
+
+/// Whether each block of a cluster adds up a part of the product alone.
+bool sharesSum(const RowProduct &product, const RowTile &tile);
 
 /// Whether two warpgroups multiply and a third copies for both.
 bool hasRoles(const RowTilePlan &plan, const RowTile &tile);
@@ -81,6 +97,13 @@ bool hasRoles(const RowTilePlan &plan, const RowTile &tile);
 /// Places for left factors that do not change in the loop: two where one block of rows is brought while the one before is
 /// still multiplied.
 int64_t rowStagesOf(const RowTilePlan &plan, const RowTile &tile);
+
+/// Rounds in which blocks of a cluster add up their parts of a tile's sums, as many as it takes for room: each is of so many
+/// columns less.
+int64_t roundsOf(const RowTilePlan &plan, const RowTile &tile);
+
+/// Bytes of shared memory for a round's sums of a warpgroup from one other block.
+int64_t bytesOfRound(const RowTilePlan &plan, const RowTile &tile);
 
 /// Of a tensor, where they are known.
 std::optional<int64_t> elementsOf(mlir::Value tensor);

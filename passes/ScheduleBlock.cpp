@@ -228,7 +228,8 @@ static std::string costOf(const RowTilePlan &plan, const RowTile &tile) {
   return std::to_string(tile.rows()) + " rows, " + std::to_string(tile.columns) + " points of the loop, " +
          std::to_string(4 * tile.warpgroups) + " warps: " + std::to_string(sharedBytesOf(plan, tile)) +
          " bytes of shared memory of " + std::to_string(device::sharedBytes(90)) + ", with " +
-         std::to_string(stagesOfRowTiles) + " stages of each factor that the loop walks";
+         std::to_string(stagesOfRowTiles) + " stages of each factor that the loop walks" +
+         (tile.parts > 1 ? ", in each of " + std::to_string(tile.parts) + " blocks that share columns" : "");
 }
 
 //===----------------------------------------------------------------------===//

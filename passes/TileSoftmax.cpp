@@ -206,13 +206,20 @@ struct TileSoftmaxPass : Counted<tegula::impl::TileSoftmaxPassBase<TileSoftmaxPa
         tile(statement);
   }
 
+  /// Blocks that share columns wait for each other's parts of sums in each tile: of more than two that takes longer than
+  /// matrices in memory do, and so it does where each factor is two planes.
+  static bool isWorthIt(const RowTilePlan &plan) {
+    SmallVector<RowTile> ranked = rankRowTiles(plan);
+    return !ranked.empty() && ranked.front().parts <= (splitTensors(plan).empty() ? 2 : 1);
+  }
+
   void tile(ParallelOp product) {
     std::optional<SoftmaxProduct> match = matchSoftmaxProduct(product);
     if (!match)
       return;
     ParallelOp rows = Builder(*match).run();
     std::optional<RowTilePlan> plan = planRowTiles(rows);
-    if (!plan || rankRowTiles(*plan).empty()) {
+    if (!plan || !isWorthIt(*plan)) {
       rows.erase();
       return;
     }

@@ -51,14 +51,20 @@ void atoms::expectBytes(AtomCall &call) {
   call.thread.arrive(barrier, /*isStore=*/false, call.site.place);
 }
 
-/// Where to, what, and whose barrier counts it.
+/// Where to, what (one number or four), and whose barrier counts it.
 void atoms::storeAsync(AtomCall &call) {
   auto *to = call.operand<char *>(0);
-  float value = call.operand<float>(1);
-  TransactionBarrier &barrier = atoms::countingBarrier(call, call.operand<char *>(2));
-  call.thread.grid.memory.check(call.thread, to, sizeof(value), call.site.write);
-  std::memcpy(to, &value, sizeof(value));
-  barrier.expected -= sizeof(value);
+  unsigned count = call.numOperands() - 2;
+  TransactionBarrier &barrier = atoms::countingBarrier(call, call.operand<char *>(count + 1));
+  if (reinterpret_cast<uintptr_t>(to) % (count * sizeof(float)))
+    call.thread.fail(EmulatorError::Misaligned, call.site.place,
+                     "st.async of " + Twine(count * sizeof(float)) + " bytes with an address that is no multiple of them");
+  call.thread.grid.memory.check(call.thread, to, count * sizeof(float), call.site.write);
+  for (unsigned number = 0; number < count; ++number) {
+    float value = call.operand<float>(1 + number);
+    std::memcpy(to + number * sizeof(float), &value, sizeof(value));
+  }
+  barrier.expected -= count * sizeof(float);
   call.thread.arrive(barrier, /*isStore=*/true, call.site.place);
 }
 

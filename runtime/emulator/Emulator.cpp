@@ -227,7 +227,7 @@ Error PlanEmulation::launch(const PlanStep &step) {
     if (!count || *count > int64_t(UINT32_MAX))
       error = joinErrors(std::move(error), overflow(launch.blocks));
     else if (!error)
-      error = start(launch.function, *count, launch.threads, launch.sharedBytes, /*cluster=*/1);
+      error = start(launch.function, *count, launch.threads, launch.sharedBytes, launch.cluster);
   }
   if (workspace) {
     memory.removeGlobal(workspace);

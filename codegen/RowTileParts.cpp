@@ -1,0 +1,159 @@
+//===- RowTileParts.cpp - Blocks that share columns of tile loops ---------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Blocks of a cluster have the same rows and tiles, each a part of the columns that are no tile's. So what a product adds
+// up over those is a part of the sum in each, and all add up all parts: first two neighbours, then two of such pairs, so
+// that every block has the same bits. A thread stores its sums into the shared memory of the other block (`st.async`),
+// where the thread of the same number waits for the bytes, loads and adds them. It then stores a word into the first
+// block, whose next sums for that place wait for it: since those come a tile later it is there long before.
+//
+// Where shared memory has no room for all sums of a tile they go in rounds, and those of a round meet the first block
+// while those of the round before meet the second.
+//
+// Every store that a block gets has been waited for when it ends, so none comes to a block that has ended.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceRowTiles.h"
+
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+static constexpr unsigned clusterSpace = 7, vectorBytes = 16, vectorFloats = 4;
+
+bool DeviceRowTiles::sharesSums() const {
+  return any_of(products, [&](const Product &product) { return sharesSum(*product.planned, tile); });
+}
+
+/// Uses of each place for one tile.
+unsigned DeviceRowTiles::usesInTile() const {
+  return roundsOf(plan, tile) *
+         count_if(products, [&](const Product &product) { return sharesSum(*product.planned, tile); });
+}
+
+/// The first column of this block's part (i64).
+Value *DeviceRowTiles::lowOfPart(int64_t points) { return b.CreateMul(wide(part), i64(tile.partOf(points))); }
+
+/// Byte (i32) of a warpgroup's place for sums of an exchange: those, then two barriers (full and read), then words of threads.
+Value *DeviceRowTiles::placeOf(unsigned exchange, Value *group, unsigned behind) {
+  unsigned bytes = bytesOfRound(plan, tile) + RowTile::exchangeState;
+  Value *number = b.CreateAdd(group, i32(exchange * tile.warpgroups));
+  Value *distance = b.CreateAdd(b.CreateMul(number, i32(bytes)), i32(exchangeBase + behind));
+  return b.CreateInBoundsGEP(b.getInt8Ty(), shared, distance);
+}
+
+Value *DeviceRowTiles::fullBarrier(unsigned exchange, Value *group) {
+  return placeOf(exchange, group, bytesOfRound(plan, tile));
+}
+
+Value *DeviceRowTiles::readBarrier(unsigned exchange, Value *group) {
+  return placeOf(exchange, group, bytesOfRound(plan, tile) + sizeof(int64_t));
+}
+
+/// The same place in the block with which this one exchanges sums.
+Value *DeviceRowTiles::inOther(unsigned exchange, Value *own) {
+  Value *other = b.CreateXor(part, i32(1 << exchange));
+  return b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster,
+                           {own, other});
+}
+
+/// Before threads have roles.
+void DeviceRowTiles::startParts() {
+  if (tile.parts == 1)
+    return;
+  Function *function = b.GetInsertBlock()->getParent();
+  function->addFnAttr("nvvm.cluster_dim", std::to_string(tile.parts));
+  Value *block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
+  part = b.CreateURem(block, i32(tile.parts));
+  if (!sharesSums())
+    return;
+  e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {
+    for (unsigned exchange = 0; exchange < tile.exchanges(); ++exchange)
+      for (unsigned group = 0; group < tile.warpgroups; ++group)
+        for (Value *barrier : {fullBarrier(exchange, i32(group)), readBarrier(exchange, i32(group))})
+          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared, {barrier, i32(1)});
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+  });
+  e.meetCluster(); // others have begun, and have barriers
+}
+
+/// Puts a thread's sums into the place of the other block, once those of the use before have been read there.
+void DeviceRowTiles::sendSums(unsigned exchange, Value *use, MutableArrayRef<Value *> sums) {
+  Value *full = fullBarrier(exchange, warpgroup), *read = readBarrier(exchange, warpgroup);
+  e.waitForPhase(read, b.CreateXor(b.CreateAnd(use, i32(1)), i32(1)));
+  Value *own = b.CreateAnd(thread, i32(Warpgroup::threads - 1));
+  e.emitIf(b.CreateICmpEQ(own, i32(0)), [&] {
+    auto expect = [&](Value *barrier, unsigned bytes) {
+      b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, i32(bytes)});
+    };
+    expect(full, bytesOfRound(plan, tile));
+    expect(read, Warpgroup::threads * sizeof(float));
+  });
+  Value *barrier = inOther(exchange, full);
+  Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), inOther(exchange, placeOf(exchange, warpgroup, 0)),
+                                     wide(b.CreateMul(own, i32(vectorBytes))));
+  Type *type = b.getFloatTy();
+  InlineAsm *store = InlineAsm::get(
+      FunctionType::get(b.getVoidTy(), {place->getType(), type, type, type, type, barrier->getType()}, false),
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$0], {$1, $2, $3, $4}, [$5];",
+      "l,f,f,f,f,l,~{memory}", /*hasSideEffects=*/true);
+  for (unsigned first = 0; first < sums.size(); first += vectorFloats) {
+    Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), place, i64(first / vectorFloats * Warpgroup::threads * vectorBytes));
+    b.CreateCall(store, {to, sums[first], sums[first + 1], sums[first + 2], sums[first + 3], barrier});
+  }
+}
+
+/// Adds the other block's, and says that the place is free.
+void DeviceRowTiles::receiveSums(unsigned exchange, Value *use, MutableArrayRef<Value *> sums) {
+  e.waitForPhase(fullBarrier(exchange, warpgroup), b.CreateAnd(use, i32(1)));
+  Value *own = b.CreateAnd(thread, i32(Warpgroup::threads - 1));
+  Type *vector = FixedVectorType::get(b.getFloatTy(), vectorFloats);
+  Value *place = b.CreateInBoundsGEP(vector, placeOf(exchange, warpgroup, 0), wide(own));
+  for (unsigned first = 0; first < sums.size(); first += vectorFloats) {
+    Value *from = b.CreateInBoundsGEP(vector, place, i64(first / vectorFloats * Warpgroup::threads));
+    Value *others = b.CreateAlignedLoad(vector, from, Align(vectorBytes));
+    for (unsigned n = 0; n < vectorFloats; ++n)
+      sums[first + n] = b.CreateFAdd(sums[first + n], b.CreateExtractElement(others, uint64_t(n)));
+  }
+  Value *word = placeOf(exchange, warpgroup, bytesOfRound(plan, tile) + 2 * sizeof(int64_t));
+  Value *to = b.CreateInBoundsGEP(b.getFloatTy(), inOther(exchange, word), wide(own));
+  e.storeAsync(to, ConstantFP::get(b.getFloatTy(), 0), inOther(exchange, readBarrier(exchange, warpgroup)));
+}
+
+/// Of all blocks, where each has a part of the product's sums of this tile.
+void DeviceRowTiles::addParts(const Product &product, Values &sums) {
+  if (!sharesSum(*product.planned, tile))
+    return;
+  unsigned rounds = roundsOf(plan, tile), exchanges = tile.exchanges(), perRound = sums.size() / rounds;
+  unsigned usesBefore = rounds * count_if(ArrayRef(products).take_front(&product - products.data()), [&](const Product &other) {
+    return sharesSum(*other.planned, tile);
+  });
+  Value *inTile = b.CreateMul(b.CreateTrunc(tileNumber, b.getInt32Ty()), i32(usesInTile()));
+  auto forRounds = [&](unsigned wave, auto body) {
+    for (unsigned exchange = 0; exchange < exchanges; ++exchange)
+      if (unsigned round = wave - exchange; exchange <= wave && round < rounds)
+        (this->*body)(exchange, b.CreateAdd(inTile, i32(usesBefore + round)),
+                      MutableArrayRef(sums).slice(round * perRound, perRound));
+  };
+  for (unsigned wave = 0; wave < rounds + exchanges - 1; ++wave) {
+    forRounds(wave, &DeviceRowTiles::sendSums);
+    forRounds(wave, &DeviceRowTiles::receiveSums);
+  }
+}
+
+/// Other blocks have read all that this one has sent, so nothing is under way to or from it.
+void DeviceRowTiles::endParts() {
+  if (!sharesSums())
+    return;
+  Value *uses = b.CreateMul(b.CreateTrunc(numTiles, b.getInt32Ty()), i32(usesInTile()));
+  Value *parity = b.CreateAnd(b.CreateSub(uses, i32(1)), i32(1)); // of a barrier that nobody has used, it has ended
+  for (unsigned exchange = 0; exchange < tile.exchanges(); ++exchange)
+    e.waitForPhase(readBarrier(exchange, warpgroup), parity);
+}
