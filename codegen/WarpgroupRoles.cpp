@@ -35,7 +35,11 @@ struct RoleRegisters {
   unsigned producer, consumer;
 };
 } // namespace
-static constexpr RoleRegisters ofHalves = {88, 168}, ofCopiers = {72, 216}, ofBulkCopiers = {40, 232};
+
+static RoleRegisters roleRegisters(bool copiesInBulk, bool hasCopiers) {
+  constexpr RoleRegisters ofHalves = {88, 168}, ofCopiers = {72, 216}, ofBulkCopiers = {40, 232};
+  return copiesInBulk ? ofBulkCopiers : hasCopiers ? ofCopiers : ofHalves;
+}
 
 /// Exponent of the power of two below which scaling puts the largest element of the first step.
 static constexpr int scaledExponent = 9;
@@ -216,7 +220,7 @@ void DeviceContraction::splitOff(function_ref<void()> body) {
 void DeviceContraction::startRoles() {
   // Registers move between roles only where the number at the start is fixed.
   b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "1");
-  const RoleRegisters &registers = copiesInBulk() ? ofBulkCopiers : hasCopiers() ? ofCopiers : ofHalves;
+  RoleRegisters registers = roleRegisters(copiesInBulk(), hasCopiers());
   splitOff([&] {
     SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
     SaveAndRestore number(ownBarrier, unsigned(Producers));
@@ -366,37 +370,47 @@ DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &produ
   return sums;
 }
 
-/// Stages, of 32 points, that tensor cores add up before f32 registers do. They cut off what does not fit: of sums of 64
-/// points a part of 2e-7, always towards zero. An f32 sum of more than so many points loses more by its roundings; of a
-/// short one f32's accuracy is kept by adding each stage.
-unsigned DeviceContraction::stagesTogether(const PlaneProduct &product) {
+/// Whether registers add up each stage, of 32 points, or tensor cores do those of a step. They cut off what does not fit: of
+/// sums of 64 points a part of 2.6e-7, always towards zero, of 32 one of 8e-8.
+bool DeviceContraction::addsEachStage(const PlaneProduct &product) {
   constexpr int64_t shortSum = 512;
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation()));
-  return points && *points <= shortSum ? 1 : product.substeps;
+  return !e.options.longSteps || (points && *points <= shortSum);
+}
+
+/// Whether registers hold sums and those of a step's stages, so that one's are added while the next are under way.
+bool DeviceContraction::hasRoomForStages(const PlaneProduct &product) {
+  constexpr unsigned ofPlaces = 40;
+  return e.options.sumsAhead &&
+         (1 + product.substeps) * groupColumns(tile) / 2 + ofPlaces <= roleRegisters(copiesInBulk(), hasCopiers()).consumer;
 }
 
 /// Sums of one stage or a step's, each added to those before in registers.
 DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &product) {
   Warpgroup warps(b, /*isBrain=*/false);
-  unsigned together = stagesTogether(product);
+  bool addsEach = addsEachStage(product);
+  unsigned together = addsEach && !hasRoomForStages(product) ? 1 : product.substeps;
   SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
-  auto addStages = [&](Value *first, ArrayRef<Value *> sums) {
-    Sums partial, next;
+  auto addStages = [&](Value *first, ArrayRef<Value *> current) {
+    Sums sums(current);
+    SmallVector<Sums> partial;
     SmallVector<std::pair<Value *, Value *>> used;
     for (unsigned n = 0; n < together; ++n) {
       Value *number = b.CreateAdd(first, i64(n)), *stage = awaitStage(product, number);
-      partial = multiplyPlanes(product, planeStage(product, stage), partial);
+      Sums before = n && !addsEach ? partial.back() : Sums();
+      partial.push_back(multiplyPlanes(product, planeStage(product, stage), before));
       used.push_back({number, stage});
     }
-    for (unsigned n = 0; n + 1 < together; ++n) {
-      warps.waitForAllBut(together - 1 - n);
+    for (unsigned n = 0; n < together; ++n) {
+      unsigned underWay = together - 1 - n;
+      Sums added = addsEach || !underWay ? warps.wait(partial[n], underWay) : Sums();
+      if (added.empty())
+        warps.waitForAllBut(underWay);
       release(product, used[n].first, used[n].second);
+      for (auto [number, one] : enumerate(added))
+        sums[number] = b.CreateFAdd(sums[number], one);
     }
-    partial = warps.wait(partial);
-    release(product, used.back().first, used.back().second);
-    for (auto [sum, added] : zip_equal(sums, partial))
-      next.push_back(b.CreateFAdd(sum, added));
-    return next;
+    return sums;
   };
   return e.emitLoop(
       i64(0), product.sum.steps, i64(1), zeros,
