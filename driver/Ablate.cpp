@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "driver/Ablate.h"
 #include "bench/Ablate.h"
-#include "bench/Child.h"
-#include "driver/Load.h"
+#include "driver/CaseStudies.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -55,25 +54,25 @@ std::string quotient(const Mean &mean) {
   return text;
 }
 
-class Report {
+/// Leaves passes out, one after the other, and prints what that costs.
+class Ablation : public CaseStudies {
 public:
-  explicit Report(bool json) : json(json) {}
-  ExitCode exit = ExitSuccess;
+  Ablation(ArrayRef<StringRef> passes, bool json) : passes(passes), json(json) {}
 
-  void fail(ExitCode code, StringRef path, StringRef message) {
-    exit = exit == ExitSuccess || code == ExitInternalError ? code : exit;
-    if (!message.empty())
-      errs() << "tegula: " << path << ": " << message << (message.ends_with("\n") ? "" : "\n");
+  Expected<bool> runTrials(Study &study, const StudyCase &one, Send send) override {
+    return ablate(study, one, passes, nextPass, send);
   }
+  StringRef trialName() const override { return "pass"; }
 
-  void beginCase(StringRef path, StringRef text) {
+  void beginCase(StringRef path, StringRef text) override {
+    nextPass = 0;
     one.clear();
     notes.clear();
     title = (sys::path::stem(path) + "  " + text).str();
     file = path.str();
   }
 
-  void add(json::Object event) {
+  void add(json::Object event) override {
     if (json) {
       json::Object line = event;
       line["file"] = file;
@@ -85,6 +84,7 @@ public:
       base = std::move(event);
       return;
     }
+    nextPass = *event.getInteger("index") + 1;
     std::string pass = event.getString("pass")->str();
     StringRef outcome = *event.getString("outcome");
     bool isAdded = *event.getBoolean("added");
@@ -101,7 +101,7 @@ public:
     }
   }
 
-  void endCase() {
+  void endCase() override {
     ++cases;
     if (json || base.empty())
       return;
@@ -187,6 +187,8 @@ private:
       outs() << "  no code without " << join(needed, ", ") << '\n';
   }
 
+  ArrayRef<StringRef> passes;
+  size_t nextPass = 0;
   bool json;
   std::string title, file;
   json::Object base;
@@ -195,111 +197,15 @@ private:
   unsigned cases = 0;
 };
 
-/// One child's work: the case number `index` from pass `firstPass` on.
-void work(const std::string &path, const StudyOptions &options, ArrayRef<StringRef> passes, size_t index,
-          size_t firstPass, function_ref<void(json::Object)> send) {
-  auto stop = [&](int code, const Twine &message) {
-    send(json::Object{{"event", "error"}, {"exit", code}, {"message", message.str()}});
-  };
-  ::setenv("TEGULA_CACHE_DIR", "", 1); // compile times are those of compiling
-  std::unique_ptr<LoadedFile> loaded = load(path);
-  if (!loaded)
-    return stop(ExitWrongCall, "");
-  if (loaded->diagnostics.hasErrors()) {
-    loaded->print(/*json=*/false);
-    return stop(ExitWrongProgram, "");
-  }
-  auto stopAt = [&](Error error) {
-    int code = isMissingResource(error)          ? ExitMissingResource
-               : error.isA<LaunchError>()        ? ExitWrongCall
-               : loaded->diagnostics.hasErrors() ? ExitWrongProgram
-                                                 : ExitInternalError;
-    stop(code, toString(std::move(error)));
-  };
-  Expected<std::unique_ptr<Study>> study = Study::make(path, *loaded->module, loaded->diagnostics, options);
-  if (!study)
-    return stopAt(study.takeError());
-  if (index >= (*study)->cases().size())
-    return send(json::Object{{"event", "done"}});
-  const StudyCase &one = (*study)->cases()[index];
-  send(json::Object{{"event", "case"}, {"text", one.kernel->name.name + " " + one.text()}});
-  Expected<bool> whole = ablate(**study, one, passes, firstPass, send);
-  if (!whole)
-    return stopAt(whole.takeError());
-  if (*whole)
-    send(json::Object{{"event", "end"}});
-}
-
-/// False where the file can go no further.
-bool ablateCase(const std::string &path, const StudyOptions &options, ArrayRef<StringRef> passes, size_t index,
-                double deadline, Report &report) {
-  bool goesOn = false, ended = false, hasBegun = false;
-  for (size_t firstPass = 0; !ended;) {
-    json::Object begun;
-    size_t before = firstPass;
-    auto receive = [&](StringRef line) {
-      Expected<json::Value> event = json::parse(line);
-      if (!event)
-        return consumeError(event.takeError()); // a broken line is the child's death
-      json::Object &object = *event->getAsObject();
-      StringRef kind = *object.getString("event");
-      if (kind == "case") {
-        goesOn = true;
-        if (!std::exchange(hasBegun, true))
-          report.beginCase(path, *object.getString("text"));
-      } else if (kind == "error") {
-        ended = true;
-        goesOn = false;
-        report.fail(static_cast<ExitCode>(*object.getInteger("exit")), path, *object.getString("message"));
-      } else if (kind == "begin") {
-        begun = object;
-      } else if (kind == "done" || kind == "end") {
-        ended = true;
-      } else {
-        if (kind == "pass")
-          firstPass = *object.getInteger("index") + 1;
-        begun = json::Object();
-        report.add(std::move(object));
-      }
-    };
-    ChildEnd end = runInChild(
-        [&](function_ref<void(StringRef)> send) -> int {
-          work(path, options, passes, index, firstPass, [&](json::Object event) {
-            std::string text;
-            raw_string_ostream(text) << json::Value(std::move(event));
-            send(text);
-          });
-          return 0;
-        },
-        receive, deadline);
-    if (ended)
-      break;
-    if (!begun.empty()) { // the child died with a pass left out
-      firstPass = *begun.getInteger("index") + 1;
-      begun["event"] = "pass";
-      begun["outcome"] = "failed";
-      begun["reason"] = "the process " + end.text;
-      report.add(std::move(begun));
-    } else if (firstPass == before) {
-      report.fail(ExitInternalError, path, "the process for its cases " + end.text);
-      return false;
-    }
-  }
-  if (goesOn)
-    report.endCase();
-  return goesOn;
-}
-
 } // namespace
 
 ExitCode runAblation(ArrayRef<std::string> paths, const StudyOptions &options, ArrayRef<StringRef> passes,
                      double deadline, bool json) {
-  Report report(json);
-  for (const std::string &path : paths)
-    for (size_t index = 0; ablateCase(path, options, passes, index, deadline, report); ++index) {
-    }
-  report.end();
-  return report.exit;
+  ::setenv("TEGULA_CACHE_DIR", "", 1); // compile times are those of compiling
+  Ablation ablation(passes, json);
+  ablation.run(paths, options, deadline);
+  ablation.end();
+  return ablation.exit;
 }
 
 } // namespace tegula

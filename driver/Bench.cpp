@@ -287,14 +287,8 @@ ExitCode run() {
   options.threads = threads;
   options.seed = seed;
   options.limits.seconds = seconds;
-  for (const auto *list : {&sizeTexts, &constantTexts, &typeTexts})
-    for (const std::string &text : *list) {
-      std::string error;
-      if (!parseSettings(text, options.settings, error)) {
-        errs() << "tegula: " << error << '\n';
-        return ExitWrongCall;
-      }
-    }
+  if (!readSettings({sizeTexts, constantTexts, typeTexts}, options.settings))
+    return ExitWrongCall;
   if (ablatePasses.getNumOccurrences()) {
     if (options.checkOnly || checkedMode || dependentLaunches || summary || graphCalls) { // checkOnly: also the emulator
       errs() << "tegula: --ablate times on cpu or cuda: it takes no --check, --checked, --summary, --graph or "

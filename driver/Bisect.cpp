@@ -8,6 +8,7 @@
 #include "bench/Bisect.h"
 #include "bench/Child.h"
 #include "driver/Commands.h"
+#include "driver/InstanceArgs.h"
 #include "driver/Load.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -261,14 +262,8 @@ ExitCode run() {
   options.seed = seed;
   options.timedCases = timeMode;
   options.limits.seconds = seconds;
-  for (const auto *list : {&sizeTexts, &constantTexts, &typeTexts})
-    for (const std::string &text : *list) {
-      std::string error;
-      if (!parseSettings(text, options.settings, error)) {
-        errs() << "tegula: " << error << '\n';
-        return ExitWrongCall;
-      }
-    }
+  if (!readSettings({sizeTexts, constantTexts, typeTexts}, options.settings))
+    return ExitWrongCall;
   return Bisection(std::move(options)).run();
 }
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "driver/InstanceArgs.h"
+#include "bench/RefFile.h"
 #include "passes/TensorTile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -99,6 +100,19 @@ bool parseTypes(ArrayRef<std::string> texts, std::map<std::string, checked::DTyp
       types[name.str()] = *type;
     }
   }
+  return true;
+}
+
+bool readSettings(std::initializer_list<llvm::ArrayRef<std::string>> lists,
+                  std::vector<std::pair<std::string, std::string>> &settings) {
+  for (llvm::ArrayRef<std::string> texts : lists)
+    for (const std::string &text : texts) {
+      std::string error;
+      if (!bench::parseSettings(text, settings, error)) {
+        llvm::errs() << "tegula: " << error << '\n';
+        return false;
+      }
+    }
   return true;
 }
 

@@ -23,6 +23,10 @@ bool parseConstants(llvm::ArrayRef<std::string> texts,
 /// `T=f16`.
 bool parseTypes(llvm::ArrayRef<std::string> texts, std::map<std::string, checked::DType> &types);
 
+/// What -d, -p and --type say, as names and texts. False, with the reason on standard error, where one is malformed.
+bool readSettings(std::initializer_list<llvm::ArrayRef<std::string>> lists,
+                  std::vector<std::pair<std::string, std::string>> &settings);
+
 /// Whether it is one of f32, tf32 and bf16, or empty. False, with a message on standard error, where not.
 bool isPrecision(llvm::StringRef name);
 

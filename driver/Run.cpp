@@ -241,12 +241,8 @@ ExitCode run() {
   Settings settings;
   if (!parsePaths(inTexts, inFiles) || !parsePaths(outTexts, outFiles))
     return ExitWrongCall;
-  for (const auto *list : {&sizeTexts, &constantTexts, &typeTexts})
-    for (const std::string &text : *list) {
-      std::string error;
-      if (!parseSettings(text, settings, error))
-        return wrongCall(error);
-    }
+  if (!readSettings({sizeTexts, constantTexts, typeTexts}, settings))
+    return ExitWrongCall;
 
   if (deadline < 0)
     return wrongCall("--deadline takes seconds, 0 for none");

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Tune.h"
-#include "bench/Child.h"
 #include "codegen/DiskCache.h"
+#include "driver/CaseStudies.h"
 #include "driver/Commands.h"
-#include "driver/Load.h"
+#include "driver/InstanceArgs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -49,25 +49,36 @@ static cl::opt<bool> json("json", cl::desc("Print one JSON object an event (docs
 
 namespace {
 
-/// Prints what children tell, keeps what a case ends with.
-class Report {
-public:
-  ExitCode exit = ExitSuccess;
-
-  void fail(ExitCode code, StringRef path, StringRef message) {
-    exit = exit == ExitSuccess || code == ExitInternalError ? code : exit;
-    if (!message.empty())
-      errs() << "tegula: " << path << ": " << message << (message.ends_with("\n") ? "" : "\n");
+/// What an event tells of a configuration.
+Tried triedOf(const json::Object &event) {
+  Tried tried;
+  tried.choice = *ScheduleChoice::parse(*event.getString("choice"));
+  tried.outcome = event.getString("outcome")->str();
+  if (tried.outcome == "timed") {
+    tried.ratio = *event.getNumber("ratio");
+    tried.lower = *event.getNumber("lower");
+    tried.upper = *event.getNumber("upper");
   }
+  return tried;
+}
 
-  void beginCase(StringRef path, StringRef text) {
+/// Times schedules of each case, prints what came of them and keeps what a case ends with.
+class Tuning : public CaseStudies {
+public:
+  Expected<bool> runTrials(Study &study, const StudyCase &one, Send send) override {
+    return tune(study, one, most, tried, send);
+  }
+  StringRef trialName() const override { return "tried"; }
+
+  void beginCase(StringRef path, StringRef text) override {
+    tried.clear();
     title = (sys::path::stem(path) + "  " + text).str();
     same.clear();
     if (!json)
       outs() << title << '\n';
   }
 
-  void add(json::Object event) {
+  void add(json::Object event) override {
     if (json) {
       json::Object line = event;
       line["case"] = title;
@@ -78,12 +89,15 @@ public:
     if (kind == "base") {
       row("default", *event.getNumber("seconds"), "");
     } else if (kind == "tried") {
+      tried.push_back(triedOf(event));
       addTried(event);
     } else {
-      end(event);
+      keep(event);
     }
     outs().flush();
   }
+
+  void endCase() override {}
 
   void end() {
     if (!json && cases)
@@ -120,7 +134,7 @@ private:
   }
 
   /// All is known of the case: now it is kept.
-  void end(const json::Object &event) {
+  void keep(const json::Object &event) {
     TunedKey key;
     key.program = event.getString("program")->str();
     for (const auto &[name, value] : *event.getObject("sizes"))
@@ -141,117 +155,12 @@ private:
       outs() << "  kept: " << text << ", " << share(event) << " of the default's time\n\n";
   }
 
+  std::vector<Tried> tried; // of this case
   std::string title;
   std::vector<std::string> same;
   double logs = 0;
   unsigned cases = 0;
 };
-
-/// One child's work: the case number `index` behind what has been tried.
-void work(const std::string &path, const StudyOptions &options, size_t index, const std::vector<Tried> &tried,
-          function_ref<void(json::Object)> send) {
-  auto stop = [&](int code, const Twine &message) {
-    send(json::Object{{"event", "error"}, {"exit", code}, {"message", message.str()}});
-  };
-  std::unique_ptr<LoadedFile> loaded = load(path);
-  if (!loaded)
-    return stop(ExitWrongCall, "");
-  if (loaded->diagnostics.hasErrors()) {
-    loaded->print(/*json=*/false);
-    return stop(ExitWrongProgram, "");
-  }
-  auto stopAt = [&](Error error) {
-    int code = isMissingResource(error)          ? ExitMissingResource
-               : error.isA<LaunchError>()        ? ExitWrongCall
-               : loaded->diagnostics.hasErrors() ? ExitWrongProgram
-                                                 : ExitInternalError;
-    stop(code, toString(std::move(error)));
-  };
-  Expected<std::unique_ptr<Study>> study = Study::make(path, *loaded->module, loaded->diagnostics, options);
-  if (!study)
-    return stopAt(study.takeError());
-  if (index >= (*study)->cases().size())
-    return send(json::Object{{"event", "done"}});
-  const StudyCase &one = (*study)->cases()[index];
-  send(json::Object{{"event", "case"}, {"text", one.kernel->name.name + " " + one.text()}});
-  if (Expected<bool> whole = tune(**study, one, most, tried, send); !whole)
-    stopAt(whole.takeError());
-}
-
-/// What an event tells of a configuration.
-Tried triedOf(const json::Object &event) {
-  Tried tried;
-  tried.choice = *ScheduleChoice::parse(*event.getString("choice"));
-  tried.outcome = event.getString("outcome")->str();
-  if (tried.outcome == "timed") {
-    tried.ratio = *event.getNumber("ratio");
-    tried.lower = *event.getNumber("lower");
-    tried.upper = *event.getNumber("upper");
-  }
-  return tried;
-}
-
-/// False where the file can go no further.
-bool tuneCase(const std::string &path, const StudyOptions &options, size_t index, Report &report) {
-  bool goesOn = false, ended = false, hasBegun = false;
-  std::vector<Tried> tried;
-  auto addTried = [&](json::Object event) {
-    tried.push_back(triedOf(event));
-    report.add(std::move(event));
-  };
-  while (!ended) {
-    json::Object begun;
-    size_t before = tried.size();
-    auto receive = [&](StringRef line) {
-      Expected<json::Value> event = json::parse(line);
-      if (!event)
-        return consumeError(event.takeError()); // a broken line is the child's death
-      json::Object &object = *event->getAsObject();
-      StringRef kind = *object.getString("event");
-      if (kind == "case") {
-        goesOn = true;
-        if (!std::exchange(hasBegun, true))
-          report.beginCase(path, *object.getString("text"));
-      } else if (kind == "error") {
-        ended = true;
-        goesOn = false;
-        report.fail(static_cast<ExitCode>(*object.getInteger("exit")), path, *object.getString("message"));
-      } else if (kind == "begin") {
-        begun = object;
-      } else if (kind == "done") {
-        ended = true;
-      } else if (kind == "tried") {
-        begun = json::Object();
-        addTried(std::move(object));
-      } else {
-        ended |= kind == "tuned";
-        report.add(std::move(object));
-      }
-    };
-    ChildEnd end = runInChild(
-        [&](function_ref<void(StringRef)> send) -> int {
-          work(path, options, index, tried, [&](json::Object event) {
-            std::string text;
-            raw_string_ostream(text) << json::Value(std::move(event));
-            send(text);
-          });
-          return 0;
-        },
-        receive, deadline);
-    if (ended)
-      break;
-    if (!begun.empty()) { // the child died with this configuration
-      begun["event"] = "tried";
-      begun["outcome"] = "failed";
-      begun["reason"] = "the process " + end.text;
-      addTried(std::move(begun));
-    } else if (tried.size() == before) {
-      report.fail(ExitInternalError, path, "the process for its cases " + end.text);
-      return false;
-    }
-  }
-  return goesOn;
-}
 
 ExitCode run() {
   auto wrongCall = [](const Twine &message) {
@@ -270,20 +179,14 @@ ExitCode run() {
   options.sets = 1;
   options.listTiles = true;
   options.limits.seconds = seconds;
-  for (const auto *list : {&sizeTexts, &constantTexts, &typeTexts})
-    for (const std::string &text : *list) {
-      std::string error;
-      if (!parseSettings(text, options.settings, error))
-        return wrongCall(error);
-    }
+  if (!readSettings({sizeTexts, constantTexts, typeTexts}, options.settings))
+    return ExitWrongCall;
   if (DiskCache::fromEnvironment().isOff())
     errs() << "tegula: the cache on disk is off, so nothing is kept\n";
-  Report report;
-  for (const std::string &path : paths)
-    for (size_t index = 0; tuneCase(path, options, index, report); ++index) {
-    }
-  report.end();
-  return report.exit;
+  Tuning tuning;
+  tuning.run(paths, options, deadline);
+  tuning.end();
+  return tuning.exit;
 }
 
 } // namespace
