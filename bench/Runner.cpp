@@ -281,6 +281,9 @@ Error Launch::prepare() {
       }
     }
   }
+  if (workspace)
+    if (Error error = runner.cudaDevice()->fill(workspace, 0xff, binding.workspaceBytes))
+      return error;
   return runner.isDevice() ? runner.cudaDevice()->synchronize() : Error::success();
 }
 

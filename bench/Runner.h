@@ -82,8 +82,10 @@ public:
                                                       Inputs inputs);
   ~Launch();
 
-  /// Sets inouts back to what they were and fills outputs with NaNs (integers: -1).
+  /// Sets inouts back to what they were and fills outputs, and the workspace of queue(), with NaNs (integers: -1).
   llvm::Error prepare();
+  /// Of threads and blocks in the emulator, from the next run on.
+  void setOrder(uint64_t order) { seed = order; }
   /// Runs once and waits. Seconds: on a device those between two events, on the host those of a clock. With `watch`,
   /// the launches on a device are waited for one by one.
   llvm::Expected<double> run(LaunchWatch *watch = nullptr);

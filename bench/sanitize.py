@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Runs every strategy at ragged small sizes under compute-sanitizer, on a machine with a CUDA device.
 
-    bench/sanitize.py [--tegula=PATH] [--tools=memcheck,racecheck,initcheck,synccheck] [--only=TEXT] [--jobs=8]
+    bench/sanitize.py [--tegula=PATH] [--tools=memcheck,racecheck,initcheck,synccheck] [--only=TEXT] [--part=1/1] [--jobs=8]
+                      [--repeat=1000]
 
 Each case is a process of `tegula run --target=cuda`, once under each tool and once without one. What the last one writes
 is held against `--target=emulate`, bit for bit where a case's sums are exact: device and emulator agree. --plain leaves
 the tools out, --target=emulate the device as well: then cases are held against `--target=cpu`.
+
+--repeat runs each case, and some that fill a device, so many times in place of all that, from shared memory full of NaNs and
+with blocks that begin in other orders (`tegula run --repeat`); all runs have to give the same bits.
 
 Exit code: 0 nothing was found, 4 something was, 3 where compute-sanitizer or a device is missing.
 """
@@ -114,6 +118,34 @@ CASES = [
     Case("broadcasts", "dsl/kernels/pointwise/gated_residual.tgl", "M=5,N=37"),
 ]
 
+KERNELS = "dsl/kernels/"
+F32, F16, BF16 = (("--type=T=" + name,) for name in ("f32", "f16", "bf16"))
+# What fills a device, for --repeat: alone, and beside an emulator, these take too long.
+LARGE = [
+    Case("product", KERNELS + "linear/matmul.tgl", "M=1000,N=1000,K=1000", flags=F32),
+    Case("product", KERNELS + "linear/matmul.tgl", "M=1024,N=1024,K=1024", flags=F32),
+    Case("product", KERNELS + "linear/matmul.tgl", "M=2048,N=1024,K=512", flags=BF16),
+    Case("product, parts of sums", KERNELS + "linear/matmul.tgl", "M=16,N=4096,K=4096", flags=BF16),
+    Case("product, parts of sums", KERNELS + "linear/matmul.tgl", "M=256,N=256,K=16384", flags=F32),
+    Case("product, parts of sums", KERNELS + "linear/linear_gelu.tgl", "M=64,K=4096,N=1024", flags=F16),
+    Case("product of f8", KERNELS + "linear/f8_matmul.tgl", "M=1024,N=1024,K=1024"),
+    Case("product of i8", KERNELS + "linear/int8_matmul.tgl", "M=1024,N=1024,K=1024"),
+    Case("grouped product", CODEGEN + "grouped.tgl", "N=1000,K=512,M=512,E=8", type="bf16"),
+    Case("rows of tiles", KERNELS + "attention/online_attention.tgl", "B=2,H=8,G=4,S=1000,S2=1000,D=64", flags=BF16),
+    Case("rows of tiles", KERNELS + "attention/causal_attention.tgl", "B=2,H=8,S=1024,D=128", flags=F16),
+    Case("rows of tiles, planes", KERNELS + "attention/causal_attention.tgl", "B=1,H=8,S=1000,D=64", flags=F32),
+    Case("convolution", KERNELS + "conv/conv2d_relu.tgl", "N=4,C=32,H=56,W=56,O=64,KH=3,KW=3"),
+    Case("convolution, few channels", KERNELS + "conv/conv2d_relu.tgl", "N=4,C=3,H=112,W=112,O=64,KH=3,KW=3"),
+    Case("rows in clusters", KERNELS + "softmax/softmax.tgl", "M=40,N=131072", flags=F32),
+    Case("row in a block", KERNELS + "norm/layer_norm.tgl", "M=2000,N=4099", flags=F32),
+    Case("scan over blocks", KERNELS + "scan/cumsum.tgl", "M=1,N=3000001", flags=F32),
+    Case("scan in tiles", KERNELS + "scan/cumsum.tgl", "M=64,N=65537", flags=F32),
+    Case("columns", KERNELS + "reduce/sum_columns.tgl", "M=65536,N=64"),
+    Case("recurrence", KERNELS + "rnn/lstm.tgl", "L=50,B=16,I=128,H=512"),
+    Case("recurrence", KERNELS + "rnn/gru.tgl", "L=50,B=4,I=64,H=256"),
+    Case("sorting", KERNELS + "reduce/topk.tgl", "M=1024,N=3000"),
+]
+
 
 def find_sanitizer() -> str:
     home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
@@ -155,12 +187,12 @@ def execute(command: list[str], deadline: float) -> tuple[int, str]:
 def told(code: int, text: str) -> str:
     """The lines that say what was found, and the exit code."""
     lines = [line.removeprefix("=========").strip() for line in text.splitlines()]
-    telling = [line for line in lines if re.search(r"Error|Invalid|Uninit|Race|hazard|Barrier|error:|not done", line)]
+    telling = [line for line in lines if re.search(r"Error|Invalid|Uninit|Race|hazard|Barrier|error:|not done|other bits", line)]
     return f"exit code {code}: " + " | ".join(dict.fromkeys((telling or lines)[:4]))
 
 
 def run_tool(case: Case, tool: str, options, sanitizer: str, folder: pathlib.Path) -> Outcome:
-    """`tool`: of compute-sanitizer, or `agree`."""
+    """`tool`: of compute-sanitizer, `agree` or `repeat`."""
     start = time.monotonic()
     mine = folder / re.sub(r"\W+", "-", f"{case.name} {tool}")
     mine.mkdir()
@@ -178,6 +210,10 @@ def run_tool(case: Case, tool: str, options, sanitizer: str, folder: pathlib.Pat
             differ = [name for name in names
                       if (mine / f"{targets[0]}.{name}.npy").read_bytes() != (mine / f"{targets[1]}.{name}.npy").read_bytes()]
             found = f"{' and '.join(targets)} differ in {', '.join(differ)}" if differ else ""
+    elif tool == "repeat":
+        code, text = execute([options.tegula, "run", *arguments, f"--target={options.target}", f"--repeat={options.repeat}"],
+                             options.deadline)
+        found = told(code, text) if code else ""
     else:
         command = [sanitizer, f"--tool={tool}", f"--error-exitcode={FOUND}", "--target-processes=all",
                    options.tegula, "run", *arguments, "--target=cuda", "--deadline=0"]
@@ -196,16 +232,20 @@ def main() -> int:
     parser.add_argument("--target", choices=("cuda", "emulate"), default="cuda")
     parser.add_argument("--plain", action="store_true", help="no compute-sanitizer: whether results agree, alone")
     parser.add_argument("--only", default="", help="cases that have this text in their names")
+    parser.add_argument("--part", default="1/1", help="1/3: every third case from the first on")
+    parser.add_argument("--repeat", type=int, default=0, help="runs of each case, which have to give the same bits")
     parser.add_argument("--jobs", type=int, default=8, help="processes at a time")
     parser.add_argument("--deadline", type=float, default=120, help="seconds for a process")
     options = parser.parse_args()
     sanitizer = find_sanitizer()
-    plain = options.plain or options.target == "emulate"
+    plain = options.plain or options.repeat or options.target == "emulate"
     if not plain and not sanitizer:
         print("sanitize.py: there is no compute-sanitizer in PATH or $CUDA_HOME/bin", file=sys.stderr)
         return 3
-    tools = ["agree", *([] if plain else options.tools.split(","))]
-    cases = [case for case in CASES if options.only in case.name]
+    tools = ["repeat"] if options.repeat else ["agree", *([] if plain else options.tools.split(","))]
+    part, parts = (int(number) for number in options.part.split("/"))
+    all_cases = CASES + (LARGE if options.repeat and options.target == "cuda" else [])
+    cases = [case for case in all_cases if options.only in case.name][part - 1::parts]
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = [pool.submit(run_tool, case, tool, options, sanitizer, pathlib.Path(folder))

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "bench/Repeat.h"
 #include "bench/Runner.h"
 #include "driver/Commands.h"
 #include "driver/InstanceArgs.h"
@@ -54,6 +55,10 @@ static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), c
 static cl::opt<double> deadline("deadline",
                                 cl::desc("Seconds after which a launch on a device is given up; 0: never"),
                                 cl::init(300), cl::sub(sub));
+static cl::opt<unsigned> repeat("repeat", cl::value_desc("1000"),
+                                cl::desc("Run so often and refuse other bits; on a device from shared memory full of "
+                                         "NaNs, blocks beginning in other orders, in the emulator in other orders"),
+                                cl::init(1), cl::sub(sub));
 static cl::opt<unsigned> threads("threads", cl::desc("Threads (default: all)"), cl::init(0),
                                  cl::sub(sub));
 
@@ -358,10 +363,22 @@ ExitCode run() {
     return exitOf(handleErrors(taken.takeError(), [&](const CudaError &failed) -> Error {
       return make_error<CudaError>(failed.kind, what + ": " + failed.message);
     }));
-  watchdog.reset();
   Expected<std::vector<Tensor>> results = (*launch)->read(written);
   if (!results)
     return exitOf(results.takeError());
+  if (repeat > 1) {
+    Expected<std::optional<OtherBits>> other =
+        findOtherBits(**launch, written, *results, repeat - 1, watchdog ? &*watchdog : nullptr);
+    if (!other)
+      return exitOf(other.takeError());
+    if (*other) {
+      errs() << "tegula: " << what << ": run " << (*other)->run + 1 << " of " << repeat << " gives other bits in '"
+             << runner.kernel().arguments[written[(*other)->result]].name << "'\n";
+      return ExitWrongResult;
+    }
+    errs() << "tegula: " << what << ": " << repeat << " runs gave the same bits\n";
+  }
+  watchdog.reset();
 
   for (auto [argument, tensor] : zip(written, *results)) {
     const std::string &name = runner.kernel().arguments[argument].name;

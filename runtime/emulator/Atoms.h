@@ -105,6 +105,8 @@ void initBarrier(AtomCall &call);
 void expectBytes(AtomCall &call);
 void storeAsync(AtomCall &call);
 void copyBulk(AtomCall &call);
+/// What cp.async.bulk asks of addresses and numbers.
+void checkBulk(AtomCall &call, const void *to, const void *from, uint32_t bytes);
 TransactionBarrier &countingBarrier(AtomCall &call, const void *address);
 void beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector<TransactionBarrier::Copy> copies);
 // AtomsBoxes.cpp

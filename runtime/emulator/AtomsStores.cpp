@@ -37,10 +37,7 @@ void atoms::storeBulk(AtomCall &call) {
   auto *to = call.operand<char *>(0);
   auto *from = call.operand<const char *>(1);
   auto bytes = call.operand<uint32_t>(2);
-  constexpr unsigned unit = 16;
-  if (reinterpret_cast<uintptr_t>(to) % unit || reinterpret_cast<uintptr_t>(from) % unit || bytes % unit)
-    call.thread.fail(EmulatorError::Misaligned, call.site.place,
-                     "a bulk copy of " + Twine(bytes) + " bytes with an address or a number that is no multiple of 16");
+  checkBulk(call, to, from, bytes);
   call.thread.grid.memory.check(call.thread, from, bytes, call.site.read);
   call.thread.grid.memory.check(call.thread, to, bytes, call.site.write);
   call.thread.stores.open.push_back({to, from, std::vector<char>(bytes), call.site.place});

@@ -91,15 +91,19 @@ void atoms::beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector
     completeCopies(call, barrier);
 }
 
+void atoms::checkBulk(AtomCall &call, const void *to, const void *from, uint32_t bytes) {
+  constexpr unsigned unit = 16;
+  if (reinterpret_cast<uintptr_t>(to) % unit || reinterpret_cast<uintptr_t>(from) % unit || bytes % unit)
+    call.thread.fail(EmulatorError::Misaligned, call.site.place,
+                     "a bulk copy of " + Twine(bytes) + " bytes with an address or a number that is no multiple of 16");
+}
+
 /// Where to, from where, how many bytes, and the barrier that counts them.
 void atoms::copyBulk(AtomCall &call) {
   auto *to = call.sharedOperand(0);
   auto *from = call.operand<const char *>(1);
   auto bytes = call.operand<uint32_t>(2);
-  constexpr unsigned unit = 16;
-  if (reinterpret_cast<uintptr_t>(to) % unit || reinterpret_cast<uintptr_t>(from) % unit || bytes % unit)
-    call.thread.fail(EmulatorError::Misaligned, call.site.place,
-                     "a bulk copy of " + Twine(bytes) + " bytes with an address or a number that is no multiple of 16");
+  checkBulk(call, to, from, bytes);
   beginCopies(call, countingBarrier(call, call.sharedOperand(3)), {{to, from, bytes, call.site.place}});
 }
 

@@ -13,6 +13,7 @@
 #include "codegen/Jit.h"
 #include "codegen/Parts.h"
 #include "codegen/Ptx.h"
+#include "codegen/Work.h"
 #include "passes/Pipeline.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/Verifier.h"
@@ -188,6 +189,22 @@ std::string ptxOf(const std::string &text, unsigned threads) {
 }
 
 unsigned countOf(StringRef text, StringRef part) { return text.count(part); }
+
+/// The result's rounding is one; a temporary of fewer than 32 bits has two more, of integers none.
+TEST_F(Codegen, CountsRoundingsOfNarrowTemporaries) {
+  context.loadDialect<tgl::TglDialect, mlir::arith::ArithDialect>();
+  auto roundings = [&](ArrayRef<StringRef> types) {
+    std::string text = "tgl.kernel @k(%y: !tgl.tensor<[4], f16> {tgl.name = \"y\", tgl.role = \"out\"}) {\n";
+    for (auto [number, type] : enumerate(types))
+      text += ("%t" + Twine(number) + " = tgl.temp \"t\" : !tgl.tensor<[4], " + type + ">\n").str();
+    module = mlir::parseSourceString<mlir::ModuleOp>(text + "}", &context);
+    return module ? KernelWork::count(*module).roundings() : 0;
+  };
+  EXPECT_EQ(roundings({}), 1u);
+  EXPECT_EQ(roundings({"f32", "f64", "i8"}), 1u);
+  EXPECT_EQ(roundings({"f16"}), 3u);
+  EXPECT_EQ(roundings({"bf16", "f32", "f8E4M3FN"}), 5u);
+}
 
 TEST(Parts, OfADeviceAreOneText) {
   std::string text = modulesText(6, 2000), ptx = ptxOf(text, 1);

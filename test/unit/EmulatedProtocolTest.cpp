@@ -230,7 +230,8 @@ TEST_P(Protocol, IsFoundWrong) {
   EXPECT_EQ(mutants.redundant.size(), GetParam().redundant) << join(mutants.redundant, "\n");
   std::cout << GetParam().name << ": " << mutants.found << " of " << mutants.made << " found, "
             << mutants.renamed.size() << " have another number that is free, "
-            << mutants.redundant.size() << " are not needed\n";
+            << mutants.redundant.size() << " are not needed\n"
+            << join(mutants.redundant, "\n") << '\n';
 }
 
 INSTANTIATE_TEST_SUITE_P(
