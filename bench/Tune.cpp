@@ -45,6 +45,22 @@ static void addTiles(const CompiledKernel &code, std::vector<std::pair<double, S
   stable_sort(found, [](const auto &a, const auto &b) { return a.first < b.first; });
 }
 
+/// By statement the model's tile with another number of stages in its ring, and neighbours in another order. What does not
+/// fit, or is what there is, gives the same code.
+static void addSettings(const CompiledKernel &code, std::vector<std::pair<double, ScheduleChoice>> &found) {
+  constexpr StringRef settings[] = {"stages=6", "stages=3", "raster=2"}; // the more the fewer statements there are
+  for (auto [statement, options] : enumerate(code.tiles)) {
+    if (options.empty())
+      continue;
+    for (StringRef setting : ArrayRef(settings).take_front(std::max<size_t>(1, 4 / code.tiles.size()))) {
+      ScheduleChoice choice;
+      choice.tiles.resize(statement + 1);
+      choice.tiles.back() = options.front().name + ":" + setting.str();
+      found.push_back({1, std::move(choice)});
+    }
+  }
+}
+
 /// Steps with a function by threads and one by teams of which the other than the default's.
 static void addUnits(const CompiledKernel &code, const CudaDeviceInfo &device, std::vector<ScheduleChoice> &found) {
   Plan plan = code.plan;
@@ -63,6 +79,7 @@ static void addUnits(const CompiledKernel &code, const CudaDeviceInfo &device, s
 
 std::vector<ScheduleChoice> alternatives(const CompiledKernel &code, const CudaDeviceInfo &device, unsigned most) {
   std::vector<std::pair<double, ScheduleChoice>> tiles;
+  addSettings(code, tiles);
   addTiles(code, tiles);
   std::vector<ScheduleChoice> others;
   addUnits(code, device, others);

@@ -29,7 +29,7 @@ struct TileOption {
 };
 
 struct ScheduleChoice {
-  /// By statement that can have tiles (TensorTile::fullName); empty: the model's. Statements beyond the end are the
+  /// By statement that can have tiles (TensorTile::fullName, perhaps with settings: tegula::chooseTile); empty: the model's. Statements beyond the end are the
   /// model's too.
   std::vector<std::string> tiles;
   /// By step of the plan that launches.

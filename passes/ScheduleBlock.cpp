@@ -118,9 +118,27 @@ static TensorTile withSettings(TensorTile tile, ArrayRef<ScheduleSetting> settin
   return tile;
 }
 
+/// What a tile's name says besides: `128x128/1:stages=3:raster=4`.
+static SmallVector<ScheduleSetting> settingsIn(StringRef text) {
+  SmallVector<ScheduleSetting> settings;
+  while (!text.empty()) {
+    StringRef one;
+    std::tie(one, text) = text.split(':');
+    auto [keyword, number] = one.split('=');
+    int64_t value;
+    if (!number.getAsInteger(10, value))
+      settings.push_back({keyword.str(), "", value});
+  }
+  return settings;
+}
+
 std::optional<TensorTile> tegula::chooseTile(ParallelOp op, ArrayRef<ScheduleSetting> settings,
                                              const TileMachine &machine, StringRef wanted) {
-  std::optional<ContractionPlan> plan = settings.empty() ? std::nullopt : planContraction(op, /*byVectors=*/false);
+  StringRef more;
+  std::tie(wanted, more) = wanted.split(':');
+  SmallVector<ScheduleSetting> own = settingsIn(more);
+  bool asks = !settings.empty() || !own.empty();
+  std::optional<ContractionPlan> plan = asks ? planContraction(op, /*byVectors=*/false) : std::nullopt;
   std::optional<SmallVector<ProductOperands>> operands = plan ? describeOperands(*plan) : std::nullopt;
   if (!operands)
     return chooseTile(op, wanted);
@@ -137,7 +155,7 @@ std::optional<TensorTile> tegula::chooseTile(ParallelOp op, ArrayRef<ScheduleSet
     if (!best || order < least)
       best = tile, least = order;
   }
-  return best;
+  return best ? std::optional(withSettings(*best, own, product)) : std::nullopt;
 }
 
 /// What such a tile takes, for people.

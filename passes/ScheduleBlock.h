@@ -33,7 +33,8 @@ llvm::SmallVector<ScheduleSetting> scheduleSettings(tgl::KernelOp kernel);
 /// What the settings say by this keyword; nothing where they say nothing.
 std::optional<int64_t> settingOf(llvm::ArrayRef<ScheduleSetting> settings, llvm::StringRef keyword);
 
-/// The statement's tile that agrees with the settings: with the name `wanted` where there is such, else the fastest by
+/// The statement's tile that agrees with the settings: with the name `wanted` where there is such (and what it says after
+/// colons of stages and raster, `128x128/1:stages=3`, as far as that fits), else the fastest by
 /// the model. Where none agrees the nearest by the settings; nothing where the general strategy is to run it.
 std::optional<TensorTile> chooseTile(tgl::ParallelOp op, llvm::ArrayRef<ScheduleSetting> settings,
                                      const TileMachine &machine, llvm::StringRef wanted);

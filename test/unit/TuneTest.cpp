@@ -20,7 +20,7 @@ TEST(ScheduleChoice, IsReadBackAsWritten) {
   choice.units = {PlanStep::ByPoints, PlanStep::Team, PlanStep::Thread};
   choice.without = {"row-tiles", "tgl-split-reductions"};
   EXPECT_EQ(choice.text(), "tiles=,64x64/2 units=,team,thread without=row-tiles,tgl-split-reductions");
-  for (const std::string &text : {choice.text(), std::string("default"), std::string("tiles=128x128-packed/1")}) {
+  for (const std::string &text : {choice.text(), std::string("default"), std::string("tiles=128x128-packed/1:stages=3:raster=4")}) {
     std::optional<ScheduleChoice> parsed = ScheduleChoice::parse(text);
     ASSERT_TRUE(parsed);
     EXPECT_EQ(parsed->text(), text);
@@ -96,11 +96,14 @@ TEST(Tune, TriesWhatTheModelExpectsMostOfFirst) {
   std::vector<std::string> texts;
   for (const ScheduleChoice &choice : alternatives(code, device, 14))
     texts.push_back(choice.text());
-  ASSERT_GE(texts.size(), 5u);
-  EXPECT_EQ(texts[0], "tiles=128x128/2");
-  EXPECT_EQ(texts[1], "tiles=,128x64/1");
-  EXPECT_EQ(texts[2], "tiles=64x64/1");
-  EXPECT_EQ(texts[3], "units=,thread"); // few points: the default is a team
+  ASSERT_GE(texts.size(), 8u);
+  // The model's tiles with other settings, statement by statement.
+  EXPECT_EQ(texts[0], "tiles=128x128/1:stages=6");
+  EXPECT_EQ(texts[2], "tiles=,64x128/1:stages=6");
+  EXPECT_EQ(texts[4], "tiles=128x128/2");
+  EXPECT_EQ(texts[5], "tiles=,128x64/1");
+  EXPECT_EQ(texts[6], "tiles=64x64/1");
+  EXPECT_EQ(texts[7], "units=,thread"); // few points: the default is a team
   EXPECT_LE(texts.size(), 14u);
   // However many tiles there are, some of the rest.
   EXPECT_EQ(alternatives(code, device, 4).size(), 4u);
