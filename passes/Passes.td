@@ -357,9 +357,15 @@ def OrderWindowsPass : Pass<"tgl-order-windows", "::tegula::tgl::KernelOp"> {
     *Why here*: the products are those that the contraction strategy takes, on a GPU; a CPU packs both factors
     in caches as it multiplies.
     *Rounding*: none but that of a sum's order.
-    *Stops*: at unknown sizes, products too small for another launch, and where elements are used too seldom. Channels
+    *Stops*: at unknown sizes, products too small for another launch, where elements are used too seldom, and at few weights of
+    a tile that has a launch of its own to bring factors into order. Channels
     that 4 does not divide keep their place in the order; the other factor is packed then where it is computed.
   }];
+  let options = [Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
+                        "the tile that the schedule will be asked for">,
+                 Option<"sharedBytes", "shared-bytes", "unsigned", /*default=*/"::tegula::TileMachine().sharedBytes",
+                        "shared memory that a block may ask for">,
+                 Option<"warpgroups", "warpgroups", "bool", /*default=*/"true", "whether warpgroups multiply">];
 }
 
 def ReduceInTilesPass : Pass<"tgl-reduce-in-tiles", "::tegula::tgl::KernelOp"> {

@@ -135,7 +135,11 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
     pipeline.add(createGroupProductsPass());
   if (options.machine == Machine::GPU) {
     // Convolutions read their images along runs of channels, their weights in that order.
-    pipeline.add(createOrderWindowsPass());
+    OrderWindowsPassOptions windowOptions;
+    windowOptions.tensorTile = options.tensorTile;
+    windowOptions.sharedBytes = options.tiles.sharedBytes;
+    windowOptions.warpgroups = options.tiles.hasWarpgroups;
+    pipeline.add(createOrderWindowsPass(windowOptions));
     // What reduces a product's results begins in its tiles: while it has the product's axes.
     if (!llvm::is_contained(options.disabled, "contraction")) {
       ReduceInTilesPassOptions partOptions;

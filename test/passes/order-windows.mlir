@@ -1,4 +1,11 @@
-// RUN: tegula-opt %s --tgl-order-windows --tgl-counters 2>&1 | FileCheck %s
+// RUN: tegula-opt %s --tgl-order-windows=warpgroups=false --tgl-counters 2>&1 | FileCheck %s --check-prefixes=CHECK,COUNTED
+
+// Where a tile's own launch brings factors into order, few weights stay as they are.
+// RUN: tegula-opt %s --tgl-order-windows | FileCheck %s --check-prefix=FEW
+// RUN: tegula-opt %s --tgl-order-windows=tensor-tile=64x64 | FileCheck %s
+// FEW-LABEL: tgl.kernel @padded
+// FEW-NOT: tgl.temp
+// FEW: tgl.reduce sum (%{{.*}} = 0 to 48, %{{.*}} = 0 to 3, %{{.*}} = 0 to 3)
 
 // A convolution with a margin: sums run over taps, then over a run of channels, and weights lie in that order.
 // CHECK-LABEL: tgl.kernel @padded
@@ -135,5 +142,5 @@ tgl.kernel @guarded(%x: !tgl.tensor<[64, 3, 4096], f32> {tgl.name = "x", tgl.rol
   }
 }
 
-// CHECK: tgl-order-windows: 3 factors packed
-// CHECK: tgl-order-windows: 2 sums over windows reordered
+// COUNTED: tgl-order-windows: 3 factors packed
+// COUNTED: tgl-order-windows: 2 sums over windows reordered
