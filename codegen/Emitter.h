@@ -58,8 +58,6 @@ struct EmitterOptions {
   bool copiesRows = true;
   /// Each warp does the rest of a tile for its own sums.
   bool warpRests = true;
-  /// Tensor cores add up 64 points of a long sum of f32 before registers do, not 32.
-  bool longSteps = true;
   /// Sums of 32 points are added in registers while those of the next are under way.
   bool sumsAhead = true;
   /// What it writes leaves shared memory in bulk.
