@@ -39,6 +39,7 @@ void atoms::storeBulk(AtomCall &call) {
   auto bytes = call.operand<uint32_t>(2);
   checkBulk(call, to, from, bytes);
   call.thread.grid.memory.check(call.thread, from, bytes, call.site.read);
+  call.thread.grid.memory.checkShown(call.thread, from, bytes, call.site.read);
   call.thread.grid.memory.check(call.thread, to, bytes, call.site.write);
   call.thread.stores.open.push_back({to, from, std::vector<char>(bytes), call.site.place});
 }

@@ -20,10 +20,11 @@ using namespace llvm;
 using namespace tegula;
 using namespace tegula::emulator;
 
+static constexpr uint64_t barrierBytes = 8;
+
 TransactionBarrier &atoms::countingBarrier(AtomCall &call, const void *address) {
   // Who uses it must know that it has been made.
-  constexpr uint64_t bytes = 8;
-  call.thread.grid.memory.check(call.thread, address, bytes, call.site.read);
+  call.thread.grid.memory.check(call.thread, address, barrierBytes, call.site.read);
   auto found = call.thread.grid.transactions.find(address);
   if (found == call.thread.grid.transactions.end())
     call.fail("a barrier that nobody has initialised");
@@ -34,7 +35,7 @@ void atoms::initBarrier(AtomCall &call) {
   auto *address = call.operand<char *>(0);
   if (uint32_t count = call.operand<uint32_t>(1); count != 1)
     call.fail("a barrier of " + Twine(count) + " threads: the emulator has those of one");
-  call.thread.grid.memory.check(call.thread, address, 8, call.site.write);
+  call.thread.grid.memory.check(call.thread, address, barrierBytes, call.site.write);
   TransactionBarrier &barrier = call.thread.grid.transactions[address] = TransactionBarrier();
   barrier.open = barrier.last = Clocks(call.thread.grid.clockEntries);
   barrier.block = call.thread.block.index;
@@ -79,11 +80,15 @@ static void completeCopies(AtomCall &call, TransactionBarrier &barrier) {
   call.thread.tryEndPhase(barrier, call.site.place);
 }
 
+/// Copies use the barrier and write as another proxy than threads do, which has to see what these have written there.
 void atoms::beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector<TransactionBarrier::Copy> copies) {
+  Memory &memory = call.thread.grid.memory;
+  memory.checkShown(call.thread, barrier.address, barrierBytes, call.site.write);
   for (const TransactionBarrier::Copy &copy : copies) {
     if (copy.from)
-      call.thread.grid.memory.check(call.thread, copy.from, copy.bytes, call.site.read);
-    call.thread.grid.memory.check(call.thread, copy.to, copy.bytes, call.site.write);
+      memory.check(call.thread, copy.from, copy.bytes, call.site.read);
+    memory.checkShown(call.thread, copy.to, copy.bytes, call.site.write);
+    memory.check(call.thread, copy.to, copy.bytes, call.site.write);
     barrier.copies.push_back(copy);
   }
   call.thread.arrive(barrier, /*isStore=*/true, call.site.place);

@@ -232,10 +232,14 @@ void Memory::checkLocal(Thread &thread, const void *object, uint64_t size, const
 }
 
 void Memory::checkShown(Thread &thread, const void *address, uint64_t bytes, uint32_t number) {
+  if (!thread.grid.hasProducts())
+    return;
   const Region *region = find(static_cast<const char *>(address));
+  if (!region) // a check of the access itself follows
+    return;
   uint64_t offset = static_cast<const char *>(address) - region->begin;
   if (std::optional<Shadow::Conflict> conflict = region->shadow->findHidden(thread, offset, bytes))
     thread.fail(EmulatorError::MissingFence, code.accesses[number].place,
-                "a product reads '" + region->name + "' at byte " + Twine(conflict->offset) +
-                    ", and no fence.proxy.async is between that and " + describe(thread, conflict->earlier));
+                (code.accesses[number].writes ? "a bulk copy uses '" : "a product or a bulk copy reads '") + region->name + "' at byte " +
+                    Twine(conflict->offset) + ", and no fence.proxy.async is between that and " + describe(thread, conflict->earlier));
 }

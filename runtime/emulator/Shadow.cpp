@@ -71,7 +71,7 @@ std::optional<Shadow::Conflict> Shadow::findHidden(const Thread &thread, uint64_
   auto isHidden = [&](const Record &one) {
     return !code.accesses[one.access].isBulk && thread.known.of(one.thread / perBlock, perBlock + one.thread % perBlock) < one.clock;
   };
-  for (uint64_t i = offset / granule, end = (offset + count) / granule; i < end; ++i) {
+  for (uint64_t i = offset / granule, end = std::min<uint64_t>((offset + count) / granule, cells.size()); i < end; ++i) {
     const Record &set = cells[i].write;
     if (set.thread == Record::several) {
       for (const Record &one : lists[set.clock].records)
