@@ -124,7 +124,7 @@ void DeviceRowTiles::receiveSums(unsigned exchange, Value *use, MutableArrayRef<
   }
   Value *word = placeOf(exchange, warpgroup, bytesOfRound(plan, tile) + 2 * sizeof(int64_t));
   Value *to = b.CreateInBoundsGEP(b.getFloatTy(), inOther(exchange, word), wide(own));
-  e.storeAsync(to, ConstantFP::get(b.getFloatTy(), 0), inOther(exchange, readBarrier(exchange, warpgroup)));
+  e.storeAsync(to, sums.back(), inOther(exchange, readBarrier(exchange, warpgroup))); // any number that waits for the loads
 }
 
 /// Of all blocks, where each has a part of the product's sums of this tile.

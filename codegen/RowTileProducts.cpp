@@ -35,8 +35,13 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
   const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
   const Split *split = staged.planes > 1 ? splitOf(read.getTensor()) : nullptr;
   const PlaneTile &plane = staged.shared;
+  // A line is 64 points of the sum, or in panels of 64 columns. A thread's copies are of the same unit of many lines:
+  // where the first one goes to and comes from tells it of the others.
   unsigned perLine = plane.unitsInLine(), lines = plane.alongSum ? plane.extent : plane.depth();
-  unsigned units = perLine * lines; // of a chunk
+  if (numCopiers % perLine)
+    perLine = PlaneTile::unit;
+  unsigned panels = plane.unitsInLine() / perLine, units = perLine * lines;
+  assert(numCopiers % perLine == 0 && units % numCopiers == 0 && "copies are of whole lines");
   auto extentOf = [&](mlir::BlockArgument axis) -> int64_t {
     return tgl::knownPoints(cast<tgl::AxesOp>(axis.getOwner()->getParentOp()),
                             {axis.getArgNumber()})
@@ -45,43 +50,46 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
   ValueExpr element = tgl::elementOffset(buffer.type, read.getSubscriptExprs());
   std::optional<int64_t> lineStep = tgl::stepAlong(element, staged.lineAxis),
                          sumStep = tgl::stepAlong(element, staged.sumAxis);
-  // A thread's copies are of the same unit of many lines: where the first one goes to and comes
-  // from tells it of the others.
-  bool keepsUnit = numCopiers % perLine == 0;
+  Value *ownLine = b.CreateUDiv(copier, i32(perLine)), *ownUnit = b.CreateURem(copier, i32(perLine));
   Value *firstOffset = nullptr;
   std::array<Value *, PlaneTile::unit> firstPlaces = {};
   for (unsigned chunk = 0; chunk < staged.chunks; ++chunk)
-    for (unsigned first = 0; first < units; first += numCopiers) {
-      Value *number = keepsUnit ? copier : b.CreateAdd(copier, i32(first));
-      unsigned linesBefore = keepsUnit ? first / perLine : 0;
-      Value *line = b.CreateAdd(b.CreateUDiv(number, i32(perLine)), i32(linesBefore));
-      Value *unit = b.CreateURem(number, i32(perLine)), *start = wide(b.CreateShl(unit, i32(3)));
+    for (unsigned number = 0; number < panels * units; number += numCopiers) {
+      unsigned panel = number / units, linesBefore = number % units / perLine, unitsBefore = panel * perLine;
+      Value *line = b.CreateAdd(ownLine, i32(linesBefore)), *unit = b.CreateAdd(ownUnit, i32(unitsBefore));
+      // Positions, and those that none of the threads' is beyond.
+      Value *start = wide(b.CreateShl(unit, i32(3)));
+      unsigned pastLine = linesBefore + numCopiers / perLine, pastUnit = (unitsBefore + perLine) * PlaneTile::unit;
       Value *inSum = plane.alongSum ? start : wide(line),
             *inLines = plane.alongSum ? wide(line) : start;
+      unsigned pastSum = (plane.alongSum ? pastUnit : pastLine) + chunk * PlaneTile::lineElements,
+               pastLines = plane.alongSum ? pastLine : pastUnit;
       if (chunk)
         inSum = b.CreateAdd(inSum, i64(chunk * PlaneTile::lineElements));
       Value *exists = nullptr;
-      auto place = [&](mlir::BlockArgument axis, Value *position, unsigned padded) {
+      auto place = [&](mlir::BlockArgument axis, Value *position, unsigned past) {
         bool moves = axis == staged.moving;
         Value *value = moves ? b.CreateAdd(low, position) : position;
         if (moves && !fits)
           exists = e.emitAnd(exists, b.CreateICmpSLT(value, total));
         if (!moves) {
           int64_t extent = extentOf(axis), own = tile.partOf(extent);
-          if (own != padded)
+          if (past > own)
             exists = e.emitAnd(exists, b.CreateICmpSLT(value, i64(own)));
           if (tile.isShared(extent))
             value = b.CreateAdd(value, lowOfPart(extent));
-          if (tile.isShared(extent) && own * tile.parts != extent)
+          if (past + own * (tile.parts - 1) > extent && tile.isShared(extent))
             exists = e.emitAnd(exists, b.CreateICmpSLT(value, i64(extent)));
         }
         e.values[axis] = value;
       };
-      place(staged.lineAxis, inLines, plane.extent);
-      place(staged.sumAxis, inSum, staged.chunks * PlaneTile::lineElements);
+      place(staged.lineAxis, inLines, pastLines);
+      place(staged.sumAxis, inSum, pastSum);
       Value *offset;
-      if (firstOffset && keepsUnit && lineStep && sumStep) {
+      if (firstOffset && lineStep && sumStep) {
+        int64_t unitsApart = unitsBefore * PlaneTile::unit;
         int64_t apart = linesBefore * (plane.alongSum ? *lineStep : *sumStep) +
+                        unitsApart * (plane.alongSum ? *sumStep : *lineStep) +
                         int64_t(chunk * PlaneTile::lineElements) * *sumStep;
         offset = b.CreateAdd(firstOffset, i64(apart));
       } else {
@@ -91,17 +99,18 @@ void DeviceRowTiles::copy(const Staged &staged, Value *stage, Value *low, Value 
         offset = b.CreateSelect(exists, offset, i64(0));
       // Eight lines on units are in the same order again.
       Value *&firstPlace = firstPlaces[linesBefore % PlaneTile::unit];
-      unsigned behind = linesBefore / PlaneTile::unit * PlaneTile::unit * PlaneTile::lineBytes;
-      if (!firstPlace || !keepsUnit) {
+      unsigned behind = linesBefore / PlaneTile::unit * PlaneTile::unit * PlaneTile::lineBytes +
+                        panel * plane.depth() * PlaneTile::lineBytes;
+      if (!firstPlace) {
         firstPlace = b.CreateSub(group.place(plane, line, unit, 0), i32(behind));
         if (stage)
           firstPlace = b.CreateAdd(firstPlace, stage);
       }
-      for (unsigned number = 0; number < staged.planes; ++number) {
+      for (unsigned copy = 0; copy < staged.planes; ++copy) {
         Value *from =
-            split ? b.CreateInBoundsGEP(b.getInt16Ty(), bytesAt(workspace, split->planeAt(number)), offset)
+            split ? b.CreateInBoundsGEP(b.getInt16Ty(), bytesAt(workspace, split->planeAt(copy)), offset)
                   : b.CreateInBoundsGEP(e.storageType(buffer.type.getElementType()), buffer.pointer, offset);
-        unsigned distance = staged.base + number * staged.planeBytes() + chunk * plane.bytes() + behind;
+        unsigned distance = staged.base + copy * staged.planeBytes() + chunk * plane.bytes() + behind;
         group.copyUnit(b.CreateInBoundsGEP(b.getInt8Ty(), shared, b.CreateAdd(firstPlace, i32(distance))), from, exists);
       }
     }
