@@ -142,13 +142,40 @@ static bool inputsChange(const Producer &producer, Operation *reader) {
   return true; // the reader stands before
 }
 
+/// The axes that a subscript tells apart: no two points of them have the same. One that stands alone, or those of windows that
+/// do not overlap, `2*p + r` with r < 2.
+static SmallVector<Value> axesApart(const ValueExpr &subscript, Operation *statement) {
+  if (Value axis = axisAlone(subscript, statement))
+    return {axis};
+  SmallVector<std::pair<int64_t, Value>> steps;
+  for (Value operand : subscript.operands()) {
+    if (isDefinedOutside(ValueExpr(operand), statement))
+      continue;
+    std::optional<int64_t> step = axesOpOf(operand) ? stepAlong(subscript, operand) : std::nullopt;
+    if (!step || *step <= 0)
+      return {};
+    steps.push_back({*step, operand});
+  }
+  llvm::stable_sort(steps, llvm::less_first());
+  SmallVector<Value> apart;
+  int64_t reached = 1; // numbers that the axes so far make are less than that
+  for (auto [step, axis] : steps) {
+    if (step < reached)
+      return {};
+    apart.push_back(axis);
+    std::optional<int64_t> length = (highOf(axis) - lowOf(axis)).asConstant();
+    if (apart.size() < steps.size() && (!length || llvm::MulOverflow(step, *length, reached)))
+      return {};
+  }
+  return apart;
+}
+
 /// Whether some element is read more often than once: an axis around the read, from the outermost of
-/// the block's statements, that does not stand alone in a subscript.
+/// the block's statements, that no subscript tells.
 static bool readsRepeat(ReadOp read, Operation *statement) {
   DenseSet<Value> alone;
   for (const ValueExpr &subscript : read.getSubscriptExprs())
-    if (Value axis = axisAlone(subscript, statement))
-      alone.insert(axis);
+    alone.insert_range(axesApart(subscript, statement));
   for (Operation *op = read; op != statement; op = op->getParentOp()) {
     Operation *around = op->getParentOp();
     if (isa<ForOp, TilesOp>(around))

@@ -397,6 +397,49 @@ tgl.kernel @windows(%x: !tgl.tensor<[C, 4*Q], f32> {tgl.name = "x", tgl.role = "
   }
 }
 
+// Windows that do not overlap read each element once: it is computed there, however much that is.
+// CHECK-LABEL: tgl.kernel @apart
+// CHECK-NOT: tgl.temp
+// CHECK: tgl.reduce sum (%r = 0 to 4)
+// CHECK: tgl.read %x[4*%q + %r]
+// CHECK: math.exp
+tgl.kernel @apart(%x: !tgl.tensor<[4*Q], f32> {tgl.name = "x", tgl.role = "in"},
+                  %y: !tgl.tensor<[Q], f32> {tgl.name = "y", tgl.role = "out"}) sizes [Q = 1 : 0] {
+  %h = tgl.temp "h" : !tgl.tensor<[4*Q], f32>
+  tgl.parallel (%p = 0 to 4*Q) {
+    %v = tgl.read %x[%p] : !tgl.tensor<[4*Q], f32>
+    %e = math.exp %v : f32
+    tgl.write %e, %h[%p] : f32, !tgl.tensor<[4*Q], f32>
+  }
+  tgl.parallel (%q = 0 to Q) {
+    %m = tgl.reduce sum (%r = 0 to 4) -> f32 {
+      %v = tgl.read %h[4*%q + %r] : !tgl.tensor<[4*Q], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %m, %y[%q] : f32, !tgl.tensor<[Q], f32>
+  }
+}
+
+// Of windows that overlap elements are computed once, and kept.
+// CHECK-LABEL: tgl.kernel @together
+// CHECK: tgl.temp "h"
+tgl.kernel @together(%x: !tgl.tensor<[4*Q], f32> {tgl.name = "x", tgl.role = "in"},
+                     %y: !tgl.tensor<[Q], f32> {tgl.name = "y", tgl.role = "out"}) sizes [Q = 1 : 0] {
+  %h = tgl.temp "h" : !tgl.tensor<[4*Q], f32>
+  tgl.parallel (%p = 0 to 4*Q) {
+    %v = tgl.read %x[%p] : !tgl.tensor<[4*Q], f32>
+    %e = math.exp %v : f32
+    tgl.write %e, %h[%p] : f32, !tgl.tensor<[4*Q], f32>
+  }
+  tgl.parallel (%q = 0 to Q) {
+    %m = tgl.reduce sum (%r = 0 to 4) -> f32 {
+      %v = tgl.read %h[3*%q + %r] : !tgl.tensor<[4*Q], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %m, %y[%q] : f32, !tgl.tensor<[Q], f32>
+  }
+}
+
 // A result that is filled before it is set (what a function leaves of its rows is 0) and then read at once: the element
 // that counts goes through as a value, and nothing but the product is left.
 // CHECK-LABEL: tgl.kernel @filled
