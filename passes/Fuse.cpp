@@ -60,28 +60,6 @@ static void gatherDefinitions(Block &block) {
   }
 }
 
-/// Replaces axes of one point by the point, as long as another axis is left: statements over the
-/// same points then have the same axes, as a convolution of one group has with what follows it. A loop needs no
-/// other axis: what takes its steps has lost that of its only row too. Returns how many.
-static unsigned dropSinglePoints(KernelOp kernel) {
-  unsigned dropped = 0;
-  kernel.walk([&](AxesOp owner) {
-    if (!isa<ParallelOp, ReduceOp>(owner.getOperation()))
-      return;
-    bool hasLoop = isa<ParallelOp>(owner.getOperation()) && !owner->getRegion(0).getOps<ForOp>().empty();
-    for (unsigned axis = owner.getAxes().size(); axis-- > 0 && (hasLoop || owner.getAxes().size() > 1);) {
-      AxisRange range = getAxisRange(owner, axis);
-      if (!range.lo.asConstant() || (range.hi - range.lo).asConstant() != 1)
-        continue;
-      OpBuilder builder(owner);
-      replaceAllUsesWithExpr(builder, owner.getAxes()[axis], range.lo);
-      eraseAxis(owner, axis);
-      ++dropped;
-    }
-  });
-  return dropped;
-}
-
 namespace {
 struct FusePass : Counted<tegula::impl::FusePassBase<FusePass>> {
   using Counted::Counted;

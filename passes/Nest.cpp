@@ -117,6 +117,25 @@ bool tegula::neighboursAreNear(ParallelOp statement) {
                       .wasInterrupted();
 }
 
+unsigned tegula::dropSinglePoints(Operation *root) {
+  unsigned dropped = 0;
+  root->walk([&](AxesOp owner) {
+    if (!isa<ParallelOp, ReduceOp>(owner.getOperation()))
+      return;
+    bool hasLoop = isa<ParallelOp>(owner.getOperation()) && !owner->getRegion(0).getOps<ForOp>().empty();
+    for (unsigned axis = owner.getAxes().size(); axis-- > 0 && (hasLoop || owner.getAxes().size() > 1);) {
+      AxisRange range = getAxisRange(owner, axis);
+      if (!range.lo.asConstant() || (range.hi - range.lo).asConstant() != 1)
+        continue;
+      OpBuilder builder(owner);
+      replaceAllUsesWithExpr(builder, owner.getAxes()[axis], range.lo);
+      eraseAxis(owner, axis);
+      ++dropped;
+    }
+  });
+  return dropped;
+}
+
 ParallelOp tegula::copyAxes(OpBuilder &builder, Location loc, ArrayRef<Value> axes, IRMapping &map) {
   auto isCopied = [&](Value value) { return llvm::is_contained(axes, value); };
   SmallVector<std::pair<ValueExpr, ValueExpr>> bounds;

@@ -51,6 +51,11 @@ llvm::SmallVector<tgl::ParallelOp> outermostStatements(tgl::KernelOp kernel);
 /// Returns how many.
 unsigned eraseUnusedOps(mlir::Block &block);
 
+/// Replaces axes of one point by the point, as long as another axis is left, in the op and all that is in it: statements
+/// over the same points then have the same axes, as a convolution of one group has with what follows it. A loop needs no
+/// other axis: what takes its steps has lost that of its only row too. Returns how many.
+unsigned dropSinglePoints(mlir::Operation *root);
+
 /// Makes the `indices` of an op distinct values that its expressions use, with integer arithmetic
 /// folded in. Returns the number of folded ones.
 unsigned foldIndices(tgl::IndexedOp op);
