@@ -158,7 +158,9 @@ public:
     double sums = 1;
     for (Value axis : axesOfSums())
       sums *= *highOf(axis).asConstant() - *lowOf(axis).asConstant();
-    double now = double(*before) * *terms / productsForElement + 2.0 * *before;
+    // Results of whole axes are summed in the product's tiles (ReduceInTiles.cpp), those of windows are in memory.
+    bool areWhole = llvm::all_of(match.windowed, [&](BlockArgument axis) { return bool(match.place[axis].asValue()); });
+    double now = double(*before) * *terms / productsForElement + (areWhole ? 0.0 : 2.0 * *before);
     double then = double(*after) * *terms / productsForElement + sums * (*points + 2.0);
     constexpr double margin = 1.25;
     return then * margin < now;

@@ -243,4 +243,29 @@ tgl.kernel @shared(%x: !tgl.tensor<[16, 1024], f32> {tgl.name = "x", tgl.role = 
   }
 }
 
+// Means of all points are begun in the product's tiles, which takes less than sums of nine taps.
+// CHECK-LABEL: tgl.kernel @whole
+// CHECK-NOT: tgl.temp "sums"
+tgl.kernel @whole(%x: !tgl.tensor<[16, 1032], f32> {tgl.name = "x", tgl.role = "in"},
+                  %w: !tgl.tensor<[64, 16, 9], f32> {tgl.name = "w", tgl.role = "in"},
+                  %y: !tgl.tensor<[64], f32> {tgl.name = "y", tgl.role = "out"}) {
+  %t = tgl.temp "t" : !tgl.tensor<[64, 1024], f32>
+  tgl.parallel (%o = 0 to 64, %p = 0 to 1024) {
+    %s = tgl.reduce sum (%c = 0 to 16, %k = 0 to 9) -> f32 {
+      %f = tgl.read %w[%o, %c, %k] : !tgl.tensor<[64, 16, 9], f32>
+      %g = tgl.read %x[%c, %p + %k] : !tgl.tensor<[16, 1032], f32>
+      %m = arith.mulf %f, %g fastmath<contract> : f32
+      tgl.yield %m : f32
+    }
+    tgl.write %s, %t[%o, %p] : f32, !tgl.tensor<[64, 1024], f32>
+  }
+  tgl.parallel (%o = 0 to 64) {
+    %s = tgl.reduce sum (%p = 0 to 1024) -> f32 {
+      %v = tgl.read %t[%o, %p] : !tgl.tensor<[64, 1024], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %s, %y[%o] : f32, !tgl.tensor<[64], f32>
+  }
+}
+
 // CHECK: tgl-sum-factors: 2 factors summed first
