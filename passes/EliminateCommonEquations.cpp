@@ -68,17 +68,6 @@ static std::optional<Definition> asDefinition(Operation *op) {
   return definition;
 }
 
-/// Whether an op from `first` to `last`, both included, writes what `reader` reads.
-static bool inputsChange(Operation *reader, Operation *first, Operation *last) {
-  llvm::SetVector<Value> inputs = accessesOf(reader).reads;
-  for (Operation *op = first;; op = op->getNextNode()) {
-    if (llvm::any_of(accessesOf(op).writes, [&](Value tensor) { return inputs.contains(tensor); }))
-      return true;
-    if (op == last)
-      return false;
-  }
-}
-
 namespace {
 struct EliminateCommonEquationsPass
     : Counted<tegula::impl::EliminateCommonEquationsPassBase<EliminateCommonEquationsPass>> {
@@ -125,7 +114,7 @@ struct EliminateCommonEquationsPass
     SameValue same(earlier.statement, later.statement);
     same.assume(earlier.temp, later.temp);
     if (!same.equal(earlier.statement, later.statement) ||
-        inputsChange(later.statement, earlier.statement, later.statement))
+        writesInputsOf(later.statement, earlier.statement, later.statement))
       return false;
     later.statement.erase();
     later.temp.replaceAllUsesWith(earlier.temp.getTensor());
@@ -182,7 +171,7 @@ struct EliminateCommonEquationsPass
         for (Value axis : parallel.getAxes())
           same.assume(axis, axis);
     if (!same.equal(first.op.getOperation(), second.op.getOperation()) ||
-        inputsChange(second.op, first.statement, second.statement))
+        writesInputsOf(second.op, first.statement, second.statement))
       return false;
     if (first.op.getOperation() == first.statement) { // a value of the block
       second.op.replaceAllUsesWith(first.op.getResult());

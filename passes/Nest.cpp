@@ -289,6 +289,16 @@ SetVector<Value> tegula::valuesUsedBy(Operation *op) {
   return used;
 }
 
+bool tegula::writesInputsOf(Operation *reader, Operation *first, Operation *last) {
+  llvm::SetVector<Value> inputs = accessesOf(reader).reads;
+  for (Operation *op = first;; op = op->getNextNode()) {
+    if (llvm::any_of(accessesOf(op).writes, [&](Value tensor) { return inputs.contains(tensor); }))
+      return true;
+    if (op == last)
+      return false;
+  }
+}
+
 bool tegula::isZero(Value value) {
   return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
 }

@@ -81,6 +81,9 @@ int64_t pieceLength(int64_t extent, int64_t parts);
 /// Values defined above the op that its regions use, and its operands.
 llvm::SetVector<mlir::Value> valuesUsedBy(mlir::Operation *op);
 
+/// Whether an op from `first` to `last`, both included and in one block, writes what `reader` reads.
+bool writesInputsOf(mlir::Operation *reader, mlir::Operation *first, mlir::Operation *last);
+
 /// Whether it is the constant 0.
 bool isZero(mlir::Value value);
 /// Whether `value` is 0 where the read gives 0.

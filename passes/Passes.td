@@ -143,6 +143,25 @@ def ExpandScansPass : Pass<"tgl-expand-scans", "::tegula::tgl::KernelOp"> {
   }];
 }
 
+def SumBeforeProductPass : Pass<"tgl-sum-before-product", "::tegula::tgl::KernelOp"> {
+  let summary = "adds up a factor in place of products";
+  let description = [{
+    `t[n, o, p] = sum_c w[o, c]*x[n, c, p]; y[n, o, i] = (sum_r t[n, o, 2*i + r])/2`, a product and a pooling of its results,
+    is `y[n, o, i] = (sum_c w[o, c]*(sum_r x[n, c, 2*i + r]))/2`: half the products, and no `t`. What stands between both
+    may be several statements that are linear in the product's results: a bias, a scale, batch norm's inference.
+
+    *Why here*: means are sums already, and the inner sum, which does not vary along all axes of the statement, becomes
+    a statement of its own next.
+    *Rounding*: of another order of the same terms, by the distributive law (SPEC 6.4).
+    *Stops*: temporaries that something else reads, or that round; fills and guards of what is summed; sizes that are not
+    known; where reading for the sums takes longer than the products that go and the temporary; where sums would take more
+    room than what they are read from, as those of a window's positions before its taps do unless the sum is over
+    many; factors read from types of 16 bits, whose products are faster than those of their sums.
+  }];
+  let options = [Option<"productsForElement", "products-for-element", "double", /*default=*/"8",
+                        "products that take as long as an element's way from memory">];
+}
+
 def DistributePass : Pass<"tgl-distribute", "::tegula::tgl::KernelOp"> {
   let summary = "computes each value once per point of its own axes";
   let description = [{

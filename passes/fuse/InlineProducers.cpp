@@ -128,18 +128,8 @@ static Operation *statementIn(Block &block, Operation *op) {
 }
 
 /// Whether a statement writes what the producer reads, after it and up to the reader.
-static bool inputsChange(const Producer &producer, Operation *reader) {
-  SetVector<Value> inputs = accessesOf(producer.statement).reads;
-  if (inputs.empty())
-    return false;
-  for (Operation *op = producer.statement->getNextNode(); op; op = op->getNextNode()) {
-    for (Value written : accessesOf(op).writes)
-      if (inputs.contains(written))
-        return true;
-    if (op == reader)
-      return false;
-  }
-  return true; // the reader stands before
+static bool inputsChange(ParallelOp producer, Operation *reader) {
+  return !producer->isBeforeInBlock(reader) || writesInputsOf(producer, producer->getNextNode(), reader);
 }
 
 /// The axes that a subscript tells apart: no two points of them have the same. One that stands alone, or those of windows that
@@ -206,7 +196,7 @@ static bool shouldInline(const Producer &producer, ArrayRef<ReadOp> reads, Block
     if (read.getChecked())
       return false;
     Operation *statement = statementIn(block, read);
-    if (!statement || inputsChange(producer, statement))
+    if (!statement || inputsChange(producer.statement, statement))
       return false;
     if (!readsRepeat(read, statement))
       continue;
