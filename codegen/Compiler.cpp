@@ -402,7 +402,6 @@ private:
     emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
     emitter.copiesRows = !runs || runs->shouldRun("row-copies", "");
     emitter.warpRests = !runs || runs->shouldRun("warp-rests", "");
-    emitter.sumsAhead = !runs || runs->shouldRun("sums-ahead", "");
     emitter.bulkStores = !runs || runs->shouldRun("bulk-stores", "");
     emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
     if (isEmulated) // small problems have blocks with several tiles too

@@ -406,7 +406,6 @@ private:
                 llvm::function_ref<void(unsigned number)> afterStage);
   void produceFew(const PlaneProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded);
   Sums consume(const PlaneProduct &product, Value *&isUnsafe);
-  bool addsEachStage(const PlaneProduct &product);
   bool hasRoomForStages(const PlaneProduct &product);
   Sums sumUpSteps(const PlaneProduct &product);
   Sums sumUpStages(const PlaneProduct &product);

@@ -58,8 +58,6 @@ struct EmitterOptions {
   bool copiesRows = true;
   /// Each warp does the rest of a tile for its own sums.
   bool warpRests = true;
-  /// Sums of 32 points are added in registers while those of the next are under way.
-  bool sumsAhead = true;
   /// What it writes leaves shared memory in bulk.
   bool bulkStores = true;
   /// The device has wgmma (sm_90a).
