@@ -15,8 +15,8 @@ f32        the same, at f32's accuracy beside cuBLAS's f32 (TF32 off)
 tf32       the same, `precision tf32` beside cuBLAS's TF32
 accuracy   f32 products of several kinds of data beside cuBLAS's f32: errors of the whole in relation to the norm of the result in
            float64, and of the worst element in relation to the sum of its terms' absolute values
-attention  beside scaled_dot_product_attention by cuDNN and by flash attention; the ratio is to the faster one, the
-           difference to cuDNN's result in relation to its norm
+attention  beside scaled_dot_product_attention by cuDNN and by flash attention, or, which alone takes head dims beyond 256, its
+           memory-efficient backend; the ratio is to the fastest, the difference to cuDNN's result, or that, in relation to its norm
 equations  f32 attention as the library's function, without tiles, beside scaled_dot_product_attention's memory-efficient
            backend (TF32 off); errors in relation to the norm of the result in float64
 grouped    rows times the matrices that data chooses for them, beside torch._grouped_mm with the sort that it needs, without it,
@@ -76,7 +76,7 @@ def accuracy():
 
 def attention():
     for T in "bf16", "f16":
-        for D, H in (64, 16), (128, 16), (256, 8):
+        for D, H in (64, 16), (128, 16), (256, 8), (512, 8), (1024, 4):
             for B, S in (8, 1024), (2, 4096), (1, 16384):
                 yield (f"{T} {D} {B}x{S}", "attention/online_attention.tgl",
                        f"B={B},H={H},G={H},S={S},S2={S},D={D}")
@@ -143,7 +143,7 @@ class Peers:
         self.flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
 
     def attention(self, file, T, B, H, S, D, causal):
-        """Microseconds of the kernel, of cuDNN and of flash attention (None where a backend does not serve the sizes),
+        """Microseconds of the kernel, of cuDNN, flash and memory-efficient attention (None where a backend does not serve the sizes),
         in turns on the same tensors, and by how much the kernel's result differs from cuDNN's, or flash attention's, in
         relation to it."""
         torch = self.torch
@@ -165,7 +165,7 @@ class Peers:
                 return None
             return call
 
-        calls = [launch, peer("CUDNN_ATTENTION"), peer("FLASH_ATTENTION")]
+        calls = [launch, peer("CUDNN_ATTENTION"), peer("FLASH_ATTENTION"), peer("EFFICIENT_ATTENTION") if D > 256 else None]
         taken = self.medians(calls)
         launch.wait()
         ours = launch.outputs["o"].float()
@@ -498,7 +498,7 @@ def main():
             rows = {"products": products, "f32": f32, "tf32": tf32}[section]()
             failed |= not print_products(rows, options, peers)
         elif section == "attention":
-            print("| attention | ours, us | cuDNN, us | flash, us | TFLOP/s | ratio | differs by |\n|---|---|---|---|---|---|---|")
+            print("| attention | ours, us | cuDNN, us | flash, us | efficient, us | TFLOP/s | ratio | differs by |\n|---|---|---|---|---|---|---|---|")
             for name, file, sizes in attention():
                 if options.rows in name:
                     failed |= not print_attention(peers, name, file, sizes)
