@@ -394,6 +394,7 @@ private:
       emitter.tensorAlignment = 16;
     emitter.dependentLaunches =
         options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
+    emitter.earlySums = capability() >= 90 && (!runs || runs->shouldRun("early-sums", ""));
     emitter.sharedBytes = tileMachine().sharedBytes;
     emitter.clusterBlocks = device::clusterBlocks(capability());
     emitter.squares = !runs || runs->shouldRun("squares", "");

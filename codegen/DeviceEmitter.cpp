@@ -94,10 +94,10 @@ void DeviceEmitter::begin(tgl::ParallelOp op, const Twine &name, const Inputs &i
   for (mlir::Value tensor : inputs.tensors)
     scoped.push_back(&buffers[tensor]);
   addAliasScopes(scoped);
-  if (options.dependentLaunches) {
+  if (options.dependentLaunches)
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_griddepcontrol_launch_dependents, {});
+  if (options.dependentLaunches || startsEarly)
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_griddepcontrol_wait, {});
-  }
 }
 
 void DeviceEmitter::emitTileFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,

@@ -99,6 +99,9 @@ public:
   /// Where the kernel's schedule asks for clusters, and emitFunction was for a row that several nests read.
   const std::optional<ClusterAnswer> &clusterAnswer() const { return row.answer; }
 
+  /// Whether the launch starts while the one before runs, and waits for it.
+  bool startsEarly = false;
+
   /// A function of so many threads a block, for the statement, that `body` fills, given its workspace.
   void emitTileFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
                         unsigned threads, llvm::function_ref<void(llvm::Value *workspace)> body);

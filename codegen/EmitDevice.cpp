@@ -448,12 +448,14 @@ private:
     auto emitOne = [&](const std::string &function, IndexExpr blocks, unsigned threads, unsigned sharedBytes,
                        const char *unit, Body body) {
       DeviceEmitter emitter(module, options, code.sites);
+      emitter.startsEarly = options.earlySums && body == &DeviceContraction::emitCombine;
       DeviceContraction contraction(emitter, *plan, *tile, *operands);
       emitter.emitTileFunction(op, function, inputs, threads,
                                [&](Value *workspace) { (contraction.*body)(workspace); });
       if (failure.empty())
         failure = emitter.error();
       tiles.launches.push_back({function, std::move(blocks), threads, sharedBytes, unit});
+      tiles.launches.back().startsEarly = emitter.startsEarly;
       if (body == &DeviceContraction::emitTile)
         code.layouts.push_back(contraction.layout(function));
     };

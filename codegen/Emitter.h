@@ -40,6 +40,8 @@ struct EmitterOptions {
   unsigned tensorAlignment = 0;
   /// A launch may start while the one before it in the same call still runs (sm_90): it waits for it itself.
   bool dependentLaunches = false;
+  /// The launch that adds up what blocks share of a tile's sums does so (sm_90).
+  bool earlySums = false;
   /// Dynamic shared memory that a block may ask for, and blocks of a cluster (1: there are none).
   unsigned sharedBytes = 0, clusterBlocks = 1;
   /// Threads take squares of points whose tensors are in different orders.

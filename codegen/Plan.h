@@ -79,6 +79,7 @@ struct PlanTileLaunch {
   unsigned sharedBytes = 0; // dynamic, of a block
   std::string unit;         // what a block does, for people
   unsigned cluster = 1;     // blocks that start together
+  bool startsEarly = false; // it may while the launch before, of the same statement, runs: it waits for that
 };
 
 /// Device functions in which a block computes a tile of the result.

@@ -376,10 +376,14 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
   };
   if (!inTiles)
     return launch(what.function, *what.name, what.blocks, what.threads, what.sharedBytes);
-  for (auto [started, planned] : zip_equal(what.tiles, step.tiles->launches))
-    if (started.blocks) // a sum of no points has no planes
-      if (Error error = launch(started.function, planned.function, started.blocks, planned.threads, planned.sharedBytes))
-        return error;
+  for (auto [started, planned] : zip_equal(what.tiles, step.tiles->launches)) {
+    if (!started.blocks) // a sum of no points has no planes
+      continue;
+    isDependent |= planned.startsEarly;
+    if (Error error = launch(started.function, planned.function, started.blocks, planned.threads, planned.sharedBytes))
+      return error;
+    isDependent = plan.dependentLaunches;
+  }
   return Error::success();
 }
 

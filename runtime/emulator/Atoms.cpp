@@ -239,8 +239,9 @@ void sameValue(AtomCall &call) { call.result<uint32_t>(0, call.operand<uint32_t>
 void fenceOfBlock(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Block); }
 void fenceOfDevice(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Device); }
 void nanosleep(AtomCall &call) { call.thread.yield(); }
-/// Launches of a plan follow each other here.
 void nothing(AtomCall &) {}
+/// Launches of a plan follow each other here, but what a thread does before this is not known to come after the one before.
+void waitForLaunch(AtomCall &call) { call.thread.hasWaited = true; }
 /// Threads take turns: only the one that asks is at this instruction.
 void activeLanes(AtomCall &call) { call.result<uint32_t>(0, bitOf(call)); }
 

@@ -209,25 +209,27 @@ Error PlanEmulation::launch(const PlanStep &step) {
     }
   }
   auto start = [&](const std::string &name, uint64_t count, unsigned threads, unsigned sharedBytes,
-                   unsigned cluster) -> Error {
+                   unsigned cluster, bool startsEarly) -> Error {
     EmulatedFunction function = code.find(name);
     if (!function)
       return createStringError("the emulated code has no function '" + name + "'");
     memory.startLaunch(name, sharedBytes);
     GridOptions grid;
     grid.cluster = cluster;
+    grid.startsEarly = startsEarly;
     grid.seed = options.seed ? options.seed + launches : 0;
     ++launches;
     return Grid(code, function, pointers.data(), count, threads, memory, stacks, grid).run();
   };
   Error error = inTiles ? Error::success()
-                        : start(chosen.name, blocks, chosen.threads, chosen.sharedBytes, chosen.cluster);
+                        : start(chosen.name, blocks, chosen.threads, chosen.sharedBytes, chosen.cluster, /*startsEarly=*/false);
   for (const PlanTileLaunch &launch : byTile.launches) {
     std::optional<int64_t> count = evaluate(launch.blocks);
     if (!count || *count > int64_t(UINT32_MAX))
       error = joinErrors(std::move(error), overflow(launch.blocks));
     else if (!error)
-      error = start(launch.function, *count, launch.threads, launch.sharedBytes, launch.cluster);
+      error = start(launch.function, *count, launch.threads, launch.sharedBytes, launch.cluster,
+                    launch.startsEarly);
   }
   if (workspace) {
     memory.removeGlobal(workspace);

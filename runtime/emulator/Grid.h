@@ -147,6 +147,7 @@ public:
   std::shared_ptr<ClusterPhase> clusterPhase; // at which it has arrived and for which it has not waited
   AsyncProducts products;
   unsigned reducingBarriers = 0; // that it has come to
+  bool hasWaited = false;     // for the launch before, where the grid starts early
   unsigned looks = 0; // at values that others write, since the last yield
   struct {            // what it waits for; call: a meeting of lanes; else a barrier
     bool waits = false;
@@ -208,6 +209,7 @@ struct GridOptions {
   uint64_t seed = 0;           ///< 0: threads and blocks in order; else another order of both
   unsigned residentBlocks = 4; ///< that run at once
   unsigned cluster = 1;        ///< blocks that start together
+  bool startsEarly = false;    ///< while the launch before runs: threads wait for it
 };
 
 class Grid {
@@ -241,6 +243,7 @@ public:
   /// it are known as such.
   void endBlock(const Block &block);
   unsigned clusterSize() const { return options.cluster; }
+  bool startsEarly() const { return options.startsEarly; }
   /// A block of a cluster that has not ended whole.
   Block &findBlock(uint32_t index);
 

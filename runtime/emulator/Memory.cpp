@@ -208,6 +208,9 @@ void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t
                   verb(access) + " to '" + region->name + "', which is an input");
     return;
   }
+  if (!region->block && thread.grid.startsEarly() && !thread.hasWaited)
+    thread.fail(EmulatorError::Race, access.place,
+                "race on '" + region->name + "': " + verb(access) + " before the thread waits for the launch before");
   if (region->launch != launch)
     shadow.forgetAccesses();
   region->launch = launch;

@@ -234,6 +234,25 @@ TEST_P(Protocol, IsFoundWrong) {
             << join(mutants.redundant, "\n") << '\n';
 }
 
+/// What adds up the parts of a sum starts while they are made.
+TEST(EarlyLaunch, WaitsForTheOneBefore) {
+  RunOfProgram run({"parts", brainText, {{"M", 16}, {"N", 136}, {"K", 1096}}, "16x128/2"});
+  LLVMContext context;
+  std::unique_ptr<llvm::Module> code = run.parse(context);
+  run.run(*cantFail(emulate(*CloneModule(*code))), 0);
+  EXPECT_FALSE(run.kind) << run.message;
+  SmallVector<CallInst *> waits;
+  for (Function &function : *code)
+    for (Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallInst>(&instruction); call && call->getIntrinsicID() == Intrinsic::nvvm_griddepcontrol_wait)
+        waits.push_back(call);
+  ASSERT_EQ(waits.size(), 1u);
+  waits.front()->eraseFromParent();
+  run.run(*cantFail(emulate(*code)), 0);
+  EXPECT_EQ(run.kind, EmulatorError::Race);
+  EXPECT_NE(run.message.find("before the thread waits for the launch before"), std::string::npos) << run.message;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kernels, Protocol,
     ::testing::Values(

@@ -227,6 +227,28 @@ TEST_F(PreparedPlanTest, OnlyALaunchBehindALaunchOfTheCallStartsEarly) {
   device->free(*memory);
 }
 
+TEST_F(PreparedPlanTest, TilesSumsStartEarly) {
+  PlanStep step = launchOf("g", 1, {argument(PlanArgument::Size, 0, 1), argument(PlanArgument::Size, 0, 2)});
+  step.tiles.launches = {{"g", parse("N"), 128, 0, "planes"}, {"g", 2, 128, 0, "a tile"}, {"g", 3, 128, 0, "parts"}};
+  step.tiles.largestNumber = 1;
+  plan.steps = {step, step};
+  auto started = [&](int64_t planes) {
+    fakecuda::reset();
+    run(*prepare({{"N", planes}}), {});
+    std::string text;
+    for (const fakecuda::Launch &launch : fakecuda::record().launches)
+      text += launch.isDependent ? 'd' : '-';
+    return text;
+  };
+  EXPECT_EQ(started(1), "------");
+  for (PlanStep &each : plan.steps)
+    each.tiles.launches.back().startsEarly = true;
+  EXPECT_EQ(started(1), "--d--d");
+  EXPECT_EQ(started(0), "-d-d");
+  plan.dependentLaunches = true;
+  EXPECT_EQ(started(1), "-ddddd");
+}
+
 TEST_F(PreparedPlanTest, ZeroesWhatThePlanZeroes) {
   plan.buffers.resize(1);
   plan.buffers[0].bytes = parse("N");
