@@ -470,9 +470,15 @@ void DeviceContraction::emitTile(Value *workspace) {
       mendSums(rest);
     return emitRest(rest);
   }
+  // Four neighbours at a time.
+  constexpr unsigned count = 4;
+  auto *type = FixedVectorType::get(sumType(), count);
   for (unsigned which = 0; which < products.size(); ++which)
-    forOwnElements([&](unsigned element, Value *row, Value *column) {
-      Value *sum = b.CreateAlignedLoad(sumType(), sumPlace(row, column, sumsBase(which)), Align(4));
-      b.CreateAlignedStore(sum, partialSum(workspace, wide(block), which, i64(0), element), Align(4));
-    });
+    for (unsigned number = 0; number < tile.rows * tile.columns / threads(); number += count) {
+      Value *first = b.CreateAdd(b.CreateMul(thread, i32(count)), i32(number * threads()));
+      Value *row = b.CreateUDiv(first, i32(tile.columns)), *column = b.CreateURem(first, i32(tile.columns));
+      Value *sums = b.CreateAlignedLoad(type, sumPlace(row, column, sumsBase(which)), Align(16));
+      Value *further = wide(b.CreateMul(thread, i32(count - 1))); // than an element for each thread
+      b.CreateAlignedStore(sums, partialSum(workspace, wide(block), which, further, number), Align(16));
+    }
 }

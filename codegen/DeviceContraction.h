@@ -252,6 +252,7 @@ private:
     unsigned phases, step, count;
     bool asks; ///< some may be beyond the last
   };
+  unsigned interleavedRows() const;
   Rest planRest();
   mlir::arith::CmpIOp guardOfRows();
   Value *isWritten(mlir::arith::CmpIOp guard, Value *number);

@@ -25,7 +25,7 @@ unsigned DeviceContraction::blockWorkspaceBytes() const {
 
 /// Of a tile, added up by one block: few enough for all multiprocessors to take part, if threads have an element each.
 unsigned DeviceContraction::combineRows() const {
-  unsigned least = std::max<unsigned>(4, threads() / tile.columns), own = 16;
+  unsigned least = std::max<unsigned>(interleavedRows(), threads() / tile.columns), own = 16;
   std::optional<int64_t> tiles = numTiles().asConstant();
   while (tiles && own > least && *tiles * (tile.rows / own) < 2 * int64_t(e.options.multiprocessors))
     own /= 2;
@@ -63,9 +63,10 @@ void DeviceContraction::emitCombine(Value *workspace) {
   Value *firstRow = b.CreateMul(wide(b.CreateURem(block, i32(combineBlocks()))), i64(restRows));
   Value *firstElement = b.CreateMul(firstRow, i64(tile.columns));
   rows.first = b.CreateAdd(rows.first, firstRow);
-  // Loads of several parts are under way at a time; they are added up in order all the same.
+  // Loads of several parts are under way at a time, about as many each time; they are added up in order all the same.
   constexpr unsigned loadsAtOnce = 32;
-  unsigned own = restRows * tile.columns / threads(), ahead = std::clamp<unsigned>(loadsAtOnce / own, 1, 8);
+  unsigned own = restRows * tile.columns / threads(), most = std::max(1u, loadsAtOnce / own);
+  int64_t ahead = divideCeil(tile.splits, divideCeil(tile.splits, int64_t(most)));
   for (unsigned which = 0; which < products.size(); ++which) {
     auto addParts = [&](Value *part, unsigned count, ArrayRef<Value *> current) {
       SmallVector<Value *> loaded;

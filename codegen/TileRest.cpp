@@ -118,10 +118,11 @@ Value *DeviceContraction::keptFromBranch(Value *value) {
 
 /// How many rows lie between the elements of two neighbouring columns in the result: phases of a transposed
 /// convolution, which are the fastest of the rows. 1 where it is otherwise.
-static unsigned interleavedRows(const ContractionPlan &plan, tgl::AxesOp axes) {
+unsigned DeviceContraction::interleavedRows() const {
   if (plan.rows.empty() || plan.columns.empty() || plan.restCollapsesRows || plan.restCollapsesColumns)
     return 1;
-  std::optional<int64_t> phases = tgl::knownPoints(axes, {plan.rows.back()});
+  tgl::AxesOp own = axes;
+  std::optional<int64_t> phases = tgl::knownPoints(own, {plan.rows.back()});
   if (phases != 2 && phases != 4)
     return 1;
   for (mlir::Operation *op : plan.rest) {
@@ -130,7 +131,7 @@ static unsigned interleavedRows(const ContractionPlan &plan, tgl::AxesOp axes) {
       continue;
     tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
     auto along = [&](unsigned axis) {
-      return Emitter::stepAlong(offset, axes.getAxes()[axis], [](mlir::Value) { return false; });
+      return Emitter::stepAlong(offset, own.getAxes()[axis], [](mlir::Value) { return false; });
     };
     if (along(plan.rows.back()) != 1 || along(plan.columns.back()) != phases)
       return 1;
@@ -191,7 +192,7 @@ void DeviceContraction::endIfUnused() {
 
 /// Goes through the elements of the tile, `each` rows of a column at a time.
 void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestRows &)> body) {
-  unsigned phases = interleavedRows(plan, axes);
+  unsigned phases = interleavedRows();
   // Threads side by side: phases, columns, rows.
   unsigned elements = tile.columns * phases;
   unsigned chunks = std::max(1u, elements / threads()), columnsAtOnce = tile.columns / chunks;

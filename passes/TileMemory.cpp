@@ -10,6 +10,9 @@
 using namespace llvm;
 using namespace tegula;
 
+/// That blocks may take whose sums a launch that starts early adds up: it has room beside them.
+static constexpr unsigned sharedSumsRoom = 192 * 1024;
+
 TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products, const TileMachine &machine)
     : tile(tile), machine(machine), numProducts(products.size()),
       isSplit(products.front().type == Multiplicand::TF32), areBytes(isBytes(products.front().type)),
@@ -22,8 +25,11 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
 unsigned TileMemory::stages() const {
   if (tile.stages)
     return tile.stages;
-  if (byWarpgroups())
-    return usualStages;
+  // Blocks that share a sum wait for memory more than for products: what a multiprocessor holds is to be on its way.
+  if (byWarpgroups()) {
+    unsigned room = std::min(sharedSumsRoom, machine.sharedBytes);
+    return tile.splits == 1 || hasRoles() ? usualStages : std::max(usualStages, room / stageBytes());
+  }
   unsigned room = tile.threads() > 128 ? 192 * 1024 : 64 * 1024;
   return std::clamp(room / stageBytes(), 2u, usualStages);
 }
