@@ -12,6 +12,7 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/DeviceFacts.h"
 #include "passes/Nest.h"
+#include "passes/StreamedTile.h"
 #include "passes/WindowOperand.h"
 
 using namespace llvm;
@@ -426,12 +427,15 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products is hidden by no
   // other's, which counts where elements are brought one by one (measured with sums of 27 points).
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000, bytesPerClock = 2000;
+  // Of 16-bit products: the launch that adds up parts starts early, and 17 MB of them take 4.8 us (H200).
+  constexpr double earlyLaunch = 3000, earlyBytesPerClock = 2500;
   // Where a tile may have one copy of the image for all taps: that makes products a little slower, and by warps
   // elements that come one by one take that much longer (convolutions of 3 to 64 channels on an H200).
   constexpr double shiftedSpeed = 0.82, singleElements = 0.55;
   bool canShift = packed.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
                     return candidate.packed && shiftedCost(plan, products, candidate);
                   });
+  bool streams = allHalf && allVectors;
   double rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
   for (const Candidate &candidate : candidates) {
     double speed = allBytes     ? candidate.bytes
@@ -470,11 +474,17 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
         each += candidate.packed && (canShift || packed.areNeighbours)
                     ? candidate.columns * packed.clocksOfLine / splits
                     : elements * startUpOfElement;
-      double total = each * divideCeil(tiles * splits, device::multiprocessors);
+      int64_t blocks = tiles * splits, ofParts = 8 * blocks * candidate.rows * candidate.columns;
+      double total = each * divideCeil(blocks, device::multiprocessors);
       if (candidate.packed)
         total += secondLaunch + packed.bytes / bytesPerClock;
-      if (splits > 1)
-        total += secondLaunch + 8.0 * tiles * splits * candidate.rows * candidate.columns / bytesPerClock;
+      if (streams && !candidate.packed) {
+        total = streamedClocks(tileOf(candidate, splits), products, *rows, *columns, summed, *batch,
+                               elements * clocks / speed / steps, startUp) +
+                (splits > 1 ? earlyLaunch + ofParts / earlyBytesPerClock : 0);
+      } else if (splits > 1) {
+        total += secondLaunch + ofParts / bytesPerClock;
+      }
       ranked.push_back({tileOf(candidate, splits), total});
     }
   }
