@@ -200,22 +200,6 @@ def TileSoftmaxPass : Pass<"tgl-tile-softmax", "::tegula::tgl::KernelOp"> {
   }];
 }
 
-def SumFactorsPass : Pass<"tgl-sum-factors", "::tegula::tgl::KernelOp"> {
-  let summary = "sums a factor first where the other does not vary along the sum";
-  let description = [{
-    `t[o, p] = sum_c w[o, c]*x[c, p]; y[o, i] = sum_r t[o, 2*i + r]`, a convolution of one point and an average pool behind
-    it, is `u[c, i] = sum_r x[c, 2*i + r]; y[o, i] = sum_c w[o, c]*u[c, i]`: half as many products, and `t` is
-    not in memory. What is added to the sum of products is summed by itself, what it is multiplied with stays outside. The
-    factor that does not vary along the sum over `r` may be any, and so may the other.
-
-    *Why here*: each statement has one value (tgl-distribute), and fusion then finds who else reads what `u` is made of.
-    *Rounding*: sums in another order, and products with a rounded sum in place of a sum of rounded products: both are
-    within the bound of a sum in f32, its unit times all absolute values. A sum of the factor may overflow where products do not.
-    *Stops*: where the sum of products is read by something else or is rounded, at factors of fewer bits than f32, at sizes
-    that are not known, and where it takes longer: windows that overlap, or sums of a factor for many points of `c`.
-  }];
-}
-
 def BoundLoopsPass : Pass<"tgl-bound-loops", "::tegula::tgl::KernelOp"> {
   let summary = "turns filters that compare an axis with others into the axis's bounds";
   let description = [{

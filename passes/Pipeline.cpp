@@ -103,8 +103,6 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Attention by equations: while the statements of a softmax stand apart.
   if (options.machine == Machine::GPU && options.tiles.hasWarpgroups && !llvm::is_contained(options.disabled, "row-tiles"))
     pipeline.add(createTileSoftmaxPass());
-  // Sums of products that are summed again: while each is a statement.
-  pipeline.add(createSumFactorsPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
   // Statements that belong together run together; the rest of memory traffic goes.
@@ -246,7 +244,6 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
   registerCounted([] { return createEliminateDeadEquationsPass(); }, counters);
   registerCounted([] { return createEliminateCommonEquationsPass(); }, counters);
   registerCounted([] { return createTileSoftmaxPass(); }, counters);
-  registerCounted([] { return createSumFactorsPass(); }, counters);
   registerCounted([] { return createBoundLoopsPass(); }, counters);
   registerCounted([] { return createCollapseTilesPass(); }, counters);
   registerCounted([] { return createExpandReductionsPass(); }, counters);
