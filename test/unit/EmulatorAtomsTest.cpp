@@ -357,6 +357,62 @@ TEST_F(Emulator, StoresInBulkWhatIsThereUpToTheWait) {
   EXPECT_EQ(run(text(512, read, "")), EmulatorError::OutOfBounds);
 }
 
+// Two lines of 120 bytes of x, from the 16th byte on, as a box of two lines of 128: in the swizzle, with zeros beyond.
+TEST_F(Emulator, BringsBoxesOfTensors) {
+  auto text = [](unsigned rank, int column, int line, unsigned swizzle) {
+    std::string replace = "call void @llvm.nvvm.tensormap.replace.", map = ".p1(ptr addrspace(1) %map, ";
+    auto set = [&](const std::string &field, const std::string &value) { return replace + field + map + value + ")\n"; };
+    std::string fields = set("global.address", "i64 %start") + set("rank", "i32 " + std::to_string(rank - 1)) +
+                         set("global.dim", "i32 0, i32 120") + set("global.dim", "i32 1, i32 2") +
+                         set("box.dim", "i32 0, i32 128") + set("box.dim", "i32 1, i32 2") +
+                         set("element.stride", "i32 0, i32 1") + set("element.stride", "i32 1, i32 1") +
+                         set("global.stride", "i32 0, i64 128") + set("elemtype", "i32 0") +
+                         set("interleave.layout", "i32 0") + set("swizzle.mode", "i32 " + std::to_string(swizzle)) +
+                         set("fill.mode", "i32 0");
+    return R"(
+    %first = icmp eq i32 %i, 0
+    br i1 %first, label %make, label %made
+  make:
+    %base = ptrtoint ptr addrspace(1) %y to i64
+    %up = add i64 %base, 63
+    %aligned = and i64 %up, -64
+    %map = inttoptr i64 %aligned to ptr addrspace(1)
+    %start = ptrtoint ptr addrspace(1) %x to i64
+    )" + fields +
+           R"(
+    call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) @t, i32 1)
+    %token = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) @t, i32 256)
+    %to = ptrtoint ptr addrspace(3) @s to i32
+    %barrier = ptrtoint ptr addrspace(3) @t to i32
+    call void asm sideeffect "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3}], [$4];",
+      "r,l,r,r,r,~{memory}"(i32 %to, i64 %aligned, i32 )" +
+           std::to_string(column) + ", i32 " + std::to_string(line) + R"(, i32 %barrier)
+    br label %made
+  made:
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    br label %look
+  look:
+    %ended = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta(ptr addrspace(3) @t, i32 0)
+    br i1 %ended, label %complete, label %look
+  complete:
+    %got = load i32, ptr addrspace(3) %own
+    store i32 %got, ptr addrspace(1) %at)";
+  };
+  for (int line : {0, -1, 1}) {
+    for (int i = 0; i < 64; ++i)
+      x[i] = i + 1;
+    run(text(2, 16, line, 3));
+    expectGood();
+    for (int own = 0; own < 2; ++own)
+      for (int word = 0; word < 32; ++word) {
+        bool exists = line + own >= 0 && line + own < 2 && word + 4 < 30;
+        EXPECT_EQ(x[32 * own + (word ^ (4 * own))], exists ? 32 * (line + own) + word + 5 : 0) << line << " " << word;
+      }
+  }
+  EXPECT_EQ(run(text(3, 16, 0, 3)), EmulatorError::WrongOperand);
+  EXPECT_EQ(run(text(2, 16, 0, 2)), EmulatorError::WrongOperand);
+}
+
 //===----------------------------------------------------------------------===//
 // Lanes
 //===----------------------------------------------------------------------===//
