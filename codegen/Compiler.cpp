@@ -216,7 +216,8 @@ private:
     if (options.target == "cpu")
       return {};
     return {device::sharedBytes(capability()), (options.target == "emulate" ? emulatedDevice : options.target) == "sm_90a",
-            !runs || runs->shouldRun("bulk-copies", "")};
+            !runs || runs->shouldRun("bulk-copies", ""), !runs || runs->shouldRun("boxes-of-halves", ""),
+            options.target == "emulate" ? 0 : TileMachine().leastBoxed};
   }
 
   Error runPasses() {
@@ -407,9 +408,12 @@ private:
     emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
     if (isEmulated) // small problems have blocks with several tiles too
       emitter.multiprocessors = 3;
+    emitter.hasBrainPairs = isEmulated || capability() >= 80;
     emitter.hasF8 = isEmulated || capability() >= 89;
     emitter.hasWarpgroups = tileMachine().hasWarpgroups;
     emitter.copiesInBulk = tileMachine().copiesInBulk;
+    emitter.boxesOfHalves = tileMachine().boxesOfHalves;
+    emitter.leastBoxed = tileMachine().leastBoxed;
     std::optional<DeviceCode> lowered;
     std::string failure;
     time(Phase::Lower, [&] {

@@ -292,7 +292,13 @@ private:
   void meetInWarp();
   void awaitLines(bool untilWritten);
   void storeLines(tgl::WriteOp write);
-  void emitWarpRest(const Rest &rest);
+  void placeByParts();
+  /// Columns of a warpgroup whose sums have a place at a time.
+  unsigned placedColumns() const { return groupColumns(tile) * memory.sumsColumns() / tile.columns; }
+  bool hasPlaceForAll() const { return memory.sumsColumns() == tile.columns; }
+  Value *placedCorner();
+  /// Of a warpgroup's `placedColumns` from `first` on.
+  void emitWarpRest(const Rest &rest, unsigned first = 0);
   void emitVectors(const Rest &rest, Value *first, unsigned step, unsigned count, Value *column);
 
   // TileStaging.cpp

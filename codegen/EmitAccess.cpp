@@ -433,10 +433,10 @@ Value *Emitter::decode(Value *raw, mlir::Type element) {
 }
 
 Value *Emitter::encode(Value *value, mlir::Type element) {
-  return StorageConverter(b).encode(value, element);
+  return StorageConverter(b, options.hasBrainPairs).encode(value, element);
 }
 
 Value *Emitter::convert(Value *value, mlir::Type target, bool nearest) {
-  StorageConverter converter(b);
+  StorageConverter converter(b, options.hasBrainPairs);
   return converter.decode(converter.saturate(value, target, nearest), target);
 }

@@ -56,6 +56,11 @@ struct EmitterOptions {
   bool countsStores = true;
   /// What lies in memory as shared memory is to have it is brought by one thread (sm_90).
   bool copiesInBulk = true;
+  /// Operands of 16 bits that need no order as well.
+  bool boxesOfHalves = true;
+  double leastBoxed = 0;
+  /// Two f32 become bf16 by one instruction (sm_80).
+  bool hasBrainPairs = false;
   /// Rows in shared memory are copied there while those before them are done.
   bool copiesRows = true;
   /// Each warp does the rest of a tile for its own sums.

@@ -174,7 +174,7 @@ void DeviceContraction::emitOwnTiles() {
       awaitLines(/*untilWritten=*/false);
     meet();
   };
-  auto emitOwnRest = [&] { forItself([&] { byWarps ? emitWarpRest(rest) : emitRest(rest); }); };
+  auto emitOwnRest = [&](unsigned first = 0) { forItself([&] { byWarps ? emitWarpRest(rest, first) : emitRest(rest); }); };
   if (isSplit())
     e.emitIf(b.CreateICmpULT(thread, i32(maskBytes / 4)), [&] {
       Value *word = b.CreateAdd(b.CreateShl(thread, i32(2)), i32(maskBase()));
@@ -233,13 +233,14 @@ void DeviceContraction::emitOwnTiles() {
           note(product);
           setStages(product, which);
           Value *isUnsafe = nullptr;
-          forItself([&] {
-            Sums sums = consume(product, isUnsafe);
+          Sums sums;
+          forItself([&] { sums = consume(product, isUnsafe); });
+          for (unsigned first = 0; first < groupColumns(tile); first += placedColumns()) {
             freeSums();
-            forItself([&] { storeGroupSums(sums, sumsBase(0)); });
-          });
-          meet();
-          emitOwnRest();
+            forItself([&] { storeGroupSums(ArrayRef(sums).slice(first / 2, placedColumns() / 2), sumsBase(0)); });
+            meet();
+            emitOwnRest(first);
+          }
           return SmallVector<Value *>();
         },
         "tile");
@@ -276,7 +277,7 @@ void DeviceContraction::emitOwnTiles() {
               barrier();
           });
           meet();
-          marksAlone ? emitOwnRest() : e.emitIf(isSafe, emitOwnRest);
+          marksAlone ? emitOwnRest() : e.emitIf(isSafe, [&] { emitOwnRest(); });
           return isSafe;
         };
         Value *isSafe = e.emitIfElse(b.CreateOr(isFirst, isAgain), sumUpTile, b.getTrue());

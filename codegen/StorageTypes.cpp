@@ -7,6 +7,10 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/StorageTypes.h"
 
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
 using namespace llvm;
 using namespace tegula;
 
@@ -111,6 +115,26 @@ Value *StorageConverter::encodeSmall(Value *value, const Format &format) {
   return b.CreateTrunc(b.CreateOr(result, sign), like(value, b.getIntNTy(bits)));
 }
 
+/// bf16, two neighbours at a time.
+Value *StorageConverter::encodeBrainPairs(Value *value) {
+  value = toF32(value);
+  auto pairOf = [&](Value *low, Value *high) {
+    return b.CreateBitCast(b.CreateIntrinsic(Intrinsic::nvvm_ff2bf16x2_rn, {high, low}), b.getInt32Ty());
+  };
+  auto *vector = dyn_cast<FixedVectorType>(value->getType());
+  if (!vector)
+    return b.CreateTrunc(pairOf(value, ConstantFP::get(b.getFloatTy(), 0)), b.getInt16Ty());
+  unsigned count = vector->getNumElements();
+  Value *words = PoisonValue::get(FixedVectorType::get(b.getInt32Ty(), divideCeil(count, 2)));
+  for (unsigned n = 0; n < count; n += 2) {
+    Value *low = b.CreateExtractElement(value, n);
+    Value *high = n + 1 < count ? b.CreateExtractElement(value, n + 1) : ConstantFP::get(b.getFloatTy(), 0);
+    words = b.CreateInsertElement(words, pairOf(low, high), n / 2);
+  }
+  Value *all = b.CreateBitCast(words, FixedVectorType::get(b.getInt16Ty(), alignTo(count, 2)));
+  return count % 2 ? b.CreateShuffleVector(all, to_vector(seq<int>(0, count))) : all;
+}
+
 Value *StorageConverter::decode(Value *raw, mlir::Type element) {
   if (element.isF32() || element.isF64() || element.isInteger(64) || element.isInteger(32))
     return raw;
@@ -138,6 +162,8 @@ Value *StorageConverter::encode(Value *value, mlir::Type element) {
     unsigned width = std::max(8u, integer.getWidth()); // i4 keeps its low nibble when stored
     return b.CreateSExtOrTrunc(value, like(value, b.getIntNTy(width)));
   }
+  if (element.isBF16() && hasBrainPairs)
+    return encodeBrainPairs(value);
   return encodeSmall(value, formatOf(element));
 }
 

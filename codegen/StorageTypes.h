@@ -22,7 +22,8 @@ namespace tegula {
 
 class StorageConverter {
 public:
-  explicit StorageConverter(llvm::IRBuilder<> &b) : b(b) {}
+  /// `hasBrainPairs`: the machine rounds two f32 to bf16 by one instruction, which makes 0x7fff of every nan.
+  explicit StorageConverter(llvm::IRBuilder<> &b, bool hasBrainPairs = false) : b(b), hasBrainPairs(hasBrainPairs) {}
 
   /// Storage bits to the element's compute type.
   llvm::Value *decode(llvm::Value *raw, mlir::Type element);
@@ -45,7 +46,9 @@ private:
   llvm::Value *toF32(llvm::Value *value);
   llvm::Value *decodeSmall(llvm::Value *raw, const Format &format);
   llvm::Value *encodeSmall(llvm::Value *value, const Format &format);
+  llvm::Value *encodeBrainPairs(llvm::Value *value);
   llvm::IRBuilder<> &b;
+  bool hasBrainPairs;
 };
 
 } // namespace tegula

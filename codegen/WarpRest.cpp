@@ -28,6 +28,8 @@ using namespace tegula;
 
 /// Columns of a lane, and rows of a warp of a warpgroup.
 static constexpr unsigned laneColumns = 4, warpRows = 16, warpThreads = 32;
+/// Columns of a part of a warpgroup's sums, where all have no place beside the ring: 64 bytes of bf16 in a row.
+static constexpr unsigned partColumns = 32;
 /// Of a line of the L2 cache, of which bulk stores should have all.
 static constexpr int64_t lineElements = 32;
 
@@ -90,10 +92,27 @@ bool DeviceContraction::areRuns(tgl::WriteOp write, int64_t count) const {
   return true;
 }
 
+/// Where a tile's sums have no place beside the ring, a warp takes them there part by part, if it does the rest alone: the block
+/// stays for other tiles then, and what they need is brought meanwhile.
+void DeviceContraction::placeByParts() {
+  if (!hasRoles() || isSplit() || isPersistent())
+    return;
+  memory.setSumsColumns(tile.columns / groupColumns(tile) * partColumns);
+  if (isPersistent() && restsByWarps(planRest()))
+    return;
+  memory.setSumsColumns(std::nullopt);
+  memory.leaveHalves(); // in blocks that end with their tile boxes are no faster
+}
+
+/// The column of the warpgroup's first placed sum.
+Value *DeviceContraction::placedCorner() {
+  return b.CreateUDiv(groupCorner(b, tile, thread).column, i32(groupColumns(tile) / placedColumns()));
+}
+
 /// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes. Stores of lanes are hidden by
 /// elementary functions, of which bulk stores would only wait for the last (gelu 6 % slower on an H200).
 tgl::WriteOp DeviceContraction::writeOfLines() const {
-  if (any_of(plan.rest, [](mlir::Operation *each) { return isa<mlir::math::MathDialect>(each->getDialect()); }))
+  if (!hasPlaceForAll() || any_of(plan.rest, [](mlir::Operation *each) { return isa<mlir::math::MathDialect>(each->getDialect()); }))
     return nullptr;
   tgl::AxesOp op = axes;
   tgl::WriteOp only;
@@ -153,18 +172,20 @@ void DeviceContraction::storeLines(tgl::WriteOp write) {
 }
 
 /// The sums are in the warp's lines of shared memory.
-void DeviceContraction::emitWarpRest(const Rest &rest) {
-  unsigned across = groupColumns(tile), lanesOfRow = std::min(warpThreads, across / laneColumns);
+void DeviceContraction::emitWarpRest(const Rest &rest, unsigned first) {
+  unsigned across = placedColumns(), lanesOfRow = std::min(warpThreads, across / laneColumns);
   unsigned rowsAtOnce = warpThreads / lanesOfRow, steps = warpRows / rowsAtOnce, each = std::min(8u, steps);
   TilePlace corner = groupCorner(b, tile, thread);
   Value *warp = b.CreateAnd(b.CreateLShr(thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
   Value *firstRow = b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows)));
   firstRow = b.CreateAdd(firstRow, b.CreateUDiv(lane, i32(lanesOfRow)));
-  Value *firstColumn = b.CreateAdd(corner.column, b.CreateMul(b.CreateURem(lane, i32(lanesOfRow)), i32(laneColumns)));
+  Value *own = b.CreateMul(b.CreateURem(lane, i32(lanesOfRow)), i32(laneColumns));
+  Value *firstColumn = b.CreateAdd(b.CreateAdd(corner.column, own), i32(first)), *firstPlace = b.CreateAdd(placedCorner(), own);
   mlir::Value axis = axes.getAxes()[plan.columns.back()];
 
   for (unsigned chunk = 0; chunk < across; chunk += lanesOfRow * laneColumns) {
-    Value *column = b.CreateAdd(firstColumn, i32(chunk)), *number = b.CreateAdd(columns.first, wide(column));
+    Value *column = b.CreateAdd(firstPlace, i32(chunk));
+    Value *number = b.CreateAdd(columns.first, wide(b.CreateAdd(firstColumn, i32(chunk))));
     auto emitColumns = [&] {
       setNumber(axes, plan.columns, plan.restCollapsesColumns, number);
       e.withLanes(axis, laneColumns, e.values.lookup(axis), nullptr, [&] {

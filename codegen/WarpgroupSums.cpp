@@ -24,7 +24,8 @@ using namespace tegula;
 void DeviceContraction::storeGroupSums(ArrayRef<Value *> sums, unsigned base) {
   // Places are a constant from the first, which the optimiser does not see.
   TilePlace first = groupSum(b, tile, thread, lane, 0);
-  Value *place = sumPlace(first.row, first.column, base);
+  Value *inGroup = b.CreateSub(first.column, groupCorner(b, tile, thread).column);
+  Value *place = sumPlace(first.row, b.CreateAdd(placedCorner(), inGroup), base);
   for (unsigned number = 0; number < sums.size(); number += 2) {
     unsigned further = number / 2 % 2 * 8 * sumsPitch() + number / 4 * 8;
     storePair(sums[number], sums[number + 1], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));

@@ -39,7 +39,9 @@ namespace tegula {
 struct TileMachine {
   unsigned sharedBytes = device::sharedBytes(90); ///< that a block may ask for
   bool hasWarpgroups = true;
-  bool copiesInBulk = true; ///< operands that allow it; has a meaning with warpgroups alone
+  bool copiesInBulk = true;   ///< operands that allow it; has a meaning with warpgroups alone
+  bool boxesOfHalves = true;  ///< of 16 bits too, in products of at least so many multiplications
+  double leastBoxed = double(int64_t(1) << 34);
 };
 
 } // namespace tegula

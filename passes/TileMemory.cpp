@@ -13,6 +13,18 @@ using namespace tegula;
 /// That blocks may take whose sums a launch that starts early adds up: it has room beside them.
 static constexpr unsigned sharedSumsRoom = 192 * 1024;
 
+static double multiplicationsOf(const ProductOperands &product) {
+  auto batchOf = [](const TensorMap &map) {
+    double points = 1;
+    for (int64_t extent : ArrayRef(map.extents).drop_front(2))
+      points *= extent;
+    return points;
+  };
+  const TensorMap &row = *product.row.map, &column = *product.column.map;
+  double lines = double(row.extents[product.row.alongSum]) * column.extents[product.column.alongSum];
+  return lines * row.extents[!product.row.alongSum] * std::max(batchOf(row), batchOf(column));
+}
+
 TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products, const TileMachine &machine)
     : tile(tile), machine(machine), numProducts(products.size()),
       isSplit(products.front().type == Multiplicand::TF32), areBytes(isBytes(products.front().type)),
@@ -20,7 +32,16 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
       copies(any_of(products, [](const ProductOperands &each) {
         return each.row.staging != Staging::Values || each.column.staging != Staging::Values;
       })),
-      hasMaps(all_of(products, [](const ProductOperands &each) { return each.row.map && each.column.map; })) {}
+      hasMaps(all_of(products, [](const ProductOperands &each) { return each.row.map && each.column.map; })) {
+  for (const ProductOperands &product : products)
+    if (hasMaps)
+      multiplications += multiplicationsOf(product);
+}
+
+/// Of the block that gains by boxes: one that stays for several tiles. The launch that makes the maps takes some 3 us.
+bool TileMemory::boxesHalves() const {
+  return areHalves() && machine.boxesOfHalves && tile.splits == 1 && numProducts == 1 && multiplications >= machine.leastBoxed;
+}
 
 unsigned TileMemory::stages() const {
   if (tile.stages)

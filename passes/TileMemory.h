@@ -24,11 +24,14 @@ public:
 
   bool byWarpgroups() const { return tile.warpgroups && machine.hasWarpgroups; }
   /// Whether some of the block's threads only bring operands.
-  bool hasRoles() const { return byWarpgroups() && (isSplit || tile.packed || areBytes); }
+  bool hasRoles() const { return byWarpgroups() && (isSplit || tile.packed || areBytes || hasBoxes()); }
   bool isPacked() const { return tile.packed && hasRoles(); }
   /// Whether operands are copied in boxes of tensors. A launch makes their maps: integers, whose products take less time, lose
   /// more by it than they gain (4096 x 4096 x 4096 of i8 125 us for 119 on an H200; f8 128 for 131).
-  bool isMapped() const { return hasMaps && isF8 && hasRoles() && !tile.packed && machine.copiesInBulk; }
+  bool isMapped() const { return byWarpgroups() && hasBoxes(); }
+  /// Operands of 16 bits are not, whatever their size.
+  void leaveHalves() { machine.boxesOfHalves = false; }
+  bool areHalves() const { return !areBytes && !isSplit; }
 
   unsigned stageBytes() const { return (tile.rows + tile.columns) * lineBytes; }
   /// Of the ring: what the tile says, else as many as hide the latency of memory and leave room for other blocks.
@@ -37,7 +40,10 @@ public:
   /// Where something else lies in the ring too.
   void setRingBytes(unsigned bytes) { ring = bytes; }
 
-  unsigned sumsPitch() const { return tile.columns + 8; }
+  /// A tile's sums have a place for so many of its columns at a time: all, unless something is said.
+  unsigned sumsColumns() const { return placedColumns.value_or(tile.columns); }
+  void setSumsColumns(std::optional<unsigned> columns) { placedColumns = columns; }
+  unsigned sumsPitch() const { return sumsColumns() + 8; }
   unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
   /// The largest values of lines, of the first step and of all, and their scales; or scales alone, in a block that stays those of
   /// two tiles in turn, or none where there is no room: then they lie where sums do later.
@@ -64,8 +70,11 @@ private:
   TileMachine machine;
   unsigned leastPersistentBytes() const;
   size_t numProducts;
+  bool hasBoxes() const { return hasMaps && !tile.packed && machine.copiesInBulk && (isF8 || boxesHalves()); }
+  bool boxesHalves() const;
+  double multiplications = 0; ///< of all products, where they have maps
   bool isSplit, areBytes, isF8, copies, hasMaps;
-  std::optional<unsigned> ring;
+  std::optional<unsigned> ring, placedColumns;
 };
 
 } // namespace tegula
