@@ -119,7 +119,7 @@ unsigned DeviceContraction::sumsBase(unsigned product) const {
 
 IndexExpr DeviceContraction::workspaceBytes() const {
   return packedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes())) +
-         (isMapped() ? int64_t(2 * products.size() * TensorMap::bytes) : 0);
+         mapsBytes();
 }
 
 SmallVector<mlir::Value> DeviceContraction::alignedTensors() const {

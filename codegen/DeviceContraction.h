@@ -76,6 +76,8 @@ public:
   /// Whether a launch before makes planes of the operands (PackedPlanes.cpp), or maps (TensorMaps.cpp, by one block).
   bool isPacked() const { return memory.isPacked(); }
   bool isMapped() const { return memory.isMapped(); }
+  /// Whether a block makes the maps that it needs.
+  bool makesOwnMaps() const { return isMapped() && isPersistent(); }
   IndexExpr packBlocks() const;
   unsigned packThreads() const { return threads(); }
   static unsigned packSharedBytes();
@@ -486,6 +488,8 @@ private:
   void produceInBulk(const PlaneProduct &product);
 
   // TensorMaps.cpp
+  IndexExpr mapsBytes() const;
+  void makeMaps();
   Value *mapOf(const PlaneProduct &product, const PlaneOperand &operand);
   static std::array<unsigned, 2> boxOf(const PlaneOperand &operand);
   void makeMap(const PlaneProduct &product, const PlaneOperand &operand);

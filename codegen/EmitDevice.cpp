@@ -469,7 +469,7 @@ private:
     if (facts.isPacked())
       emitOne(name + "_pack", facts.packBlocks(), facts.packThreads(), facts.packSharedBytes(),
               "lines of operands split", &DeviceContraction::emitPack);
-    if (facts.isMapped())
+    if (facts.isMapped() && !facts.makesOwnMaps())
       emitOne(name + "_maps", 1, facts.mapThreads(), 0, "maps of operands", &DeviceContraction::emitMaps);
     emitOne(name + "_tile", facts.numBlocks(), threads, shared, "a tile",
             &DeviceContraction::emitTile);

@@ -9,9 +9,9 @@
 // Operands that are copied as they are and whose strides allow it (passes/TensorMap.h) come as boxes of their tensor, in
 // the swizzle of 128 bytes that wgmma reads (cp.async.bulk.tensor). What lies beyond the last line or point is 0.
 //
-// A box is found by a tensor map of 128 bytes. A launch before makes the maps in the workspace, field by field
-// (tensormap.replace): addresses are arguments of a launch, so whoever queues, captures or prepares launches needs
-// to know nothing of maps.
+// A box is found by a tensor map of 128 bytes. A block that stays for several tiles makes its own in the workspace, field by
+// field (tensormap.replace); for others a launch before does so. Addresses are arguments of a launch, so whoever queues,
+// captures or prepares launches needs to know nothing of maps.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
@@ -29,9 +29,18 @@ static constexpr unsigned mapBytes = TensorMap::bytes;
 static constexpr unsigned leastPtx = 85;
 
 /// They come last in the workspace.
+IndexExpr DeviceContraction::mapsBytes() const {
+  if (!isMapped())
+    return 0;
+  IndexExpr makers = makesOwnMaps() ? numBlocks() : IndexExpr(1);
+  return makers * int64_t(2 * products.size() * mapBytes);
+}
+
 Value *DeviceContraction::mapOf(const PlaneProduct &product, const PlaneOperand &operand) {
   int64_t which = 2 * product.number + (&operand == &product.column);
-  Value *start = e.emitSize(workspaceBytes() - int64_t(2 * products.size() * mapBytes));
+  Value *start = e.emitSize(workspaceBytes() - mapsBytes());
+  if (makesOwnMaps())
+    start = b.CreateAdd(start, b.CreateMul(wide(block), i64(2 * products.size() * mapBytes)));
   return b.CreateInBoundsGEP(b.getInt8Ty(), packed, b.CreateAdd(start, i64(which * mapBytes)));
 }
 
@@ -46,6 +55,11 @@ void DeviceContraction::emitMaps(Value *workspace) {
   begin();
   packed = workspace;
   split = i64(0);
+  makeMaps();
+}
+
+/// By the first thread.
+void DeviceContraction::makeMaps() {
   needPtx(*b.GetInsertBlock()->getModule(), leastPtx);
   setNumber(axes, plan.batch, /*collapses=*/false, i64(0));
   e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {

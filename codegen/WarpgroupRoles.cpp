@@ -246,6 +246,10 @@ void DeviceContraction::startRoles() {
       return produceAll();
     e.emitIf(b.CreateICmpULT(thread, i32(barrierThreads() - threads())), [&] {
       arriveAt(i32(Finished));
+      if (makesOwnMaps()) {
+        makeMaps();
+        meetInWarp();
+      }
       if (isMapped())
         acquireMaps();
       produceAll();

@@ -41,7 +41,7 @@ struct TileMachine {
   bool hasWarpgroups = true;
   bool copiesInBulk = true;   ///< operands that allow it; has a meaning with warpgroups alone
   bool boxesOfHalves = true;  ///< of 16 bits too, in products of at least so many multiplications
-  double leastBoxed = double(int64_t(1) << 34);
+  double leastBoxed = double(int64_t(1) << 33);
 };
 
 } // namespace tegula

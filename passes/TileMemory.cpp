@@ -38,7 +38,7 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
       multiplications += multiplicationsOf(product);
 }
 
-/// Of the block that gains by boxes: one that stays for several tiles. The launch that makes the maps takes some 3 us.
+/// Of the block that gains by boxes: one that stays for several tiles. Maps are made in a microsecond, which small products would feel.
 bool TileMemory::boxesHalves() const {
   return areHalves() && machine.boxesOfHalves && tile.splits == 1 && numProducts == 1 && multiplications >= machine.leastBoxed;
 }

@@ -26,8 +26,8 @@ public:
   /// Whether some of the block's threads only bring operands.
   bool hasRoles() const { return byWarpgroups() && (isSplit || tile.packed || areBytes || hasBoxes()); }
   bool isPacked() const { return tile.packed && hasRoles(); }
-  /// Whether operands are copied in boxes of tensors. A launch makes their maps: integers, whose products take less time, lose
-  /// more by it than they gain (4096 x 4096 x 4096 of i8 125 us for 119 on an H200; f8 128 for 131).
+  /// Whether operands are copied in boxes of tensors. Integers, whose products take less time, lost more by a launch that makes
+  /// their maps than they gained (4096 x 4096 x 4096 of i8 125 us for 119 on an H200; f8 128 for 131).
   bool isMapped() const { return byWarpgroups() && hasBoxes(); }
   /// Operands of 16 bits are not, whatever their size.
   void leaveHalves() { machine.boxesOfHalves = false; }
