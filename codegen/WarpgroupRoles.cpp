@@ -246,10 +246,8 @@ void DeviceContraction::startRoles() {
       return produceAll();
     e.emitIf(b.CreateICmpULT(thread, i32(barrierThreads() - threads())), [&] {
       arriveAt(i32(Finished));
-      if (makesOwnMaps()) {
+      if (makesOwnMaps()) // by the thread that has boxes copied
         makeMaps();
-        meetInWarp();
-      }
       if (isMapped())
         acquireMaps();
       produceAll();

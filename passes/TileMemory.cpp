@@ -94,7 +94,9 @@ std::pair<unsigned, unsigned> TileMemory::stageLimits() const {
   // A block has 16 barriers, of which those with roles use four and, for each stage, one when it is full (of f8 one for
   // each warpgroup) and one when it is empty. Warpgroups without roles multiply a stage, have the one before under way,
   // and copy at least one. More stages than 16 would only cost time.
-  unsigned least = byWarpgroups() && !hasRoles() ? 3 : 2, most = hasRoles() ? 12 / (isF8 ? 3 : 2) : 16;
+  // Whether operands of 16 bits come as boxes, and there are roles, is known once it is known who does the rest.
+  bool mayLackRoles = !hasRoles() || (areHalves() && !tile.packed);
+  unsigned least = byWarpgroups() && mayLackRoles ? 3 : 2, most = hasRoles() ? 12 / (isF8 ? 3 : 2) : 16;
   auto fits = [&](unsigned stages) {
     TileMemory other = *this;
     other.tile.stages = stages;

@@ -266,15 +266,15 @@ INSTANTIATE_TEST_SUITE_P(
         EmulatedProgram{
             "split", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-warpgroups", 1},
         EmulatedProgram{
-            "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 1032}}, "128x128-warpgroups/2", 2},
+            "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 1032}}, "128x128-warpgroups/2", 3},
         EmulatedProgram{
-            "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups"},
+            "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups", 1},
         EmulatedProgram{
             "planes", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-packed", 3},
         EmulatedProgram{
             "tiles", brainText, {{"M", 261}, {"N", 650}, {"K", 96}}, "64x256-packed"},
         EmulatedProgram{
-            "bytes", bytesText, {{"M", 136}, {"N", 264}, {"K", 528}}, "128x256-warpgroups"},
+            "bytes", bytesText, {{"M", 136}, {"N", 264}, {"K", 528}}, "128x256-warpgroups", 1},
         EmulatedProgram{"steps", stepsText, {{"T", 5}, {"B", 2}, {"H", 256}}, "", 2},
         EmulatedProgram{"clusters", clustersText, {{"M", 3}, {"N", 20000}}, "", 1}),
     [](const auto &info) { return info.param.name; });

@@ -65,7 +65,7 @@ declare void @llvm.nvvm.tensormap.replace.elemtype.p1(ptr addrspace(1), i32 imma
 declare void @llvm.nvvm.tensormap.replace.interleave.layout.p1(ptr addrspace(1), i32 immarg)
 declare void @llvm.nvvm.tensormap.replace.swizzle.mode.p1(ptr addrspace(1), i32 immarg)
 declare void @llvm.nvvm.tensormap.replace.fill.mode.p1(ptr addrspace(1), i32 immarg)
-@s = internal addrspace(3) global [64 x i32] undef, align 16
+@s = internal addrspace(3) global [64 x i32] undef, align 1024
 @t = internal addrspace(3) global [64 x i32] undef, align 16
 declare void @llvm.nvvm.wgmma.fence.sync.aligned()
 declare void @llvm.nvvm.wgmma.commit_group.sync.aligned()
