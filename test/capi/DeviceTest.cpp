@@ -475,7 +475,7 @@ TEST_F(DeviceTest, TunedSchedulesAreUsedWhereTheyAreAskedFor) {
   std::ofstream(file) << program << '\n';
   setenv("TEGULA_CACHE_DIR", folder.c_str(), 1);
   std::string command = "FAKE_CUDA_CLOCK=blocks LD_LIBRARY_PATH=" TEGULA_FAKE_DRIVER " " TEGULA_BINARY " tune " + file +
-                        " -d M=256,N=256,K=256 --configurations=12 > " + folder + "/log";
+                        " -d M=256,N=256,K=256 --configurations=16 > " + folder + "/log";
   ASSERT_EQ(std::system(command.c_str()), 0);
 
   auto blocks = [&](int64_t k) {
