@@ -162,8 +162,13 @@ Value *StorageConverter::encode(Value *value, mlir::Type element) {
     unsigned width = std::max(8u, integer.getWidth()); // i4 keeps its low nibble when stored
     return b.CreateSExtOrTrunc(value, like(value, b.getIntNTy(width)));
   }
-  if (element.isBF16() && hasBrainPairs)
-    return encodeBrainPairs(value);
+  if (element.isBF16() && hasBrainPairs) {
+    // The instruction makes 0x7fff of every nan; what is stored is the same on all machines.
+    Value *single = toF32(value), *bits = b.CreateBitCast(single, like(value, b.getInt32Ty()));
+    Value *sign = b.CreateTrunc(b.CreateAnd(b.CreateLShr(bits, 16), 0x8000), like(value, b.getInt16Ty()));
+    Value *nan = b.CreateOr(sign, formatOf(element).nan);
+    return b.CreateSelect(b.CreateFCmpUNO(single, single), nan, encodeBrainPairs(single));
+  }
   return encodeSmall(value, formatOf(element));
 }
 

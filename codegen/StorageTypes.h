@@ -22,7 +22,7 @@ namespace tegula {
 
 class StorageConverter {
 public:
-  /// `hasBrainPairs`: the machine rounds two f32 to bf16 by one instruction, which makes 0x7fff of every nan.
+  /// `hasBrainPairs`: the machine rounds two f32 to bf16 by one instruction, nan aside.
   explicit StorageConverter(llvm::IRBuilder<> &b, bool hasBrainPairs = false) : b(b), hasBrainPairs(hasBrainPairs) {}
 
   /// Storage bits to the element's compute type.
