@@ -17,9 +17,10 @@ double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> 
   constexpr double lineBytes = 128, memoryRate = 13.8, cacheRate = 25, nearBytes = 8e6;
   constexpr double ofWarps = 150, leastOfWarps = 850, ofUsualRing = 600, leastOfWarpgroups = 700, ofFewColumns = 1.05;
   int64_t rowTiles = divideCeil(rows, tile.rows), columnTiles = divideCeil(columns, tile.columns);
-  int64_t steps = divideCeil(divideCeil(points, int64_t(64)), tile.splits);
+  int64_t elementBytes = bytesOf(products.front().type), pointsOfStep = int64_t(lineBytes) / elementBytes;
+  int64_t steps = divideCeil(divideCeil(points, pointsOfStep), tile.splits);
   double once = lineBytes * (double(tile.rows) / columnTiles + double(tile.columns) / rowTiles) / memoryRate;
-  auto far = [&](int64_t lines, int64_t ofTile) { return 2.0 * batch * lines * points > nearBytes ? lineBytes * ofTile : 0; };
+  auto far = [&](int64_t lines, int64_t ofTile) { return double(elementBytes) * batch * lines * points > nearBytes ? lineBytes * ofTile : 0; };
   double again = tile.splits > 1 ? (far(rows, tile.rows) + far(columns, tile.columns)) / cacheRate : 0;
   double each = std::max({multiplied, once, again});
   double alone = !tile.warpgroups ? std::max(each + ofWarps, leastOfWarps)

@@ -12,8 +12,8 @@
 
 namespace tegula {
 
-/// Clocks of a product of 16-bit operands that blocks copy as they are, which with few rows or a long sum waits for
-/// memory; `multiplied`: those of a step's products. Fitted to 60 tiles of 13 products on an H200, the second-level cache
+/// Clocks of a product of operands that blocks copy as they are, of 16 bits or, with few rows, f32, which with few rows or a
+/// long sum waits for memory; `multiplied`: those of a step's products. Fitted to 60 tiles of 13 products on an H200, the second-level cache
 /// emptied before: a multiprocessor has 13.8 bytes a clock from memory, and 25 from that cache where the operand is larger
 /// than what it holds of it near by. A step takes a block of warps 150 clocks that only other blocks hide, and 850 at least; with
 /// the usual ring copies of two steps are under way, which does not hide memory's latency.

@@ -414,7 +414,9 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     return {RankedTile{TensorTile{64, 64, 2, 2, 1}, 0}};
 
   // A thread for an element is as good where little is to be done or the operands' reading takes all.
-  if (*rows < 12 || *columns < 12 || summed < 8 ||
+  constexpr int64_t fewLines = 12;
+  int64_t lines = std::min(*rows, *columns);
+  if ((lines < fewLines && !allVectors) || lines < 2 || summed < 8 ||
       double(*rows) * *columns * *batch * summed < double(1 << 18))
     return {};
 
@@ -435,6 +437,12 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   bool canShift = packed.isAllowed && llvm::any_of(candidates, [&](const Candidate &candidate) {
                     return candidate.packed && shiftedCost(plan, products, candidate);
                   });
+  // Of few lines of f32 memory decides, as of 16-bit operands. Producers that split what they load wait for it the longer (12 x
+  // 4096 x 25088 on an H200: 159 us in tiles of 64 x 256 by warpgroups, 114 in tiles of 16 x 128).
+  constexpr int64_t fewSingles = 32;
+  constexpr double fewByRoles = 1.3, leastStreamed = 8e6; // bytes
+  double longerBytes = double(std::max(*rows, *columns)) * summed * *batch * bytesOf(products.front().type);
+  bool isFewSingle = lines <= fewSingles && longerBytes > leastStreamed && !allHalf && !allBytes && allVectors;
   bool streams = allHalf && allVectors;
   double rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
   for (const Candidate &candidate : candidates) {
@@ -478,9 +486,12 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       double total = each * divideCeil(blocks, device::multiprocessors);
       if (candidate.packed)
         total += secondLaunch + packed.bytes / bytesPerClock;
-      if (streams && !candidate.packed) {
+      if (isFewSingle && candidate.warpgroups)
+        total *= fewByRoles;
+      bool areFewStreamed = isFewSingle && !candidate.warpgroups; // several blocks at a time hide what slows one down
+      if ((streams && !candidate.packed) || areFewStreamed) {
         total = streamedClocks(tileOf(candidate, splits), products, *rows, *columns, summed, *batch,
-                               elements * clocks / speed / steps, startUp) +
+                               elements * clocks / (areFewStreamed ? 1 : speed) / steps, startUp) +
                 (splits > 1 ? earlyLaunch + ofParts / earlyBytesPerClock : 0);
       } else if (splits > 1) {
         total += secondLaunch + ofParts / bytesPerClock;
@@ -489,6 +500,12 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     }
   }
   llvm::stable_sort(ranked, [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
+  if (lines < fewLines && !ranked.empty()) {
+    // Without a tile each of few lines reads the whole other side, from the second-level cache at best.
+    constexpr double cacheBytesPerClock = 2500;
+    if (ranked.front().clocks * cacheBytesPerClock > lines * longerBytes)
+      return {};
+  }
   return ranked;
 }
 

@@ -47,6 +47,44 @@ tgl.kernel @long(%a: !tgl.tensor<[256, 131072], bf16> {tgl.name = "a", tgl.role 
   }
 }
 
+// Few rows: the weights, which are large, are read once by several blocks that share a sum, not once for each row.
+// CHECK-LABEL: tgl.kernel @few
+// CHECK: tile = {shape = array<i64: 16, 128>, splits = 8 : i64, warpgroups = false
+tgl.kernel @few(%a: !tgl.tensor<[10, 25088], f32> {tgl.name = "a", tgl.role = "in"},
+                %b: !tgl.tensor<[4096, 25088], f32> {tgl.name = "b", tgl.role = "in"},
+                %c: !tgl.tensor<[10, 4096], f32> {tgl.name = "c", tgl.role = "out"}) {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to 10, %j = 0 to 4096) {
+      %s = tgl.reduce sum (%k = 0 to 25088) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[10, 25088], f32>
+        %y = tgl.read %b[%j, %k] : !tgl.tensor<[4096, 25088], f32>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[10, 4096], f32>
+    }
+  }
+}
+
+// Of small weights that is not worth another launch.
+// CHECK-LABEL: tgl.kernel @small
+// CHECK-NOT: tile =
+tgl.kernel @small(%a: !tgl.tensor<[10, 512], f32> {tgl.name = "a", tgl.role = "in"},
+                  %b: !tgl.tensor<[512, 512], f32> {tgl.name = "b", tgl.role = "in"},
+                  %c: !tgl.tensor<[10, 512], f32> {tgl.name = "c", tgl.role = "out"}) {
+  tgl.launch "c" {
+    tgl.parallel (%i = 0 to 10, %j = 0 to 512) {
+      %s = tgl.reduce sum (%k = 0 to 512) -> f32 {
+        %x = tgl.read %a[%i, %k] : !tgl.tensor<[10, 512], f32>
+        %y = tgl.read %b[%j, %k] : !tgl.tensor<[512, 512], f32>
+        %p = arith.mulf %x, %y fastmath<contract> : f32
+        tgl.yield %p : f32
+      }
+      tgl.write %s, %c[%i, %j] : f32, !tgl.tensor<[10, 512], f32>
+    }
+  }
+}
+
 // A matrix times a vector is read once: no tiles. Nor for f64.
 // CHECK-LABEL: tgl.kernel @vector
 // CHECK-NOT: tile =
