@@ -404,6 +404,7 @@ private:
     emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
     emitter.copiesRows = !runs || runs->shouldRun("row-copies", "");
     emitter.warpRests = !runs || runs->shouldRun("warp-rests", "");
+    emitter.pairRests = !runs || runs->shouldRun("pair-rests", "");
     emitter.bulkStores = !runs || runs->shouldRun("bulk-stores", "");
     emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
     if (isEmulated) // small problems have blocks with several tiles too

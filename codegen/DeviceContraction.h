@@ -30,7 +30,7 @@
 // tiles use them a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all
 // their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp).
 // Blocks with roles stay for several tiles (PersistentTiles.cpp), of which each warp may do the rest for its own sums
-// (WarpRest.cpp).
+// (WarpRest.cpp, PairRest.cpp).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function adds them up in order
 // (SplitSums.cpp).
@@ -290,6 +290,7 @@ private:
   bool restsByWarps(const Rest &rest) const;
   bool areAligned(tgl::WriteOp write, int64_t count) const;
   bool areRuns(tgl::WriteOp write, int64_t count) const;
+  tgl::WriteOp onlyWrite() const;
   tgl::WriteOp writeOfLines() const;
   void meetInWarp();
   void awaitLines(bool untilWritten);
@@ -302,6 +303,13 @@ private:
   /// Of a warpgroup's `placedColumns` from `first` on.
   void emitWarpRest(const Rest &rest, unsigned first = 0);
   void emitVectors(const Rest &rest, Value *first, unsigned step, unsigned count, Value *column);
+
+  // PairRest.cpp
+  tgl::WriteOp writeOfPairs(const Rest &rest) const;
+  llvm::SmallVector<Value *> wordsOf(llvm::ArrayRef<Value *> pairs, mlir::Type element);
+  Value *pairOf(const Rest &rest, tgl::WriteOp write, Value *first, Value *second);
+  void storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn);
+  void emitPairRest(const Rest &rest, llvm::ArrayRef<Value *> sums);
 
   // TileStaging.cpp
   struct Place {

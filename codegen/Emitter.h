@@ -64,7 +64,7 @@ struct EmitterOptions {
   /// Rows in shared memory are copied there while those before them are done.
   bool copiesRows = true;
   /// Each warp does the rest of a tile for its own sums.
-  bool warpRests = true;
+  bool warpRests = true, pairRests = true;
   /// What it writes leaves shared memory in bulk.
   bool bulkStores = true;
   /// The device has wgmma (sm_90a).

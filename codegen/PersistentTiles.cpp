@@ -235,6 +235,10 @@ void DeviceContraction::emitOwnTiles() {
           Value *isUnsafe = nullptr;
           Sums sums;
           forItself([&] { sums = consume(product, isUnsafe); });
+          if (byWarps && writeOfPairs(rest)) {
+            forItself([&] { emitPairRest(rest, sums); });
+            return SmallVector<Value *>();
+          }
           for (unsigned first = 0; first < groupColumns(tile); first += placedColumns()) {
             freeSums();
             forItself([&] { storeGroupSums(ArrayRef(sums).slice(first / 2, placedColumns() / 2), sumsBase(0)); });

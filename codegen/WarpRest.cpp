@@ -109,10 +109,9 @@ Value *DeviceContraction::placedCorner() {
   return b.CreateUDiv(groupCorner(b, tile, thread).column, i32(groupColumns(tile) / placedColumns()));
 }
 
-/// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes. Stores of lanes are hidden by
-/// elementary functions, of which bulk stores would only wait for the last (gelu 6 % slower on an H200).
-tgl::WriteOp DeviceContraction::writeOfLines() const {
-  if (!hasPlaceForAll() || any_of(plan.rest, [](mlir::Operation *each) { return isa<mlir::math::MathDialect>(each->getDialect()); }))
+/// The only write, where its place is of the statement's axes alone and no elementary function is on the way to it.
+tgl::WriteOp DeviceContraction::onlyWrite() const {
+  if (any_of(plan.rest, [](mlir::Operation *each) { return isa<mlir::math::MathDialect>(each->getDialect()); }))
     return nullptr;
   tgl::AxesOp op = axes;
   tgl::WriteOp only;
@@ -124,12 +123,22 @@ tgl::WriteOp DeviceContraction::writeOfLines() const {
           return axis && axis.getOwner() == op.getAxesBlock();
         });
       });
-      mlir::Type element = write.getTensor().getType().getElementType();
-      if (only || !isOfAxes || !element.isIntOrFloat() || element.getIntOrFloatBitWidth() != 32)
+      if (only || !isOfAxes)
         return nullptr;
       only = write;
     }
-  return e.options.bulkStores && only && areRuns(only, groupColumns(tile)) && areAligned(only, lineElements) ? only : nullptr;
+  return only;
+}
+
+/// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes. Stores of lanes are hidden by
+/// elementary functions, of which bulk stores would only wait for the last (gelu 6 % slower on an H200).
+tgl::WriteOp DeviceContraction::writeOfLines() const {
+  tgl::WriteOp only = hasPlaceForAll() ? onlyWrite() : tgl::WriteOp();
+  if (!only || !e.options.bulkStores)
+    return nullptr;
+  mlir::Type element = only.getTensor().getType().getElementType();
+  bool isWord = element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 32;
+  return isWord && areRuns(only, groupColumns(tile)) && areAligned(only, lineElements) ? only : nullptr;
 }
 
 void DeviceContraction::meetInWarp() {
