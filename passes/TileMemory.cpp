@@ -7,13 +7,24 @@
 //===----------------------------------------------------------------------===//
 #include "passes/TileMemory.h"
 
+#include <cmath>
+
 using namespace llvm;
 using namespace tegula;
 
 /// That blocks may take whose sums a launch that starts early adds up: it has room beside them.
 static constexpr unsigned sharedSumsRoom = 192 * 1024;
+/// More would only cost time.
+static constexpr unsigned mostStages = 16;
 
-static double multiplicationsOf(const ProductOperands &product) {
+namespace {
+/// Of a product whose sides have maps.
+struct Extents {
+  double rows, columns, points, batch;
+};
+} // namespace
+
+static Extents extentsOf(const ProductOperands &product) {
   auto batchOf = [](const TensorMap &map) {
     double points = 1;
     for (int64_t extent : ArrayRef(map.extents).drop_front(2))
@@ -21,8 +32,8 @@ static double multiplicationsOf(const ProductOperands &product) {
     return points;
   };
   const TensorMap &row = *product.row.map, &column = *product.column.map;
-  double lines = double(row.extents[product.row.alongSum]) * column.extents[product.column.alongSum];
-  return lines * row.extents[!product.row.alongSum] * std::max(batchOf(row), batchOf(column));
+  return {double(row.extents[product.row.alongSum]), double(column.extents[product.column.alongSum]),
+          double(row.extents[!product.row.alongSum]), std::max(batchOf(row), batchOf(column))};
 }
 
 TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> products, const TileMachine &machine)
@@ -33,9 +44,19 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
         return each.row.staging != Staging::Values || each.column.staging != Staging::Values;
       })),
       hasMaps(all_of(products, [](const ProductOperands &each) { return each.row.map && each.column.map; })) {
+  steps = mostStages;
+  double longest = 0;
   for (const ProductOperands &product : products)
-    if (hasMaps)
-      multiplications += multiplicationsOf(product);
+    if (hasMaps) {
+      Extents of = extentsOf(product);
+      multiplications += of.rows * of.columns * of.points * of.batch;
+      double blocks = std::ceil(of.rows / tile.rows) * std::ceil(of.columns / tile.columns) * of.batch * tile.splits;
+      isAlone = areHalves() && blocks <= device::multiprocessors;
+      longest = std::max(longest, of.points);
+    }
+  constexpr double depth = lineBytes / 2;
+  if (hasMaps)
+    steps = std::min(double(mostStages), std::ceil(std::ceil(longest / depth) / tile.splits));
 }
 
 /// Of the block that gains by boxes: one that stays for several tiles. Maps are made in a microsecond, which small products would feel.
@@ -46,12 +67,15 @@ bool TileMemory::boxesHalves() const {
 unsigned TileMemory::stages() const {
   if (tile.stages)
     return tile.stages;
-  // Blocks that share a sum wait for memory more than for products: what a multiprocessor holds is to be on its way.
-  if (byWarpgroups()) {
-    unsigned room = std::min(sharedSumsRoom, machine.sharedBytes);
-    return tile.splits == 1 || hasRoles() ? usualStages : std::max(usualStages, room / stageBytes());
-  }
-  unsigned room = tile.threads() > 128 ? 192 * 1024 : 64 * 1024;
+  // Blocks that share a sum, or have a multiprocessor each, wait for memory more than for products: what a multiprocessor holds
+  // is to be on its way, and all of a short sum.
+  unsigned room = tile.splits > 1 ? std::min(sharedSumsRoom, machine.sharedBytes) : machine.sharedBytes;
+  unsigned most = std::min({room / stageBytes(), steps + 2, mostStages});
+  if (byWarpgroups())
+    return !hasRoles() && (isAlone || tile.splits > 1) ? std::max(usualStages, most) : usualStages;
+  if (isAlone && copies)
+    return std::max(usualStages, most);
+  room = tile.threads() > 128 ? 192 * 1024 : 64 * 1024;
   return std::clamp(room / stageBytes(), 2u, usualStages);
 }
 
@@ -93,10 +117,10 @@ std::pair<unsigned, unsigned> TileMemory::stageLimits() const {
     return {2, 2};
   // A block has 16 barriers, of which those with roles use four and, for each stage, one when it is full (of f8 one for
   // each warpgroup) and one when it is empty. Warpgroups without roles multiply a stage, have the one before under way,
-  // and copy at least one. More stages than 16 would only cost time.
+  // and copy at least one.
   // Whether operands of 16 bits come as boxes, and there are roles, is known once it is known who does the rest.
   bool mayLackRoles = !hasRoles() || (areHalves() && !tile.packed);
-  unsigned least = byWarpgroups() && mayLackRoles ? 3 : 2, most = hasRoles() ? 12 / (isF8 ? 3 : 2) : 16;
+  unsigned least = byWarpgroups() && mayLackRoles ? 3 : 2, most = hasRoles() ? 12 / (isF8 ? 3 : 2) : mostStages;
   auto fits = [&](unsigned stages) {
     TileMemory other = *this;
     other.tile.stages = stages;

@@ -73,6 +73,8 @@ private:
   bool hasBoxes() const { return hasMaps && !tile.packed && machine.copiesInBulk && (isF8 || boxesHalves()); }
   bool boxesHalves() const;
   double multiplications = 0; ///< of all products, where they have maps
+  bool isAlone = false;       ///< of 16 bits, where there is known to be a multiprocessor for each block
+  unsigned steps;             ///< of a block, as far as it matters to a ring
   bool isSplit, areBytes, isF8, copies, hasMaps;
   std::optional<unsigned> ring, placedColumns;
 };
