@@ -31,6 +31,9 @@ namespace {
 constexpr const char *bytesText = R"(
 kernel product(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: f32[M, N]) { c[i, j] = sum(a[i, k] * b[j, k] for k) }
 )";
+constexpr const char *wordsText = R"(
+kernel product(a: bf16[M, K], b: bf16[K, N]) -> (c: bf16[M, N]) { c[i, j] = sum(a[i, k] * b[k, j] for k) }
+)";
 /// Blocks of a cluster share a row. Floats of other blocks are counted, integers are waited for by all.
 constexpr const char *clustersText = R"(
 kernel rows(x: i8[M, N]) -> (y: f32[M, N]) {
@@ -269,6 +272,8 @@ INSTANTIATE_TEST_SUITE_P(
             "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 1032}}, "128x128-warpgroups/2", 3},
         EmulatedProgram{
             "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups", 1},
+        EmulatedProgram{
+            "words", wordsText, {{"M", 136}, {"N", 264}, {"K", 72}}, "128x256-warpgroups", 2},
         EmulatedProgram{
             "planes", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-packed", 3},
         EmulatedProgram{
