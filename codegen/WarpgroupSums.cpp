@@ -102,7 +102,6 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
   SmallVector<Value *> carried{i32(0)};
   carried.append(numSums, ConstantFP::get(b.getFloatTy(), 0));
   carried.append(units);
-  e.nextLoopStays = true; // instructions come from memory too
   SmallVector<Value *> last = e.emitLoop(
       i64(0), total, i64(1), carried,
       [&](Value *number, ArrayRef<Value *> current) {

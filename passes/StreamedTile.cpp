@@ -15,8 +15,9 @@ using namespace tegula;
 double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t rows, int64_t columns,
                               int64_t points, int64_t batch, double multiplied, double startUp) {
   constexpr double lineBytes = 128, memoryRate = 13.8, cacheRate = 25, nearBytes = 8e6;
-  constexpr double ofWarps = 150, leastOfWarps = 850, leastOfFewRows = 600, ofUsualRing = 600, leastOfWarpgroups = 700,
-                   nearRate = 36, ofFewColumns = 1.05;
+  constexpr double ofWarps = 150, leastOfWarps = 850, ofUsualRing = 600, leastOfWarpgroups = 700, ofFewColumns = 1.05;
+  constexpr double leastOfFewLines = 600, nearRate = 41;
+  constexpr int64_t fewLines = 16;
   int64_t rowTiles = divideCeil(rows, tile.rows), columnTiles = divideCeil(columns, tile.columns);
   int64_t elementBytes = bytesOf(products.front().type), pointsOfStep = int64_t(lineBytes) / elementBytes;
   int64_t steps = divideCeil(divideCeil(points, pointsOfStep), tile.splits);
@@ -24,16 +25,25 @@ double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> 
   auto far = [&](int64_t lines, int64_t ofTile) { return double(elementBytes) * batch * lines * points > nearBytes ? lineBytes * ofTile : 0; };
   double again = tile.splits > 1 ? (far(rows, tile.rows) + far(columns, tile.columns)) / cacheRate : 0;
   double each = std::max({multiplied, once, again});
-  // A deep ring has so much under way that a step takes no longer than its bytes need to a multiprocessor.
+  // A block that has a multiprocessor for itself has so much under way that a step takes what its bytes take; where not all
+  // multiprocessors have one, memory has more for each. (Not measured where memory alone decides: as with the usual ring.)
   TileMemory memory(tile, products, {});
-  bool isDeep = memory.stages() > std::min(int64_t(TileMemory::usualStages), steps + 1);
-  double alone = !tile.warpgroups            ? std::max(each + ofWarps, isDeep ? leastOfFewRows : leastOfWarps)
-                 : isDeep || tile.splits > 1 ? std::max(each, memory.stageBytes() / nearRate)
-                                             : std::max({each, leastOfWarpgroups, once + ofUsualRing});
+  bool isDeep = memory.isDeep() && memory.stages() > TileMemory::usualStages;
+  int64_t blocks = rowTiles * columnTiles * batch * tile.splits;
+  double ofFew = once * memoryRate / std::min(memoryRate * device::multiprocessors / blocks, nearRate);
+  double alone;
+  if (tile.warpgroups)
+    alone = isDeep && tile.splits == 1 ? std::max({multiplied, memory.stageBytes() / nearRate, ofFew > multiplied ? ofFew + ofUsualRing : 0})
+                                        : std::max({each, leastOfWarpgroups, tile.splits > 1 ? 0 : once + ofUsualRing});
+  else if (isDeep)
+    alone = std::max({multiplied, std::max(ofFew, again) + ofWarps,
+                      std::min(tile.rows, tile.columns) <= fewLines ? leastOfFewLines : leastOfWarps});
+  else
+    alone = std::max(each + ofWarps, leastOfWarps);
   if (tile.warpgroups && tile.columns < 128)
     alone *= ofFewColumns;
   int64_t residents = std::max(1u, device::sharedBytes(90) / memory.sharedBytes());
-  int64_t waves = divideCeil(rowTiles * columnTiles * batch * tile.splits, int64_t(device::multiprocessors));
+  int64_t waves = divideCeil(blocks, int64_t(device::multiprocessors));
   int64_t rounds = divideCeil(waves, residents);
-  return rounds * startUp + steps * std::max(waves * each, rounds * alone);
+  return rounds * startUp + steps * (isDeep ? alone : std::max(waves * each, rounds * alone));
 }

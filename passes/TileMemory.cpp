@@ -12,8 +12,10 @@
 using namespace llvm;
 using namespace tegula;
 
-/// That blocks may take whose sums a launch that starts early adds up: it has room beside them.
-static constexpr unsigned sharedSumsRoom = 192 * 1024;
+/// Of rings that are to be deep. A launch that adds up sums starts early: it has room beside them.
+static constexpr unsigned deepRoom = 192 * 1024;
+/// The stages of deep rings of warps.
+static constexpr unsigned deepStages = 8;
 /// More would only cost time.
 static constexpr unsigned mostStages = 16;
 
@@ -69,14 +71,13 @@ unsigned TileMemory::stages() const {
     return tile.stages;
   // Blocks that share a sum, or have a multiprocessor each, wait for memory more than for products: what a multiprocessor holds
   // is to be on its way, and all of a short sum.
-  unsigned room = tile.splits > 1 ? std::min(sharedSumsRoom, machine.sharedBytes) : machine.sharedBytes;
-  unsigned most = std::min({room / stageBytes(), steps + 2, mostStages});
+  unsigned others = (numProducts - 1) * sumsBytes(), room = machine.sharedBytes - std::min(others, machine.sharedBytes);
+  unsigned deep = std::min({std::min(deepRoom, room) / stageBytes(), steps + 2, mostStages});
   if (byWarpgroups())
-    return !hasRoles() && (isAlone || tile.splits > 1) ? std::max(usualStages, most) : usualStages;
-  if (isAlone && copies)
-    return std::max(usualStages, most);
+    return isDeep() || (tile.splits > 1 && !hasRoles()) ? std::max(usualStages, deep) : usualStages;
   room = tile.threads() > 128 ? 192 * 1024 : 64 * 1024;
-  return std::clamp(room / stageBytes(), 2u, usualStages);
+  unsigned usual = std::clamp(room / stageBytes(), 2u, usualStages);
+  return isDeep() ? std::max(usual, std::min(deep, deepStages)) : usual;
 }
 
 unsigned TileMemory::linesBytes() const {

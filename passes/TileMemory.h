@@ -36,6 +36,8 @@ public:
   unsigned stageBytes() const { return (tile.rows + tile.columns) * lineBytes; }
   /// Of the ring: what the tile says, else as many as hide the latency of memory and leave room for other blocks.
   unsigned stages() const;
+  /// Whether there is known to be a multiprocessor for each block, of 16-bit operands: then a ring is as deep as pays.
+  bool isDeep() const { return isAlone && copies && !hasRoles(); }
   unsigned ringBytes() const { return ring.value_or(stages() * stageBytes()); }
   /// Where something else lies in the ring too.
   void setRingBytes(unsigned bytes) { ring = bytes; }
