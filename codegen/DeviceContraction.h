@@ -383,7 +383,8 @@ private:
   Value *loadSteps(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number, int64_t step);
   Value *loadUnitAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
   Value *loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step, unsigned index);
-  std::array<Value *, 2> splitUnit(Value *unit, Value *scale, unsigned planes);
+  /// `keeps`: elements that are not 0 have planes that are not 0.
+  std::array<Value *, 2> splitUnit(Value *unit, Value *scale, unsigned planes, bool keeps);
   static unsigned unitsOfStage(const PlaneProduct &product);
   llvm::SmallVector<Value *> loadUnits(const PlaneProduct &product, Value *step);
   void storeUnits(const PlaneProduct &product, llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales,
@@ -444,6 +445,12 @@ private:
   Value *isTooSmall(Value *whole, Value *start);
   Value *anyLineTooSmall();
   void raiseTo(Value *place, Value *maximum);
+
+  // LostBits.cpp
+  Value *keepNonZero(Value *element, Value *scaled);
+  llvm::SmallVector<Value *> keepNonZero(llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales);
+  Value *smallestSum(const PlaneProduct &product);
+  Value *anySumTooSmall(const PlaneProduct &product, llvm::ArrayRef<Value *> sums);
 
   // PersistentTiles.cpp
   bool isPersistent() const { return memory.isPersistent(); }

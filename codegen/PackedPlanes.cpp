@@ -231,7 +231,7 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
       [&](Value *first, ArrayRef<Value *> current) {
         Value *unitNumber = b.CreateAdd(first, wide(ownUnit));
         Value *unit = load(unitNumber);
-        store(unitNumber, splitUnit(unit, scale, operand.planes));
+        store(unitNumber, splitUnit(unit, scale, operand.planes, /*keeps=*/true));
         return SmallVector<Value *>{b.CreateMaxNum(current.front(), largestOf(unit))};
       },
       "span");

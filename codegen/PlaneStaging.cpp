@@ -309,13 +309,17 @@ SmallVector<Value *> DeviceContraction::loadNext(const PlaneProduct &product, Va
 }
 
 /// A unit times its line's scale as the sum of one or two vectors of f16, four words each.
-std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, unsigned planes) {
+std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, unsigned planes, bool keeps) {
   auto *words = FixedVectorType::get(b.getInt32Ty(), PlaneTile::unit / 2);
   std::array<Value *, 2> result{PoisonValue::get(words), PoisonValue::get(words)};
   for (unsigned word = 0; word < PlaneTile::unit / 2; ++word) {
     std::array<Value *, 2> values;
-    for (unsigned n = 0; n < 2; ++n)
-      values[n] = b.CreateFMul(b.CreateExtractElement(unit, uint64_t(2 * word + n)), scale);
+    for (unsigned n = 0; n < 2; ++n) {
+      Value *element = b.CreateExtractElement(unit, uint64_t(2 * word + n));
+      values[n] = b.CreateFMul(element, scale);
+      if (keeps)
+        values[n] = keepNonZero(element, values[n]);
+    }
     for (unsigned plane = 0; plane < planes; ++plane) {
       Value *pair = b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {values[1], values[0]});
       result[plane] = b.CreateInsertElement(result[plane], b.CreateBitCast(pair, b.getInt32Ty()), word);
@@ -330,6 +334,9 @@ std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, u
 void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *> units,
                                    ArrayRef<Value *> scales, Value *stage) {
   Warpgroup group = warpgroupOf(product);
+  SmallVector<Value *> kept;
+  if (product.isScaled())
+    units = kept = keepNonZero(units, scales);
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
       UnitPlace place = unitOf(*operand, index);
@@ -344,7 +351,7 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
         store(unit, 0);
         continue;
       }
-      std::array<Value *, 2> planes = splitUnit(unit, scales.front(), operand->planes);
+      std::array<Value *, 2> planes = splitUnit(unit, scales.front(), operand->planes, /*keeps=*/false);
       scales = scales.drop_front();
       for (unsigned plane = 0; plane < operand->planes; ++plane)
         store(planes[plane], plane);

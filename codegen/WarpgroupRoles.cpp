@@ -435,12 +435,14 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
   if (isPacked()) {
     if (copiesInBulk()) // else all have met since scales were loaded
       barrier();
+    Value *isLost = anySumTooSmall(product, sums);
     unscale(product, sums);
-    isUnsafe = isAnyNotFinite(sums);
+    isUnsafe = isAnyNotFinite(sums, isLost);
     return sums;
   }
   waitAt(i32(Finished));
+  Value *isLost = anySumTooSmall(product, sums);
   unscale(product, sums);
-  isUnsafe = isAnyNotFinite(sums, anyLineTooSmall());
+  isUnsafe = isAnyNotFinite(sums, b.CreateOr(isLost, anyLineTooSmall()));
   return sums;
 }

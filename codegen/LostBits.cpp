@@ -1,0 +1,127 @@
+//===- LostBits.cpp - Sums of what planes could not hold --------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An element far below its line's largest keeps fewer bits in planes of f16 than f32 has: its error is up to 2^-25 of
+// what scaling makes 2^9 to 2^10 (WarpgroupRoles.cpp). That says nothing where what it is multiplied with is as large as
+// all else: large terms make it a part of a sum's error that f32's own roundings exceed. It says everything where the
+// other operand makes up for it, as where columns of one have other units and rows of the other take them out again, or
+// where what is large meets zeros: then sums are as small as their errors.
+//
+// So sums tell. With the scales still in them the terms that were lost are, over K points,
+//
+//   2^-25 / sqrt(3) * sqrt(2 K) * 2^8.5 = 2^-16.8 sqrt(K)
+//
+// of either sign (roundings are independent, and 2^8.5 is the size of a normal number where the largest of 64 is below
+// 2^10), where products of normal numbers have sums of 2^17 sqrt(K). A tile is added up again, with care, where a
+// neighbourhood of sums is small beside that: the sums of a thread along a row; or, along a column, four of rows that
+// follow each other. Of ordinary data one sum may be that small, not four of them.
+//
+// Sums of zeros alone are 0 and right. So that they are known from those of which all is lost, an element that is not 0
+// has a plane that is not 0.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceContraction.h"
+
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// The least number of f16 above 0.
+static constexpr double leastOfPlane = 0x1p-24;
+static constexpr int leastExponent = -24;
+
+/// Exponents of the size of sums, over sqrt(K), from which on what was lost is not looked for: errors of sums of that size are
+/// 2^-20 of them; where values are rounded to TF32's 11 bits, 2^-13; of windows, which share a scale with far more elements
+/// and are as small as this next to where an image is dark, 2^-17.
+static int smallSumExponent(bool isRounded, bool hasWindow) { return isRounded ? -4 : hasWindow ? 0 : 3; }
+
+/// The element's `scaled` value; not 0 where it is not.
+Value *DeviceContraction::keepNonZero(Value *element, Value *scaled) {
+  Type *type = b.getFloatTy();
+  Value *isSmall = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, scaled), ConstantFP::get(type, leastOfPlane));
+  Value *isLost = b.CreateAnd(isSmall, b.CreateFCmpONE(element, ConstantFP::get(type, 0)));
+  Value *least = b.CreateBinaryIntrinsic(Intrinsic::copysign, ConstantFP::get(type, leastOfPlane), element);
+  return b.CreateSelect(isLost, least, scaled);
+}
+
+/// Units to be stored, each with its scale, none of whose elements is lost. That one is is rare: few instructions find out.
+SmallVector<Value *> DeviceContraction::keepNonZero(ArrayRef<Value *> units, ArrayRef<Value *> scales) {
+  constexpr int bias = 127, mantissaBits = 23;
+  unsigned count = PlaneTile::unit;
+  auto *words = FixedVectorType::get(b.getInt32Ty(), count);
+  auto splat = [&](Value *value) { return b.CreateVectorSplat(count, value); };
+  // Numbers below an element's least are lost: a power of two, as scales are. Without their signs, and with 0 the largest:
+  // one comparison of words.
+  SmallVector<Value *> leasts;
+  Value *any = b.getFalse();
+  for (auto [unit, scale] : zip_equal(units, scales)) {
+    Value *least = b.CreateSub(i32((2 * bias + leastExponent) << mantissaBits), b.CreateBitCast(scale, b.getInt32Ty()));
+    leasts.push_back(b.CreateBinaryIntrinsic(Intrinsic::smax, least, i32(0)));
+    Value *twice = b.CreateShl(b.CreateBitCast(unit, words), splat(i32(1)));
+    Value *smallest = b.CreateIntMinReduce(b.CreateSub(twice, splat(i32(1))), /*IsSigned=*/false);
+    any = b.CreateOr(any, b.CreateICmpULT(smallest, b.CreateShl(leasts.back(), i32(1))));
+  }
+  SmallVector<Value *> kept;
+  for (auto [unit, least] : zip_equal(units, leasts))
+    kept.push_back(e.emitIfElse(any, [&, unit = unit, least = least]() -> Value * {
+      Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, unit);
+      Value *limit = splat(b.CreateBitCast(least, b.getFloatTy()));
+      Value *isLost = b.CreateAnd(b.CreateFCmpOLT(size, limit), b.CreateFCmpONE(unit, Constant::getNullValue(unit->getType())));
+      return b.CreateSelect(isLost, b.CreateBinaryIntrinsic(Intrinsic::copysign, limit, unit), unit);
+    }, unit));
+  return kept;
+}
+
+/// The size of sums of the block, scales still in them, below which they may be what was lost; a power of two (f32).
+Value *DeviceContraction::smallestSum(const PlaneProduct &product) {
+  constexpr int bias = 127, mantissaBits = 23;
+  int64_t pointsOfStep = int64_t(product.row.shared.depth()) * product.substeps;
+  Value *points = b.CreateTrunc(b.CreateMul(product.sum.steps, i64(pointsOfStep)), b.getInt32Ty());
+  // The exponent of the next power of four.
+  Value *bits = b.CreateSub(i32(33), b.CreateBinaryIntrinsic(Intrinsic::ctlz, points, b.getFalse()));
+  bool hasWindow = product.row.window || product.column.window;
+  Value *exponent = b.CreateAdd(b.CreateLShr(bits, i32(1)),
+                                i32(bias + smallSumExponent(products[product.number].isRounded, hasWindow)));
+  return b.CreateBitCast(b.CreateShl(exponent, i32(mantissaBits)), b.getFloatTy());
+}
+
+/// Whether a neighbourhood of this thread's sums is small, and not 0; scales are still in them.
+Value *DeviceContraction::anySumTooSmall(const PlaneProduct &product, ArrayRef<Value *> sums) {
+  constexpr unsigned wordBits = 32;
+  constexpr int nextRow = 4; // lanes: rows follow each other (Warpgroup.h)
+  Value *zero = ConstantFP::get(b.getFloatTy(), 0), *limit = smallestSum(product), *result = b.getFalse();
+  auto sizeOf = [&](unsigned number) { return b.CreateUnaryIntrinsic(Intrinsic::fabs, sums[number]); };
+  auto isSmall = [&](Value *size) { return b.CreateFCmpOLT(size, limit); };
+  auto isSomething = [&](Value *size) { return b.CreateFCmpOGT(size, zero); };
+
+  for (unsigned row = 0; row < 2; ++row) {
+    Value *largest = zero;
+    for (unsigned number = 0; number < sums.size(); ++number)
+      if (number / 2 % 2 == row)
+        largest = b.CreateMaxNum(largest, sizeOf(number));
+    result = b.CreateOr(result, b.CreateAnd(isSmall(largest), isSomething(largest)));
+  }
+  // A bit for each column.
+  auto ofNext = [&](Value *word) {
+    return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32, {i32(-1), word, i32(nextRow), i32(31)});
+  };
+  for (unsigned first = 0; first < sums.size(); first += 2 * wordBits) {
+    Value *small = i32(0), *something = i32(0);
+    for (unsigned column = 0; column < wordBits && first + 2 * column < sums.size(); ++column) {
+      unsigned number = first + column / 2 * 4 + column % 2;
+      Value *size = b.CreateMaxNum(sizeOf(number), sizeOf(number + 2)), *bit = i32(int64_t(1) << column);
+      small = b.CreateOr(small, b.CreateSelect(isSmall(size), bit, i32(0)));
+      something = b.CreateOr(something, b.CreateSelect(isSomething(size), bit, i32(0)));
+    }
+    small = b.CreateAnd(small, ofNext(small));
+    something = b.CreateOr(something, ofNext(something));
+    result = b.CreateOr(result, b.CreateICmpNE(b.CreateAnd(small, something), i32(0)));
+  }
+  return result;
+}
