@@ -448,7 +448,7 @@ private:
 
   // LostBits.cpp
   Value *keepNonZero(Value *element, Value *scaled);
-  llvm::SmallVector<Value *> keepNonZero(llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales);
+  Value *keepUnit(Value *unit, Value *scale);
   Value *smallestSum(const PlaneProduct &product);
   Value *anySumTooSmall(const PlaneProduct &product, llvm::ArrayRef<Value *> sums);
 

@@ -50,32 +50,24 @@ Value *DeviceContraction::keepNonZero(Value *element, Value *scaled) {
   return b.CreateSelect(isLost, least, scaled);
 }
 
-/// Units to be stored, each with its scale, none of whose elements is lost. That one is is rare: few instructions find out.
-SmallVector<Value *> DeviceContraction::keepNonZero(ArrayRef<Value *> units, ArrayRef<Value *> scales) {
+/// A unit to be stored with this scale, none of whose elements is lost. That one is is rare: few instructions find out.
+Value *DeviceContraction::keepUnit(Value *unit, Value *scale) {
   constexpr int bias = 127, mantissaBits = 23;
   unsigned count = PlaneTile::unit;
-  auto *words = FixedVectorType::get(b.getInt32Ty(), count);
   auto splat = [&](Value *value) { return b.CreateVectorSplat(count, value); };
-  // Numbers below an element's least are lost: a power of two, as scales are. Without their signs, and with 0 the largest:
-  // one comparison of words.
-  SmallVector<Value *> leasts;
-  Value *any = b.getFalse();
-  for (auto [unit, scale] : zip_equal(units, scales)) {
-    Value *least = b.CreateSub(i32((2 * bias + leastExponent) << mantissaBits), b.CreateBitCast(scale, b.getInt32Ty()));
-    leasts.push_back(b.CreateBinaryIntrinsic(Intrinsic::smax, least, i32(0)));
-    Value *twice = b.CreateShl(b.CreateBitCast(unit, words), splat(i32(1)));
-    Value *smallest = b.CreateIntMinReduce(b.CreateSub(twice, splat(i32(1))), /*IsSigned=*/false);
-    any = b.CreateOr(any, b.CreateICmpULT(smallest, b.CreateShl(leasts.back(), i32(1))));
-  }
-  SmallVector<Value *> kept;
-  for (auto [unit, least] : zip_equal(units, leasts))
-    kept.push_back(e.emitIfElse(any, [&, unit = unit, least = least]() -> Value * {
-      Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, unit);
-      Value *limit = splat(b.CreateBitCast(least, b.getFloatTy()));
-      Value *isLost = b.CreateAnd(b.CreateFCmpOLT(size, limit), b.CreateFCmpONE(unit, Constant::getNullValue(unit->getType())));
-      return b.CreateSelect(isLost, b.CreateBinaryIntrinsic(Intrinsic::copysign, limit, unit), unit);
-    }, unit));
-  return kept;
+  // Numbers below that are lost: a power of two, as the scale is.
+  Value *least = b.CreateSub(i32((2 * bias + leastExponent) << mantissaBits), b.CreateBitCast(scale, b.getInt32Ty()));
+  least = b.CreateBinaryIntrinsic(Intrinsic::smax, least, i32(0));
+  // Without their signs, and with 0 the largest, one comparison of words tells.
+  Value *words = b.CreateBitCast(unit, FixedVectorType::get(b.getInt32Ty(), count));
+  Value *smallest = b.CreateIntMinReduce(b.CreateSub(b.CreateShl(words, splat(i32(1))), splat(i32(1))), /*IsSigned=*/false);
+  auto keep = [&]() -> Value * {
+    Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, unit), *limit = splat(b.CreateBitCast(least, b.getFloatTy()));
+    Value *isSomething = b.CreateFCmpONE(unit, Constant::getNullValue(unit->getType()));
+    Value *isLost = b.CreateAnd(b.CreateFCmpOLT(size, limit), isSomething);
+    return b.CreateSelect(isLost, b.CreateBinaryIntrinsic(Intrinsic::copysign, limit, unit), unit);
+  };
+  return e.emitIfElse(b.CreateICmpULT(smallest, b.CreateShl(least, i32(1))), keep, unit);
 }
 
 /// The size of sums of the block, scales still in them, below which they may be what was lost; a power of two (f32).

@@ -334,9 +334,6 @@ std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, u
 void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *> units,
                                    ArrayRef<Value *> scales, Value *stage) {
   Warpgroup group = warpgroupOf(product);
-  SmallVector<Value *> kept;
-  if (product.isScaled())
-    units = kept = keepNonZero(units, scales);
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
       UnitPlace place = unitOf(*operand, index);
@@ -351,6 +348,7 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
         store(unit, 0);
         continue;
       }
+      unit = keepUnit(unit, scales.front());
       std::array<Value *, 2> planes = splitUnit(unit, scales.front(), operand->planes, /*keeps=*/false);
       scales = scales.drop_front();
       for (unsigned plane = 0; plane < operand->planes; ++plane)
