@@ -69,7 +69,7 @@ def tf32():
 
 def accuracy():
     """(kind of data, rows, columns, terms) of each row."""
-    for kind in "signed", "positive", "wide range", "cancelling":
+    for kind in "signed", "positive", "wide range", "cancelling", "other units", "large beside zeros":
         for m, n, k in (1024, 1024, 1024), (2048, 2048, 4096), (256, 256, 65536), (256, 256, 524288):
             yield kind, m, n, k
 
@@ -305,6 +305,11 @@ class Peers:
         elif kind == "cancelling":  # the second half of the terms is the first half's, negated, and a thousandth more
             a[:, K // 2:] = -a[:, :K // 2] * (1 + 1e-3 * torch.rand(M, K // 2, device="cuda"))
             b[K // 2:] = b[:K // 2]
+        elif kind == "other units":  # columns of one, which rows of the other take out again
+            units = torch.exp2(torch.empty(K, device="cuda").uniform_(-20, 20))
+            a, b = a * units, b / units[:, None]
+        elif kind == "large beside zeros":
+            a[:, ::16], b[::16] = 1e20, 0
         text = (KERNELS / "linear/matmul.tgl").read_text().replace(": T[", ": f32[")
         launch = runner.Program(text).compile({}, target="cuda").prepare({"a": a, "b": b})
         launch()
