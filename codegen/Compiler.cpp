@@ -312,6 +312,19 @@ private:
                                     site.type ? dimsOf(site.type) : std::vector<IndexExpr>()});
   }
 
+  /// What `emit` makes in `code`, which is then LLVM IR that verifies.
+  template <typename Code> Expected<Code> lowerTo(llvm::Module &code, function_ref<Expected<Code>()> emit) {
+    std::optional<Expected<Code>> lowered;
+    time(Phase::Lower, [&] { lowered.emplace(emit()); });
+    if (!*lowered)
+      return defect(toString(lowered->takeError()));
+    std::string failure;
+    raw_string_ostream stream(failure);
+    if (verifyModule(code, &stream))
+      return defect("lowering made LLVM IR that does not verify: " + failure);
+    return std::move(*lowered);
+  }
+
   Error compileForHost() {
     std::optional<HostTarget> named;
     if (!options.processor.empty() && !(named = HostTarget::named(options.processor)))
@@ -326,20 +339,9 @@ private:
     EmitterOptions emitter;
     emitter.vectorBytes = host.vectorBytes;
     emitter.checked = options.checked;
-    std::optional<HostCode> lowered;
-    std::string failure;
-    time(Phase::Lower, [&] {
-      Expected<HostCode> result = emitHost(entry(), code, emitter);
-      if (result)
-        lowered = std::move(*result);
-      else
-        failure = toString(result.takeError());
-    });
+    Expected<HostCode> lowered = lowerTo<HostCode>(code, [&] { return emitHost(entry(), code, emitter); });
     if (!lowered)
-      return defect(failure);
-    raw_string_ostream stream(failure);
-    if (verifyModule(code, &stream))
-      return defect("lowering made LLVM IR that does not verify: " + failure);
+      return lowered.takeError();
     addSites(lowered->sites);
     for (const TemporaryInfo &temporary : lowered->temporaries)
       kernel->temporaries.push_back({temporary.name, *dtypeOf(temporary.type.getElementType()),
@@ -376,6 +378,39 @@ private:
     return Error::success();
   }
 
+  EmitterOptions deviceOptions(bool isEmulated) {
+    auto isOn = [&](StringRef name) { return !runs || runs->shouldRun(name, ""); };
+    EmitterOptions emitter;
+    emitter.checked = options.checked;
+    emitter.lineTables = options.lineTables;
+    emitter.tensorAlignment = kernel->alignment = options.alignment;
+    if (isEmulated && !options.sizes.empty()) // what a device gets for tensors as they are allocated, as here
+      emitter.tensorAlignment = 16;
+    emitter.dependentLaunches =
+        options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
+    emitter.earlySums = capability() >= 90 && isOn("early-sums");
+    emitter.sharedBytes = tileMachine().sharedBytes;
+    emitter.clusterBlocks = device::clusterBlocks(capability());
+    emitter.squares = isOn("squares");
+    emitter.teamSorts = isOn("team-sorts");
+    emitter.ordersPoints = isOn("order-points");
+    emitter.tilesWindows = isOn("window-tiles");
+    emitter.copiesRows = isOn("row-copies");
+    emitter.warpRests = isOn("warp-rests");
+    emitter.pairRests = isOn("pair-rests");
+    emitter.bulkStores = isOn("bulk-stores");
+    emitter.countsStores = isOn("counted-stores");
+    if (isEmulated) // small problems have blocks with several tiles too
+      emitter.multiprocessors = 3;
+    emitter.hasBrainPairs = isEmulated || capability() >= 80;
+    emitter.hasF8 = isEmulated || capability() >= 89;
+    emitter.hasWarpgroups = tileMachine().hasWarpgroups;
+    emitter.copiesInBulk = tileMachine().copiesInBulk;
+    emitter.boxesOfHalves = tileMachine().boxesOfHalves;
+    emitter.leastBoxed = tileMachine().leastBoxed;
+    return emitter;
+  }
+
   Error compileForDevice() {
     bool isEmulated = options.target == "emulate";
     Expected<std::unique_ptr<TargetMachine>> machine =
@@ -387,48 +422,10 @@ private:
     collectErrors(llvmContext, heard);
     llvm::Module code(kernel->name, llvmContext);
     applyDeviceTarget(code, **machine);
-    EmitterOptions emitter;
-    emitter.checked = options.checked;
-    emitter.lineTables = options.lineTables;
-    emitter.tensorAlignment = kernel->alignment = options.alignment;
-    if (isEmulated && !options.sizes.empty()) // what a device gets for tensors as they are allocated, as here
-      emitter.tensorAlignment = 16;
-    emitter.dependentLaunches =
-        options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
-    emitter.earlySums = capability() >= 90 && (!runs || runs->shouldRun("early-sums", ""));
-    emitter.sharedBytes = tileMachine().sharedBytes;
-    emitter.clusterBlocks = device::clusterBlocks(capability());
-    emitter.squares = !runs || runs->shouldRun("squares", "");
-    emitter.teamSorts = !runs || runs->shouldRun("team-sorts", "");
-    emitter.ordersPoints = !runs || runs->shouldRun("order-points", "");
-    emitter.tilesWindows = !runs || runs->shouldRun("window-tiles", "");
-    emitter.copiesRows = !runs || runs->shouldRun("row-copies", "");
-    emitter.warpRests = !runs || runs->shouldRun("warp-rests", "");
-    emitter.pairRests = !runs || runs->shouldRun("pair-rests", "");
-    emitter.bulkStores = !runs || runs->shouldRun("bulk-stores", "");
-    emitter.countsStores = !runs || runs->shouldRun("counted-stores", "");
-    if (isEmulated) // small problems have blocks with several tiles too
-      emitter.multiprocessors = 3;
-    emitter.hasBrainPairs = isEmulated || capability() >= 80;
-    emitter.hasF8 = isEmulated || capability() >= 89;
-    emitter.hasWarpgroups = tileMachine().hasWarpgroups;
-    emitter.copiesInBulk = tileMachine().copiesInBulk;
-    emitter.boxesOfHalves = tileMachine().boxesOfHalves;
-    emitter.leastBoxed = tileMachine().leastBoxed;
-    std::optional<DeviceCode> lowered;
-    std::string failure;
-    time(Phase::Lower, [&] {
-      Expected<DeviceCode> result = emitDevice(entry(), code, emitter);
-      if (result)
-        lowered = std::move(*result);
-      else
-        failure = toString(result.takeError());
-    });
+    EmitterOptions emitter = deviceOptions(isEmulated);
+    Expected<DeviceCode> lowered = lowerTo<DeviceCode>(code, [&] { return emitDevice(entry(), code, emitter); });
     if (!lowered)
-      return defect(failure);
-    raw_string_ostream stream(failure);
-    if (verifyModule(code, &stream))
-      return defect("lowering made LLVM IR that does not verify: " + failure);
+      return lowered.takeError();
     refusesClusters = !options.checked && !honoursSchedule([&](const ScheduleSetting &setting) {
       return whyRefused(entry(), setting, lowered->clusters);
     });

@@ -307,7 +307,7 @@ void DeviceContraction::setPoint(tgl::ReduceOp reduce, const Sum &sum, bool coll
   setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, b.CreateUDiv(k, i64(sum.order.padded)));
 }
 
-bool DeviceContraction::Product::copies() const {
+bool TileProduct::copies() const {
   return row.how->staging != Staging::Values || column.how->staging != Staging::Values;
 }
 

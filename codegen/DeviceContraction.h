@@ -42,6 +42,7 @@
 #include "codegen/Emitter.h"
 #include "codegen/Fragments.h"
 #include "codegen/TileLayout.h"
+#include "codegen/TileProduct.h"
 #include "passes/TileMemory.h"
 #include "passes/TileParts.h"
 #include "passes/WindowOperand.h"
@@ -95,80 +96,13 @@ private:
   using Value = llvm::Value;
   using Sums = llvm::SmallVector<Value *>;
 
-  /// Rows or columns of a block's tile.
-  struct Group {
-    llvm::ArrayRef<unsigned> axes; ///< of the statement
-    unsigned extent;               ///< of a tile
-    Value *total;                  ///< i64, of the statement
-    bool fits;                     ///< tiles have no elements beyond
-    Value *first = nullptr;        ///< i64, of the tile
-  };
-  /// The summed axes of one product.
-  struct Sum {
-    SumOrder order;
-    bool isReordered = false;                     ///< points are not counted as the statement has them
-    Value *total;                                 ///< points
-    bool fits;                                    ///< steps have none beyond
-    Value *steps = nullptr;                       ///< of this block
-    unsigned together = 1;                        ///< steps that are one turn of a block's
-  };
-  /// One side of a product in shared memory.
-  struct Operand {
-    const ContractionSide *side;
-    const ContractionOperand *how;
-    const Group *group;
-    Multiplicand type;
-    SharedTile shared;
-    unsigned offset; ///< in a stage
-    unsigned vector; ///< elements that come at a time
-    unsigned count;  ///< vectors for a thread
-  };
-  struct Product {
-    tgl::ReduceOp reduce;
-    ProductOperands operands;
-    Sum sum;
-    Operand row, column;
-    unsigned stages = 2;
-    bool copies() const;
-    unsigned stageBytes() const { return row.shared.bytes() + column.shared.bytes(); }
-  };
+  using Group = TileGroup;
+  using Sum = TileSum;
+  using Operand = TileOperand;
+  using Product = TileProduct;
 
   /// A tile's sums are emitted up to twice: quick code, spread out, and short code, loops, that takes any value.
   enum class Code { Quick, Careful };
-
-  /// One side of a product in shared memory as warpgroups read it.
-  struct PlaneOperand {
-    const ContractionSide *side;
-    const ContractionOperand *how;
-    const Group *group;
-    PlaneTile shared;
-    unsigned planes;    ///< that are stored: 1 where the second is always 0
-    unsigned offset;    ///< in a stage
-    unsigned count;     ///< units for a thread
-    unsigned vector;    ///< elements that a load brings
-    unsigned firstLine; ///< among the lines of both sides
-    bool isCopied;      ///< asynchronously; else through registers
-    bool isStaged;      ///< through registers, by the code that is emitted
-    const WindowOperand *window = nullptr; ///< how it lies in its planes; null: line by line
-    bool isShifted = false;                ///< its windows are one copy of the image, beside the ring
-  };
-  struct PlaneProduct {
-    unsigned number;
-    tgl::ReduceOp reduce;
-    Multiplicand type;
-    Sum sum; ///< in steps of `substeps` stages
-    PlaneOperand row, column;
-    unsigned substeps;
-    bool keepsPartial; ///< sums of a step are added to those before in f32
-    Value *stagesBefore = nullptr; ///< i64, that went through the ring since the block began; null: none
-    Value *scalesBefore = nullptr; ///< i32, of the tile before, where it has a place of its own; null: there is one place
-    Value *stagesEver = nullptr;   ///< i64, that will have when it ends; null: this tile's
-    bool isScaled() const { return type == Multiplicand::TF32; }
-    unsigned elementBytes() const { return isBytes(type) ? 1 : 2; }
-    bool copies() const { return row.isCopied || column.isCopied; }
-    bool evaluates() const { return !row.isCopied || !column.isCopied; }
-    unsigned stageBytes() const { return row.shared.bytes() + (column.isShifted ? 0 : column.shared.bytes()); }
-  };
 
   /// Barriers of a block with roles by number, the first one of stages or patches; 0 is of those who do the rest.
   enum RolesBarrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4 };
@@ -402,6 +336,9 @@ private:
   Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums);
   Sums multiplyPlanes(const PlaneProduct &product, Value *stage, llvm::ArrayRef<Value *> sums, unsigned firstColumn,
                       unsigned columns);
+  /// `multiply` for each pair of planes whose product counts.
+  static void forPlanes(const PlaneProduct &product,
+                        llvm::function_ref<void(unsigned rowPlane, unsigned columnPlane)> multiply);
   Sums sumUpByWarpgroups(const PlaneProduct &product);
   void storeGroupSums(llvm::ArrayRef<Value *> sums, unsigned base);
 

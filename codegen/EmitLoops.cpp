@@ -156,18 +156,17 @@ void Emitter::emitOp(mlir::Operation *op) {
       .Default([&](mlir::Operation *other) { emitArith(other); });
 }
 
-void Emitter::emitFor(tgl::ForOp op) {
-  Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
+/// The loop with what it carries; `place` says what its variables are where LLVM's has this value.
+template <typename Loop>
+void Emitter::emitCarried(Loop op, Value *low, Value *high, Value *step, const char *name,
+                          function_ref<void(Value *iv)> place) {
   SmallVector<Value *> inits;
   for (mlir::Value init : op.getInits())
     inits.push_back(splat(valueOf(init)));
   SmallVector<Value *> results = emitLoop(
-      low, high, i64(1), inits,
+      low, high, step, inits,
       [&](Value *iv, ArrayRef<Value *> carried) {
-        // Downwards: high - 1 - (iv - low).
-        Value *position =
-            op.getReverse() ? b.CreateSub(b.CreateSub(b.CreateAdd(high, low), i64(1)), iv) : iv;
-        values[op.getLoopVar()] = position;
+        place(iv);
         for (auto [argument, value] : zip_equal(op.getIterArgs(), carried))
           values[argument] = value;
         emitBlock(op.getBody().front());
@@ -176,9 +175,17 @@ void Emitter::emitFor(tgl::ForOp op) {
           next.push_back(splat(valueOf(value)));
         return next;
       },
-      "t");
+      name);
   for (auto [result, value] : zip_equal(op.getResults(), results))
     values[result] = value;
+}
+
+void Emitter::emitFor(tgl::ForOp op) {
+  Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
+  emitCarried(op, low, high, i64(1), "t", [&](Value *iv) {
+    // Downwards: high - 1 - (iv - low).
+    values[op.getLoopVar()] = op.getReverse() ? b.CreateSub(b.CreateSub(b.CreateAdd(high, low), i64(1)), iv) : iv;
+  });
 }
 
 void Emitter::emitTiles(tgl::TilesOp op) {
@@ -186,26 +193,10 @@ void Emitter::emitTiles(tgl::TilesOp op) {
     return fail(op, "a tile loop without a size");
   Value *low = emitIndex(op.getLowExpr()), *high = emitIndex(op.getHighExpr());
   Value *step = i64(*op.getSize());
-  SmallVector<Value *> inits;
-  for (mlir::Value init : op.getInits())
-    inits.push_back(splat(valueOf(init)));
-  SmallVector<Value *> results = emitLoop(
-      low, high, step, inits,
-      [&](Value *iv, ArrayRef<Value *> carried) {
-        values[op.getTileLow()] = iv;
-        values[op.getTileHigh()] =
-            b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(iv, step), high);
-        for (auto [argument, value] : zip_equal(op.getIterArgs(), carried))
-          values[argument] = value;
-        emitBlock(op.getBody().front());
-        SmallVector<Value *> next;
-        for (mlir::Value value : op.getYield().getValues())
-          next.push_back(splat(valueOf(value)));
-        return next;
-      },
-      "tile");
-  for (auto [result, value] : zip_equal(op.getResults(), results))
-    values[result] = value;
+  emitCarried(op, low, high, step, "tile", [&](Value *iv) {
+    values[op.getTileLow()] = iv;
+    values[op.getTileHigh()] = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(iv, step), high);
+  });
 }
 
 //===----------------------------------------------------------------------===//

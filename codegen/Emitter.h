@@ -244,6 +244,9 @@ protected:
   virtual void emitSteps(llvm::Value *count, llvm::function_ref<void(llvm::Value *)> body);
   virtual void emitFor(tgl::ForOp op);
   void emitTiles(tgl::TilesOp op);
+  template <typename Loop>
+  void emitCarried(Loop op, llvm::Value *low, llvm::Value *high, llvm::Value *step, const char *name,
+                   llvm::function_ref<void(llvm::Value *iv)> place);
   /// Ends every statement that other points may depend on (device code: a barrier).
   virtual void afterParallel() {}
 

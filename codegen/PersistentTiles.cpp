@@ -93,7 +93,7 @@ bool DeviceContraction::hasOneTile(const Group &group) const {
 }
 
 /// Sets the block's `which`-th tile (i64); its product, of which the side that all tiles have in common is not staged.
-DeviceContraction::PlaneProduct DeviceContraction::setMovingTile(Value *which) {
+PlaneProduct DeviceContraction::setMovingTile(Value *which) {
   setOwnTile(which);
   PlaneProduct product = makePlaneProduct(0);
   product.row.isStaged = !hasOneTile(rows);

@@ -21,7 +21,7 @@
 using namespace llvm;
 using namespace tegula;
 
-DeviceContraction::PlaneProduct DeviceContraction::makePlaneProduct(unsigned number) {
+PlaneProduct DeviceContraction::makePlaneProduct(unsigned number) {
   const ContractionProduct &planned = plan.products[number];
   const ProductOperands &how = products[number];
   PlaneProduct product;

@@ -256,12 +256,7 @@ DeviceContraction::Sums DeviceContraction::multiplyShifted(const PlaneProduct &p
       result = warps.multiply(result, groupColumns(tile), rows, row.alongSum, columns, /*columnsAlongSum=*/true);
     }
   };
-  // Small products first: what is cut off is as small as the sum so far.
-  if (product.column.planes > 1)
-    multiplyAll(0, 1);
-  if (product.row.planes > 1)
-    multiplyAll(1, 0);
-  multiplyAll(0, 0);
+  forPlanes(product, multiplyAll);
   warps.commit();
   return result;
 }

@@ -43,6 +43,16 @@ DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &pr
   return multiplyPlanes(product, stage, sums, 0, groupColumns(tile));
 }
 
+void DeviceContraction::forPlanes(const PlaneProduct &product,
+                                  function_ref<void(unsigned rowPlane, unsigned columnPlane)> multiply) {
+  // Small products first: what is cut off is as small as the sum so far.
+  if (product.column.planes > 1)
+    multiply(0, 1);
+  if (product.row.planes > 1)
+    multiply(1, 0);
+  multiply(0, 0);
+}
+
 /// Starts the products of a stage, `sums` (none: 0) added.
 DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &product, Value *stage,
                                                           ArrayRef<Value *> sums, unsigned firstColumn,
@@ -65,12 +75,7 @@ DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &pr
     for (unsigned step = 0; step < steps; ++step)
       multiply(step, rowPlane, columnPlane);
   };
-  // Small products first: what is cut off is as small as the sum so far.
-  if (product.column.planes > 1)
-    multiplyAll(0, 1);
-  if (product.row.planes > 1)
-    multiplyAll(1, 0);
-  multiplyAll(0, 0);
+  forPlanes(product, multiplyAll);
   warps.commit();
   return result;
 }

@@ -415,6 +415,20 @@ private:
            text(at + 2) != "=";
   }
 
+  /// `name=`, before a value.
+  bool isKeyword() const {
+    return isName() && at + 1 < tokens.size() && file.slice(tokens[at + 1].begin, tokens[at + 1].end) == "=";
+  }
+  bool keyword(Node &node) {
+    std::string name = peek().str();
+    at += 2;
+    NodePtr value = expression();
+    if (!value)
+      return false;
+    node.keywords.emplace_back(std::move(name), std::move(value));
+    return true;
+  }
+
   NodePtr call(NodePtr callee) {
     ++at;
     NodePtr node = make(Node::Call);
@@ -424,14 +438,9 @@ private:
         return nullptr;
       if (take(")"))
         break;
-      if (isName() && at + 1 < tokens.size() &&
-          file.slice(tokens[at + 1].begin, tokens[at + 1].end) == "=") {
-        std::string keyword = peek().str();
-        at += 2;
-        NodePtr value = expression();
-        if (!value)
+      if (isKeyword()) {
+        if (!keyword(*node))
           return nullptr;
-        node->keywords.emplace_back(std::move(keyword), std::move(value));
         continue;
       }
       NodePtr argument = expression();
@@ -452,14 +461,9 @@ private:
         return nullptr;
       if (take("]"))
         break;
-      if (isName() && at + 1 < tokens.size() &&
-          file.slice(tokens[at + 1].begin, tokens[at + 1].end) == "=") {
-        std::string keyword = peek().str();
-        at += 2;
-        NodePtr value = expression();
-        if (!value)
+      if (isKeyword()) {
+        if (!keyword(*node))
           return nullptr;
-        node->keywords.emplace_back(std::move(keyword), std::move(value));
         continue;
       }
       NodePtr lo = peek() == ":" ? nullptr : expression();
