@@ -91,7 +91,7 @@ void DeviceEmitter::planSquares(tgl::ParallelOp op, SmallVectorImpl<unsigned> &o
       square.across = across;
       for (tgl::ReadOp read : turned)
         square.rows[read] = {};
-      lane = LaneChoice{across, unsigned(width)};
+      lane = LaneChoice{across, unsigned(width), 1};
       windows = {along, unsigned(width)};
       llvm::erase(outer, across);
       llvm::erase(outer, along);
