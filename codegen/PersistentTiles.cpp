@@ -214,8 +214,7 @@ void DeviceContraction::emitOwnTiles() {
   };
   auto sumUpCarefully = [&] {
     Product product = makeProduct(0);
-    bool hasParts = product.row.how->parts + product.column.how->parts > 2;
-    Sums sums = sumUp(product, hasParts ? Code::Careful : Code::Quick);
+    Sums sums = sumUp(product, Code::Careful);
     storeSums(sums, sumsBase(0));
     if (!rest.mended)
       return;

@@ -289,7 +289,7 @@ void DeviceContraction::sumUpSafely(unsigned number, function_ref<void()> afterC
   }
   e.emitIf(b.CreateNot(isUnsafe), [&] { storeGroupSums(fast, base); });
   e.emitIf(isUnsafe, [&] {
-    storeSums(sumUpAlone(hasParts ? Code::Careful : Code::Quick), base);
+    storeSums(sumUpAlone(Code::Careful), base);
     if (afterCareful)
       mend();
   });
