@@ -414,9 +414,11 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     return {RankedTile{TensorTile{64, 64, 2, 2, 1}, 0}};
 
   // A thread for an element is as good where little is to be done or the operands' reading takes all.
-  constexpr int64_t fewLines = 12;
+  // But few lines share a large side, which is read for each of them then, where sums are long.
+  constexpr int64_t fewLines = 12, longSum = 32;
   int64_t lines = std::min(*rows, *columns);
-  if ((lines < fewLines && !allVectors) || lines < 2 || summed < 8 ||
+  bool sharesLarge = allVectors && lines > 1 && summed >= longSum * lines;
+  if ((lines < fewLines && !sharesLarge) || summed < 8 ||
       double(*rows) * *columns * *batch * summed < double(1 << 18))
     return {};
 
@@ -439,10 +441,10 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
                   });
   // Of few lines of f32 memory decides, as of 16-bit operands. Producers that split what they load wait for it the longer (12 x
   // 4096 x 25088 on an H200: 159 us in tiles of 64 x 256 by warpgroups, 114 in tiles of 16 x 128).
-  constexpr int64_t fewSingles = 32;
+  constexpr int64_t fewSingles = 16;
   constexpr double fewByRoles = 1.3, leastStreamed = 8e6; // bytes
   double longerBytes = double(std::max(*rows, *columns)) * summed * *batch * bytesOf(products.front().type);
-  bool isFewSingle = lines <= fewSingles && longerBytes > leastStreamed && !allHalf && !allBytes && allVectors;
+  bool isFewSingle = lines <= fewSingles && sharesLarge && longerBytes > leastStreamed && !allHalf && !allBytes;
   bool streams = allHalf && allVectors;
   double rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
   for (const Candidate &candidate : candidates) {
@@ -502,8 +504,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   llvm::stable_sort(ranked, [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
   if (lines < fewLines && !ranked.empty()) {
     // Without a tile each of few lines reads the whole other side, from the second-level cache at best.
-    constexpr double cacheBytesPerClock = 2500;
-    if (ranked.front().clocks * cacheBytesPerClock > lines * longerBytes)
+    constexpr double cacheBytesPerClock = 2500, worthIt = 2;
+    if (ranked.front().clocks * worthIt * cacheBytesPerClock > lines * longerBytes)
       return {};
   }
   return ranked;
