@@ -116,12 +116,18 @@ Emitter::Accumulator DeviceEmitter::emitReduceNest(tgl::ReduceOp op) {
   bool hasFill = false;
   op.walk([&](tgl::ReadOp read) { hasFill |= read.getFill() != nullptr; });
   bool isWindow = hasFill && !insideReads.empty(); // of which all is there
+  // A few points of several dims: a loop for each dim would load them one after the other.
+  constexpr int64_t fewPoints = 16, fewOperations = 256;
+  unsigned dims = 0;
+  for (unsigned axis = 0; axis < op.getAxes().size(); ++axis)
+    dims += tgl::knownPoints(nest, {axis}) != 1;
+  bool isFew = points && dims > 1 && *points <= fewPoints && *points * operations <= fewOperations && !hasFill;
   if (inWindows)
     return emitWindowRows(op);
   if (shape.sharers > 1)
     return emitSharedColumn(op);
   bool isStraight = straight.contains(op) ||
-                    (isPlain && isSmall && *points <= longestWindow && (isWindow || (!hasFill && lanes)));
+                    (isPlain && isSmall && *points <= longestWindow && (isWindow || isFew || (!hasFill && lanes)));
   if (!alone || !hasRowShape(nest))
     return Emitter::emitReduceNest(op);
   if (!isStraight) {

@@ -26,6 +26,8 @@ using namespace tegula;
 
 /// Terms of all windows of a tile: more only fill the instruction cache.
 static constexpr int64_t mostTerms = 256;
+/// Of those with elementary functions, which are a dozen instructions each unless terms have them in common.
+static constexpr int64_t mostMathTerms = 32;
 /// Elements that a tile loads, each of which may need a register.
 static constexpr int64_t mostElements = 96;
 /// Threads that are left to hide what a load takes.
@@ -215,12 +217,12 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
   SmallVector<tgl::WriteOp> written(op.getBody().getOps<tgl::WriteOp>());
   tgl::Accesses accesses = tgl::accessesOf(op);
   int64_t terms = 0;
-  bool hasFill = false;
+  bool hasFill = false, hasMath = false;
   for (tgl::ReduceOp reduce : reductions) {
     std::optional<int64_t> own = tgl::knownPoints(cast<tgl::AxesOp>(reduce.getOperation()));
-    bool isPlain = all_of(reduce.getBody().front(), [](mlir::Operation &nested) {
-      return !nested.getNumRegions() && !isa<mlir::math::MathDialect>(nested.getDialect());
-    });
+    bool isPlain = all_of(reduce.getBody().front(), [](mlir::Operation &nested) { return !nested.getNumRegions(); });
+    hasMath |= any_of(reduce.getBody().front(),
+                      [](mlir::Operation &nested) { return isa<mlir::math::MathDialect>(nested.getDialect()); });
     if (!own || *own < 2 || *own > mostTerms || !isPlain || !hasRowShape(cast<tgl::AxesOp>(reduce.getOperation())))
       return;
     terms += *own;
@@ -235,7 +237,8 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
   bool isOther = any_of(op.getBody().front(), [](mlir::Operation &nested) {
     return isa<tgl::TempOp, tgl::SortOp>(nested) || (nested.getNumRegions() && !isa<tgl::ReduceOp>(nested));
   });
-  if (windowReads.empty() || written.empty() || isOther)
+  int64_t most = hasMath ? mostMathTerms : mostTerms;
+  if (windowReads.empty() || written.empty() || isOther || (hasMath && terms > most))
     return windowReads.clear();
   windows.along = windows.axis = axes.getAxes().size() - 1;
   // Threads stay neighbours in memory.
@@ -252,22 +255,27 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
     });
     return is;
   };
-  // In hundredths of what L1 does for a warp's points one by one.
+  // In hundredths of what L1 does for a warp's points one by one; of tiles that are as good the smallest.
   std::optional<int64_t> alone = terms <= mostTerms ? windowSteps(written[0]) : std::nullopt;
   int64_t one = alone ? *alone : 3 * terms, least = 100 - percentSaved + 1;
+  int64_t bestSteps = 0;
   WindowTile best = windows;
   auto consider = [&](unsigned axis, unsigned high, unsigned wide) {
     int64_t points = high * wide, extent = *tgl::knownPoints(axes, {axis});
     windows.axis = axis;
     windows.points = high;
     windows.wide = wide;
-    if (terms * points > mostTerms || *all / points < enoughThreads || (high > 1 && extent < 2 * int64_t(high)) ||
+    if (terms * points > most || *all / points < enoughThreads || (high > 1 && extent < 2 * int64_t(high)) ||
         (wide > 1 && (written.size() != 1 || !writesVectors(written[0]))))
       return;
     std::optional<int64_t> steps = windowSteps(written[0]);
     if (!steps || 100 * *steps >= least * one * points)
       return;
+    int64_t before = best.points * best.wide, gained = bestSteps * points - *steps * before;
+    if (before > 1 && (gained < 0 || (gained == 0 && points > before)))
+      return;
     least = divideCeil(100 * *steps, one * points);
+    bestSteps = *steps;
     best = windows;
   };
   for (unsigned axis : options.tilesWindows ? outer : ArrayRef<unsigned>())
@@ -278,7 +286,8 @@ void DeviceEmitter::planWindows(tgl::ParallelOp op, ArrayRef<unsigned> outer, co
   windows = best;
   bool isTile = windows.points * windows.wide > 1;
   constexpr int64_t runPoints = 4;
-  if ((lane ? lane->axis == windows.along : *all / runPoints >= enoughThreads) && runPoints * terms <= mostTerms)
+  if ((lane ? lane->axis == windows.along : *all / runPoints >= enoughThreads) && !hasMath &&
+      runPoints * terms <= mostTerms)
     planRuns(op, outer, isTile ? least * one : 100 * one);
   if (!runs.empty() || !(isTile || (hasFill && alone && !lane)))
     windowReads.clear();

@@ -41,10 +41,13 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
     getOperation().walk<WalkOrder::PreOrder>([&](AxesOp op) {
       if (!isa<ParallelOp, ReduceOp>(op.getOperation()))
         return WalkResult::advance();
-      // Tiles are made of the axes of a product, or of rows that run through tiles.
+      // Tiles are made of the axes of a product, or of rows that run through tiles, or of windows.
       auto statement = dyn_cast<ParallelOp>(op.getOperation());
       if (alike && statement && (planContraction(statement, /*byVectors=*/false) || hasTiles(statement)))
         return WalkResult::skip();
+      bool isOutermost = isa<LaunchOp, KernelOp>(op->getParentOp());
+      if (alike && statement && isOutermost && hasWindows(statement))
+        return WalkResult::advance();
       auto *found = llvm::find_if(groups, [&](ArrayRef<AxesOp> group) { return alike && areAlike(group.front(), op); });
       if (found != groups.end())
         found->push_back(op);
@@ -91,6 +94,26 @@ struct CollapseAxesPass : Counted<tegula::impl::CollapseAxesPassBase<CollapseAxe
         return true;
       }
     return false;
+  }
+
+  /// Whether windows of a few points in more than one dim are reduced at its points: a thread of a GPU takes tiles of them
+  /// (codegen/DeviceWindows.cpp), which are told by the step of each subscript along each axis.
+  static bool hasWindows(ParallelOp op) {
+    constexpr int64_t mostPoints = 64;
+    return llvm::any_of(op.getBody().getOps<ReduceOp>(), [&](ReduceOp reduce) {
+      auto own = cast<AxesOp>(reduce.getOperation());
+      std::optional<int64_t> points = knownPoints(own);
+      return points && *points <= mostPoints && llvm::any_of(reduce.getBody().getOps<ReadOp>(), [&](ReadOp read) {
+        unsigned dims = 0; // in which windows move
+        for (const ValueExpr &subscript : read.getSubscriptExprs()) {
+          bool isWalked = llvm::any_of(llvm::enumerate(reduce.getAxes()), [&](auto each) {
+            return knownPoints(own, {unsigned(each.index())}) != 1 && subscript.uses(each.value());
+          });
+          dims += isWalked && llvm::any_of(op.getAxes(), [&](Value axis) { return subscript.uses(axis); });
+        }
+        return dims > 1;
+      });
+    });
   }
 
   /// From 0 to a size, and in no bound of another axis.

@@ -42,3 +42,18 @@ tgl.kernel @product(%x: !tgl.tensor<[B, M, K], f32> {tgl.name = "x", tgl.role = 
     tgl.write %s, %y[%b, %i, %j] : f32, !tgl.tensor<[B, M, N], f32>
   }
 }
+
+// Windows that do not overlap leave the axes that they move along, and those around, as they are: threads take tiles of them.
+// CHECK-LABEL: tgl.kernel @windows
+// CHECK: tgl.parallel (%n = 0 to N, %c = 0 to C, %p = 0 to P, %q = 0 to Q)
+tgl.kernel @windows(%x: !tgl.tensor<[N, C, 2*P, 2*Q], f32> {tgl.name = "x", tgl.role = "in"},
+                    %y: !tgl.tensor<[N, C, P, Q], f32> {tgl.name = "y", tgl.role = "out"})
+    sizes [N = 0 : 0, C = 0 : 1, P = 1 : 2, Q = 1 : 3] {
+  tgl.parallel (%n = 0 to N, %c = 0 to C, %p = 0 to P, %q = 0 to Q) {
+    %m = tgl.reduce max (%r = 0 to 2, %s = 0 to 2) -> f32 {
+      %v = tgl.read %x[%n, %c, 2*%p + %r, 2*%q + %s] : !tgl.tensor<[N, C, 2*P, 2*Q], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %m, %y[%n, %c, %p, %q] : f32, !tgl.tensor<[N, C, P, Q], f32>
+  }
+}
