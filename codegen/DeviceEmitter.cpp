@@ -123,11 +123,25 @@ void DeviceEmitter::emitTeamFunction(tgl::ParallelOp op, const Twine &name, cons
   b.CreateRetVoid();
 }
 
+/// What follows is for launches of which the workspace's first word is not 0.
+void DeviceEmitter::endWithoutDoubt(const IndexExpr &behind) {
+  Value *isDone = b.CreateICmpEQ(b.CreateAlignedLoad(b.getInt32Ty(), workspace, Align(4)), b.getInt32(0));
+  BasicBlock *end = BasicBlock::Create(module.getContext(), "done", function),
+             *again = BasicBlock::Create(module.getContext(), "again", function);
+  b.CreateCondBr(isDone, end, again);
+  b.SetInsertPoint(end);
+  b.CreateRetVoid();
+  b.SetInsertPoint(again);
+  workspace = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, emitSize(behind));
+}
+
 IndexExpr DeviceEmitter::emitFunction(tgl::ParallelOp op, const Twine &name, const Inputs &inputs,
-                                      ArrayRef<unsigned> outer, DeviceShape &wanted) {
+                                      ArrayRef<unsigned> outer, DeviceShape &wanted, const IndexExpr *behind) {
   auto axes = cast<tgl::AxesOp>(op.getOperation());
   shape = wanted;
   begin(op, name, inputs, shape.threads);
+  if (behind)
+    endWithoutDoubt(*behind);
   planRow(op, outer, wanted);
   planSharers(op, wanted);
   Value *inBlock = special(Intrinsic::nvvm_read_ptx_sreg_tid_x, shape.threads);

@@ -86,9 +86,10 @@ public:
   };
 
   /// `outer` axes are numbered, the rest is inside. Sets `shape.lanes` and `rounds` to what was possible. Returns the
-  /// function's workspace in bytes a block.
+  /// function's workspace in bytes a block. With `behind` the function does nothing where the workspace's first word is 0,
+  /// and its own part begins so many bytes behind that.
   IndexExpr emitFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs,
-                         llvm::ArrayRef<unsigned> outer, DeviceShape &shape);
+                         llvm::ArrayRef<unsigned> outer, DeviceShape &shape, const IndexExpr *behind = nullptr);
 
   /// The same whose threads, and blocks of a cluster, meet: `shape` says which.
   void emitTeamFunction(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs, const DeviceShape &shape,
@@ -292,6 +293,7 @@ private:
   void emitPlaced(mlir::Operation *op);
   bool emitQuotient(mlir::Operation *op);
   void begin(tgl::ParallelOp op, const llvm::Twine &name, const Inputs &inputs, unsigned threads);
+  void endWithoutDoubt(const IndexExpr &behind);
 
   llvm::Value *special(llvm::Intrinsic::ID id, unsigned limit);
   /// All threads of the team, and what they wrote.

@@ -187,6 +187,7 @@ void DeviceRowTiles::emit(Value *memory) {
   begin();
   startParts();
   findScales();
+  startDoubts();
   if (hasRoles) {
     splitOffCopies();
     startTurns();
@@ -195,6 +196,7 @@ void DeviceRowTiles::emit(Value *memory) {
   if (hasRoles)
     endTurns();
   endParts();
+  endDoubts();
 }
 
 void DeviceRowTiles::emitBlock(mlir::Block &block) {

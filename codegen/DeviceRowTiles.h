@@ -35,7 +35,7 @@
 // one's values are computed and stored. A single one copies its tiles itself.
 //
 // Factors of f32 come in two planes of f16 (RowTilePlanes.cpp), of which three products are summed up by themselves for
-// each tile.
+// each tile. Where their sums are as small as what planes lose all rows are computed again by other code (RowTileDoubts.cpp).
 //
 // Of more columns than that blocks of a cluster have a part each, and exchange the sums of products (RowTileParts.cpp).
 //
@@ -72,6 +72,8 @@ public:
   bool isSplit() const { return !split.empty(); }
   IndexExpr workspaceBytes() const;
   static constexpr unsigned splitThreads = 256;
+  /// Elements that a thread takes at a time.
+  static constexpr unsigned unitElements = 8;
   IndexExpr splitBlocks() const;
   /// Before that: the largest numbers of each, and then their planes.
   void emitLargest(llvm::Value *workspace);
@@ -255,6 +257,7 @@ private:
   void forSplits(llvm::function_ref<void(const Split &split, Value *block)> body);
   Values forUnits(const Split &split, Value *block, llvm::ArrayRef<Value *> carried,
                   llvm::function_ref<Values(Value *unit, Value *element, llvm::ArrayRef<Value *> carried)> body);
+  Value *unitAt(const Split &split, Value *number);
   Value *bytesAt(Value *bytes, int64_t distance);
   Value *exponentOf(Value *largest);
   Value *scaleFor(Value *exponent);
@@ -263,7 +266,20 @@ private:
   Value *exponentOf(const Split &split);
   void findScales();
   Values splitRows(Values &values);
+  Value *keepNonZero(Value *elements, Value *scaled);
   void undoScales(Product &product, Values &sums);
+
+  // RowTileDoubts.cpp
+  /// Bytes at the workspace's start, of which the first word is not 0 where the loop's results may not be right.
+  static constexpr int64_t doubtBytes = 256;
+  void startDoubts();
+  void clearDoubts(Value *block, Value *memory);
+  Value *smallestSum(const Product &product, unsigned row);
+  void doubtSmallSums(const Product &product, const Values &sums, const Scope &scope);
+  void endDoubts();
+  int64_t lineOf(const Split &split) const;
+  void doubtLostLine(const Split &split, Value *element, Value *scaled, Value *scale);
+  void tellDoubt();
 
   DeviceEmitter &e;
   llvm::IRBuilder<> &b;
@@ -281,6 +297,7 @@ private:
   std::vector<Split> split;
   Value *workspace = nullptr;
   llvm::DenseMap<mlir::Value, Value *> inverses; ///< of the scales of tensors that are split
+  llvm::AllocaInst *doubt = nullptr;             ///< i32, not 0 where a sum of this thread's was too small
   unsigned numIssued = 0; ///< groups of products, as far as code has been emitted
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *warpgroup = nullptr; // i32

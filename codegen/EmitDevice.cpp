@@ -250,7 +250,7 @@ private:
     if (!code.clusters.empty() && step.byTeam.cluster > 1) // as the program asks
       step.unit = PlanStep::Team;
     emitTiles(tiled, step, name, inputs);
-    emitRowTiles(op, step, name, inputs);
+    emitRowTiles(op, step, name, inputs, outer, canBeTeam ? teamFor(work) : DeviceShape());
     return step;
   }
 
@@ -302,8 +302,9 @@ private:
   }
 
   /// Where the schedule says so, and the device can, a function whose blocks take rows of the statement together.
-  void emitRowTiles(tgl::ParallelOp op, PlanStep &step, const std::string &name,
-                    const DeviceEmitter::Inputs &inputs) {
+  /// `outer`, `general`: the axes that are numbered in general code, and who does a point there.
+  void emitRowTiles(tgl::ParallelOp op, PlanStep &step, const std::string &name, const DeviceEmitter::Inputs &inputs,
+                    ArrayRef<unsigned> outer, const DeviceShape &general) {
     std::optional<RowTile> tile = RowTile::of(op);
     if (!tile || options.checked || !options.hasWarpgroups)
       return;
@@ -333,6 +334,24 @@ private:
     }
     emitOne({name + "_rows", facts.numBlocks(), facts.threads(), facts.sharedBytes(), "rows together", facts.cluster()},
             &DeviceRowTiles::emit);
+    if (facts.isSplit())
+      emitAgain(op, step, name + "_again", inputs, outer, general);
+  }
+
+  /// After tiles that may have a doubt: the statement's general function, for which they leave a word.
+  void emitAgain(tgl::ParallelOp op, PlanStep &step, const std::string &name, const DeviceEmitter::Inputs &inputs,
+                 ArrayRef<unsigned> outer, DeviceShape shape) {
+    constexpr int64_t blocksOfMultiprocessor = 4;
+    EmitterOptions alone = options;
+    alone.clusterBlocks = 1;
+    DeviceEmitter emitter(module, alone, code.sites);
+    PlanTiles &tiles = step.tiles;
+    IndexExpr ofBlock = emitter.emitFunction(op, name, inputs, outer, shape, &tiles.workspaceBytes);
+    int64_t blocks = blocksOfMultiprocessor * options.multiprocessors;
+    tiles.workspaceBytes = tiles.workspaceBytes + ofBlock * IndexExpr(blocks);
+    tiles.launches.push_back({name, blocks, shape.threads, shape.sharedBytes, "points again, where planes lost too much"});
+    if (failure.empty())
+      failure = emitter.error();
   }
 
   /// Where the schedule says so, functions that compute the statement in tiles.

@@ -11,9 +11,11 @@
 // and write all h and all l, at the tensor's own offsets, so that the loop copies planes as it does
 // factors of 16 bits. Of a left factor in registers each row has a scale for each tile. Both
 // roundings are to nearest: the error is 2^-24 of x, or 2^-40 of the largest of a tensor where x is
-// less than 2^-17 of it. What is not finite is NaN in its products.
+// less than 2^-17 of it, and no number but 0 has planes of 0. Where sums show that this is too much all is computed again
+// (RowTileDoubts.cpp). What is not finite is NaN in its products.
 //
-// The workspace: for each tensor the largest numbers that warps found, then h, then l.
+// The workspace: a word that says so; for each tensor the largest numbers that warps found, then h, then l; what the code
+// that computes all again has there.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceRowTiles.h"
@@ -27,15 +29,13 @@ using namespace tegula;
 /// Blocks that go through a tensor, and warps of each.
 static constexpr unsigned blocksOfTensor = 256, warpsOfBlock = DeviceRowTiles::splitThreads / 32,
                           numLargest = blocksOfTensor * warpsOfBlock;
-/// Elements that a thread takes at a time.
-static constexpr unsigned unitElements = 8;
 
 int64_t DeviceRowTiles::Split::planeAt(unsigned plane) const {
   return base + 4 * numLargest + plane * planeBytes();
 }
 
 void DeviceRowTiles::layOutPlanes() {
-  int64_t base = 0;
+  int64_t base = doubtBytes;
   for (mlir::Value tensor : splitTensors(plan)) {
     split.push_back({tensor, *elementsOf(tensor), base});
     base = split.back().end();
@@ -160,26 +160,32 @@ void DeviceRowTiles::forSplits(function_ref<void(const Split &split, Value *bloc
   }
 }
 
+/// Elements in memory's order.
+Value *DeviceRowTiles::unitAt(const Split &split, Value *number) {
+  const Emitter::Buffer &buffer = e.buffers.find(split.tensor)->second;
+  mlir::Type element = buffer.type.getElementType();
+  Type *storage = e.storageType(element);
+  Value *from = b.CreateInBoundsGEP(storage, buffer.pointer, b.CreateMul(number, i64(unitElements)));
+  return e.decode(b.CreateAlignedLoad(FixedVectorType::get(storage, unitElements), from, Align(16)), element);
+}
+
 /// `body` with a thread's units, one after the other, and the number of its first element (i64).
 DeviceRowTiles::Values
 DeviceRowTiles::forUnits(const Split &split, Value *block, ArrayRef<Value *> carried,
                          function_ref<Values(Value *, Value *, ArrayRef<Value *>)> body) {
-  const Emitter::Buffer &buffer = e.buffers.find(split.tensor)->second;
   Value *first = wide(b.CreateAdd(b.CreateMul(block, i32(splitThreads)), thread));
-  mlir::Type element = buffer.type.getElementType();
-  Type *storage = e.storageType(element), *type = FixedVectorType::get(storage, unitElements);
   return e.emitLoop(
       first, i64(split.elements / unitElements), i64(blocksOfTensor * splitThreads), carried,
       [&](Value *number, ArrayRef<Value *> before) {
-        Value *place = b.CreateMul(number, i64(unitElements));
-        Value *from = b.CreateInBoundsGEP(storage, buffer.pointer, place);
-        return body(e.decode(b.CreateAlignedLoad(type, from, Align(16)), element), place, before);
+        return body(unitAt(split, number), b.CreateMul(number, i64(unitElements)), before);
       },
       "unit");
 }
 
 void DeviceRowTiles::emitLargest(Value *memory) {
   forSplits([&](const Split &one, Value *block) {
+    if (&one == &split.front())
+      clearDoubts(block, memory);
     Value *none = ConstantFP::get(b.getFloatTy(), 0);
     Value *largest =
         forUnits(one, block, {none}, [&](Value *unit, Value *, ArrayRef<Value *> before) {
@@ -202,13 +208,22 @@ void DeviceRowTiles::emitLargest(Value *memory) {
   });
 }
 
+/// The elements' `scaled` values; not 0 where they are not.
+Value *DeviceRowTiles::keepNonZero(Value *elements, Value *scaled) {
+  Constant *leastOfPlane = ConstantFP::get(scaled->getType(), 0x1p-24), *zero = Constant::getNullValue(scaled->getType());
+  Value *isSmall = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, scaled), leastOfPlane);
+  Value *isLost = b.CreateAnd(isSmall, b.CreateFCmpONE(elements, zero));
+  return b.CreateSelect(isLost, b.CreateBinaryIntrinsic(Intrinsic::copysign, leastOfPlane, elements), scaled);
+}
+
 void DeviceRowTiles::emitPlanes(Value *memory) {
   workspace = memory;
   forSplits([&](const Split &one, Value *block) {
     Value *scale = scaleFor(exponentOf(one));
     Type *halves = FixedVectorType::get(b.getHalfTy(), unitElements);
     forUnits(one, block, {}, [&](Value *unit, Value *element, ArrayRef<Value *>) {
-      Value *rest = b.CreateFMul(unit, b.CreateVectorSplat(unitElements, scale));
+      Value *rest = keepNonZero(unit, b.CreateFMul(unit, b.CreateVectorSplat(unitElements, scale)));
+      doubtLostLine(one, element, rest, scale);
       for (unsigned plane = 0; plane < 2; ++plane) {
         Value *own = b.CreateFPTrunc(rest, halves);
         b.CreateAlignedStore(

@@ -356,12 +356,13 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   Product &product = *find_if(products, [&](const Product &p) { return p.planned->reduce == op; });
   if (product.row) {
     Values sums = await(product);
-    undoScales(product, sums);
-    spread[op.getResult()] = {true, true, sums};
     if (hasRoles) {
       releaseTile(product, tileNumber);
       holdBack(); // what follows: the copy of a tile to come takes the time that it does
     }
+    doubtSmallSums(product, sums, scope);
+    undoScales(product, sums);
+    spread[op.getResult()] = {true, true, sums};
     addParts(product, spread[op.getResult()].values);
     return;
   }
@@ -405,6 +406,7 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   commit(product);
   Values all = await(product);
   if (isSplit) {
+    doubtSmallSums(product, all, scope);
     undoScales(product, all);
     for (auto [sum, before] : zip(all, sums))
       sum = b.CreateFAdd(sum, before);

@@ -1,0 +1,147 @@
+//===- RowTileDoubts.cpp - Tile loops whose sums planes could not hold ----------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A tensor's planes have one scale (RowTilePlanes.cpp). An element far below the largest keeps fewer bits than f32 has, or
+// none: of heads in other units, of keys beside rows that a mask leaves out and that hold anything. Where large elements
+// count too, that is less than f32's own roundings.
+//
+// So sums tell, as those of matrix products do (LostBits.cpp). With the scales still in them the terms that were lost are,
+// over K points,
+//
+//   2^-25 / sqrt(3) * sqrt(2 K) * 2^12.5 = 2^-12.8 sqrt(K)
+//
+// of either sign (2^12.5 is the size of a normal number where the largest of thousands is below 2^15), and 2^-11.3 sqrt(K)
+// where all elements of one factor are as large as its largest; products of normal numbers have sums of 2^25 sqrt(K). A
+// thread has a doubt where eight of its sums are below 2^7 sqrt(K): of larger ones what was lost is 2^-18 to 2^-20. The
+// eight are of one row, in 32 columns that follow each other, so half of 64 columns may have other units than the rest. Of
+// ordinary data one sum in 2^18 is that small, not eight; where the largest element is 2^10 times the normal one, and what
+// is lost less than f32's roundings, one in 2^8, and eight once in 2^64.
+//
+// Sums of zeros alone are 0 and right: an element of a tensor that is not 0 has a plane that is not 0. Of a left factor in
+// registers elements below 2^-39 of its row's largest in the tile are 0.
+//
+// Sums with columns of few keys say nothing among those with large ones, as where a mask leaves a few and garbage behind
+// them. So where a key's elements are neighbours in memory the launch that writes planes has a doubt where it is small.
+//
+// A doubt of the loop is a register of the thread until its work is done, since ptxas runs products one after the other beside
+// branches that not all warps take. Then it becomes a word of the workspace, and the launch behind the loop, which is of the general
+// strategy's code and else ends at once, computes all rows again.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/DeviceRowTiles.h"
+
+using namespace llvm;
+using namespace tegula;
+
+/// Sums of a fragment that a thread has in a row, and fragments that tell together.
+static constexpr unsigned sumsOfRow = 2, fragmentsTogether = 4;
+/// The size of a line's largest element from which on what was lost of it is less than 2^-18 of its sums.
+static constexpr double smallestOfLine = 0x1p-5;
+
+void DeviceRowTiles::startDoubts() {
+  if (!isSplit())
+    return;
+  BasicBlock &entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+  doubt = IRBuilder<>(&entry, entry.begin()).CreateAlloca(b.getInt32Ty(), nullptr, "doubt");
+  b.CreateStore(i32(0), doubt);
+}
+
+/// In the launch before the loop that has this block, by one thread.
+void DeviceRowTiles::clearDoubts(Value *block, Value *memory) {
+  Value *isFirst = b.CreateICmpEQ(b.CreateOr(block, thread), i32(0));
+  e.emitIf(isFirst, [&] { b.CreateAlignedStore(i32(0), memory, Align(4)); });
+}
+
+/// The size of a row's sums, scales still in them, below which they may be what was lost (f32).
+Value *DeviceRowTiles::smallestSum(const Product &product, unsigned row) {
+  Type *type = b.getFloatTy();
+  double limit = 0x1p7 * std::sqrt(double(product.depth));
+  if (product.row)
+    return ConstantFP::get(type, limit);
+  // The largest scale may bring a row to less than 2^14, if to no less than 1.
+  constexpr double leastInverse = 0x1p-126;
+  Value *isLargest = b.CreateFCmpOEQ(product.scales[row], ConstantFP::get(type, leastInverse));
+  return b.CreateSelect(isLargest, ConstantFP::get(type, limit * 0x1p-14), ConstantFP::get(type, limit));
+}
+
+/// Scales are still in the sums, which are of the scope's columns.
+void DeviceRowTiles::doubtSmallSums(const Product &product, const Values &sums, const Scope &scope) {
+  if (product.planned->planes == 1)
+    return;
+  unsigned fragments = sums.size() / (2 * sumsOfRow), groups = std::max(fragments / fragmentsTogether, 1u);
+  auto groupOf = [&](unsigned fragment) { return std::min(fragment / fragmentsTogether, groups - 1); };
+  Values largest(2 * groups); // of both rows
+  for (auto [number, sum] : enumerate(sums)) {
+    Value *&ofGroup = largest[2 * groupOf(number / (2 * sumsOfRow)) + number / sumsOfRow % 2];
+    Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, sum);
+    ofGroup = ofGroup ? b.CreateMaxNum(ofGroup, size) : size;
+  }
+  // Where a single column exists its sum says nothing.
+  if (scope.ragged)
+    choose(scope.ragged, largest, [&] {
+      Values told;
+      for (auto [number, size] : enumerate(largest)) {
+        Value *second = scope.numbers[number / 2 * fragmentsTogether * sumsOfRow + 1];
+        told.push_back(b.CreateSelect(b.CreateICmpSLT(second, scope.high), size, ConstantFP::get(b.getFloatTy(), 0)));
+      }
+      return told;
+    });
+  // With 0 the largest number one comparison tells.
+  auto order = [&](Value *size) { return b.CreateSub(b.CreateBitCast(size, b.getInt32Ty()), i32(1)); };
+  Value *isSmall = b.getFalse();
+  for (unsigned row = 0; row < 2; ++row) {
+    Value *least = order(largest[row]);
+    for (unsigned group = 1; group < groups; ++group)
+      least = b.CreateBinaryIntrinsic(Intrinsic::umin, least, order(largest[2 * group + row]));
+    isSmall = b.CreateOr(isSmall, b.CreateICmpULT(least, order(smallestSum(product, row))));
+  }
+  Value *before = b.CreateLoad(b.getInt32Ty(), doubt);
+  b.CreateStore(b.CreateOr(before, b.CreateZExt(isSmall, b.getInt32Ty())), doubt);
+}
+
+void DeviceRowTiles::tellDoubt() {
+  b.CreateAtomicRMW(AtomicRMWInst::Or, workspace, i32(1), Align(4), AtomicOrdering::Monotonic,
+                    b.getContext().getOrInsertSyncScopeID("device"));
+}
+
+/// A thread's last work.
+void DeviceRowTiles::endDoubts() {
+  if (isSplit())
+    e.emitIf(b.CreateICmpNE(b.CreateLoad(b.getInt32Ty(), doubt), i32(0)), [&] { tellDoubt(); });
+}
+
+/// Elements of a line of the tensor that is a column of a right factor whose columns are the tile's; 0: it has none.
+int64_t DeviceRowTiles::lineOf(const Split &split) const {
+  auto *found = find_if(plan.products, [&](const RowProduct &product) {
+    return !product.sumsTile && product.columnAlongSum && tgl::ReadOp(product.column).getTensor() == split.tensor;
+  });
+  return found == plan.products.end() ? 0 : found->fixed;
+}
+
+/// A doubt where the unit at an element is of a line of which too much is lost; of few units the other ones are looked at.
+void DeviceRowTiles::doubtLostLine(const Split &split, Value *element, Value *scaled, Value *scale) {
+  int64_t points = lineOf(split);
+  if (!points)
+    return;
+  Type *type = b.getFloatTy();
+  auto largestOf = [&](Value *unit) { return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, unit)); };
+  auto isLost = [&](Value *largest) {
+    return b.CreateAnd(b.CreateFCmpOLT(largest, ConstantFP::get(type, smallestOfLine)),
+                       b.CreateFCmpOGT(largest, ConstantFP::get(type, 0)));
+  };
+  Value *own = largestOf(scaled);
+  e.emitIf(isLost(own), [&] {
+    Value *first = b.CreateSub(element, b.CreateURem(element, i64(points)));
+    Value *end = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateAdd(first, i64(points)), i64(split.elements));
+    auto unitOf = [&](Value *place) { return b.CreateUDiv(place, i64(unitElements)); };
+    Value *largest = e.emitLoop(unitOf(first), unitOf(end), i64(1), {own}, [&](Value *number, ArrayRef<Value *> before) {
+      return Values{b.CreateMaxNum(before[0], b.CreateFMul(largestOf(unitAt(split, number)), scale))};
+    })[0];
+    e.emitIf(isLost(largest), [&] { tellDoubt(); });
+  });
+}
