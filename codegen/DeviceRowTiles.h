@@ -184,6 +184,7 @@ private:
 
   // ScaledValues.cpp
   std::optional<Scaled> withoutScale(llvm::ArrayRef<Value *> values);
+  Value *powerThatShrinks(Value *size);
   bool emitShiftedExp(mlir::Operation *op, const Scope &scope);
 
   // RowTileRoles.cpp

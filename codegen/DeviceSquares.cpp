@@ -24,7 +24,7 @@ static constexpr int64_t fewestSquares = 32768;
 /// Reads whose vectors a thread holds at a time.
 static constexpr size_t mostReads = 2;
 
-static unsigned bytesIn(tgl::TglTensorType type) { return type.getElementType().getIntOrFloatBitWidth() / 8; }
+static unsigned bytesIn(tgl::TglTensorType type) { return std::max(1u, type.getElementType().getIntOrFloatBitWidth() / 8); }
 
 void DeviceEmitter::planSquares(tgl::ParallelOp op, SmallVectorImpl<unsigned> &outer,
                                 std::optional<LaneChoice> &lane) {
