@@ -279,7 +279,8 @@ private:
   void doubtSmallSums(const Product &product, const Values &sums, const Scope &scope);
   void endDoubts();
   int64_t lineOf(const Split &split) const;
-  void doubtLostLine(const Split &split, Value *element, Value *scaled, Value *scale);
+  void doubtInfinite(Value *largest);
+  void doubtElements(const Split &split, Value *element, Value *scaled, Value *scale);
   void tellDoubt();
 
   DeviceEmitter &e;

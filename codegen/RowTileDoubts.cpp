@@ -28,6 +28,8 @@
 // Sums with columns of few keys say nothing among those with large ones, as where a mask leaves a few and garbage behind
 // them. So where a key's elements are neighbours in memory the launch that writes planes has a doubt where it is small.
 //
+// An infinity has no planes: infinity less infinity is NaN. It is a doubt where it is an element of a tensor, or a row's largest.
+//
 // A doubt of the loop is a register of the thread until its work is done, since ptxas runs products one after the other beside
 // branches that not all warps take. Then it becomes a word of the workspace, and the launch behind the loop, which is of the general
 // strategy's code and else ends at once, computes all rows again.
@@ -123,18 +125,26 @@ int64_t DeviceRowTiles::lineOf(const Split &split) const {
   return found == plan.products.end() ? 0 : found->fixed;
 }
 
-/// A doubt where the unit at an element is of a line of which too much is lost; of few units the other ones are looked at.
-void DeviceRowTiles::doubtLostLine(const Split &split, Value *element, Value *scaled, Value *scale) {
+/// A doubt of the loop where a row's largest number (f32) is infinite.
+void DeviceRowTiles::doubtInfinite(Value *largest) {
+  Value *isInfinite = b.CreateFCmpOEQ(largest, ConstantFP::getInfinity(b.getFloatTy()));
+  b.CreateStore(b.CreateOr(b.CreateLoad(b.getInt32Ty(), doubt), b.CreateZExt(isInfinite, b.getInt32Ty())), doubt);
+}
+
+/// A doubt where an element of a unit is infinite, or where the unit is of a line of which too much is lost; of few units the
+/// other ones of the line are looked at.
+void DeviceRowTiles::doubtElements(const Split &split, Value *element, Value *scaled, Value *scale) {
+  Type *type = b.getFloatTy();
+  auto largestOf = [&](Value *unit) { return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, unit)); };
+  Value *own = largestOf(scaled);
+  e.emitIf(b.CreateFCmpOEQ(own, ConstantFP::getInfinity(type)), [&] { tellDoubt(); });
   int64_t points = lineOf(split);
   if (!points)
     return;
-  Type *type = b.getFloatTy();
-  auto largestOf = [&](Value *unit) { return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, unit)); };
   auto isLost = [&](Value *largest) {
     return b.CreateAnd(b.CreateFCmpOLT(largest, ConstantFP::get(type, smallestOfLine)),
                        b.CreateFCmpOGT(largest, ConstantFP::get(type, 0)));
   };
-  Value *own = largestOf(scaled);
   e.emitIf(isLost(own), [&] {
     Value *first = b.CreateSub(element, b.CreateURem(element, i64(points)));
     Value *end = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateAdd(first, i64(points)), i64(split.elements));

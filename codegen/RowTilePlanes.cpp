@@ -12,7 +12,7 @@
 // factors of 16 bits. Of a left factor in registers each row has a scale for each tile. Both
 // roundings are to nearest: the error is 2^-24 of x, or 2^-40 of the largest of a tensor where x is
 // less than 2^-17 of it, and no number but 0 has planes of 0. Where sums show that this is too much all is computed again
-// (RowTileDoubts.cpp). What is not finite is NaN in its products.
+// (RowTileDoubts.cpp), and so where an element is infinite, whose products would be NaN.
 //
 // The workspace: a word that says so; for each tensor the largest numbers that warps found, then h, then l; what the code
 // that computes all again has there.
@@ -120,7 +120,9 @@ DeviceRowTiles::Values DeviceRowTiles::splitRows(Values &values) {
     for (auto [number, value] : enumerate(values))
       if (isOwn(number))
         largest = b.CreateMaxNum(largest, b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
-    Value *exponent = exponentOf(acrossLanes(largest, 4));
+    largest = acrossLanes(largest, 4);
+    doubtInfinite(largest);
+    Value *exponent = exponentOf(largest);
     Value *scale = scaleFor(exponent);
     for (auto [number, value] : enumerate(values))
       if (isOwn(number))
@@ -138,9 +140,12 @@ void DeviceRowTiles::undoScales(Product &product, Values &sums) {
   };
   Value *column = inverseOf(product.column);
   Values factors;
-  for (unsigned row = 0; row < 2; ++row)
-    factors.push_back(
-        b.CreateFMul(column, product.row ? inverseOf(*product.row) : product.scales[row]));
+  // Of sums of 0 too the product is a number: of others that are right it is finite, or their values are not.
+  Constant *largest = ConstantFP::get(b.getFloatTy(), APFloat::getLargest(APFloat::IEEEsingle()));
+  for (unsigned row = 0; row < 2; ++row) {
+    Value *factor = b.CreateFMul(column, product.row ? inverseOf(*product.row) : product.scales[row]);
+    factors.push_back(b.CreateMinNum(factor, largest));
+  }
   for (auto [number, sum] : enumerate(sums))
     sum = b.CreateFMul(sum, factors[number / 2 % 2]);
 }
@@ -223,7 +228,7 @@ void DeviceRowTiles::emitPlanes(Value *memory) {
     Type *halves = FixedVectorType::get(b.getHalfTy(), unitElements);
     forUnits(one, block, {}, [&](Value *unit, Value *element, ArrayRef<Value *>) {
       Value *rest = keepNonZero(unit, b.CreateFMul(unit, b.CreateVectorSplat(unitElements, scale)));
-      doubtLostLine(one, element, rest, scale);
+      doubtElements(one, element, rest, scale);
       for (unsigned plane = 0; plane < 2; ++plane) {
         Value *own = b.CreateFPTrunc(rest, halves);
         b.CreateAlignedStore(
