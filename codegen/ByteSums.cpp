@@ -26,7 +26,6 @@ static constexpr unsigned mostPartial = 128;
 DeviceContraction::Sums DeviceContraction::sumUpBytes(const PlaneProduct &product) {
   if (product.type == Multiplicand::I8)
     return sumUpStages(product);
-  Warpgroup warps = warpgroupOf(product);
   unsigned all = groupColumns(tile), part = std::min(all, mostPartial);
   return e.emitLoop(
       i64(0), numStages(product), i64(1), Sums(all / 2, zeroSum()),
@@ -35,7 +34,7 @@ DeviceContraction::Sums DeviceContraction::sumUpBytes(const PlaneProduct &produc
         Sums next;
         for (unsigned first = 0; first < all; first += part) {
           Sums partial = multiplyPlanes(product, planeStage(product, stage), {}, first, part);
-          partial = warps.wait(partial);
+          partial = async::readProducts(b, partial);
           if (first + part == all)
             release(product, number, stage);
           for (auto [sum, added] : zip_equal(current.slice(first / 2, part / 2), partial))

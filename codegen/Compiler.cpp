@@ -15,6 +15,7 @@
 #include "codegen/Parts.h"
 #include "codegen/PassGate.h"
 #include "codegen/Ptx.h"
+#include "codegen/async/Async.h"
 #include "ir/Tgl.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -322,6 +323,8 @@ private:
     raw_string_ostream stream(failure);
     if (verifyModule(code, &stream))
       return defect("lowering made LLVM IR that does not verify: " + failure);
+    if (Error error = async::verifyAsync(code))
+      return defect("lowering made LLVM IR that does not wait for what it starts: " + toString(std::move(error)));
     return std::move(*lowered);
   }
 

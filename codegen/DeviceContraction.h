@@ -43,6 +43,7 @@
 #include "codegen/Fragments.h"
 #include "codegen/TileLayout.h"
 #include "codegen/TileProduct.h"
+#include "codegen/async/Async.h"
 #include "passes/TileMemory.h"
 #include "passes/TileParts.h"
 #include "passes/WindowOperand.h"
@@ -424,7 +425,8 @@ private:
   /// Stages whose copies are under way when a producer waits for the next one to be empty: consumers keep one back while
   /// they begin another.
   unsigned copiesAhead() const { return std::min(2u, ringStages() - 2); }
-  void produceCopies(const PlaneProduct &product);
+  llvm::SmallVector<Value *> noCopies();
+  llvm::SmallVector<Value *> produceCopies(const PlaneProduct &product, llvm::ArrayRef<Value *> before);
   void endCopies(Value *total);
   Value *scaleOfLine(const PlaneProduct &product, Value *line);
   void loadScales(const PlaneProduct &product);

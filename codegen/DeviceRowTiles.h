@@ -49,6 +49,7 @@
 
 #include "codegen/DeviceEmitter.h"
 #include "codegen/Warpgroup.h"
+#include "codegen/async/Async.h"
 #include "passes/RowTiles.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -134,7 +135,6 @@ private:
     Values scales = {}; ///< of planes: what the sums of each row are multiplied with; in words, of the left factor alone
     llvm::SmallVector<Values> words = {};     ///< and this is what
     llvm::SmallVector<Values> nextWords = {}; ///< of this iteration, where they are ready early
-    unsigned issued = 0;                      ///< its latest group's number
     Values sums = {};                         ///< which are not yet to be touched
   };
 
@@ -232,8 +232,6 @@ private:
   Value *lowOfTile(Value *number);
   void awaitCopies();
   void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words);
-  void commit(Product &product);
-  Values await(Product &product);
   void holdBack();
   void settle(mlir::Value tensor);
   void prepareWords(tgl::ParallelOp nest);
@@ -300,7 +298,6 @@ private:
   Value *workspace = nullptr;
   llvm::DenseMap<mlir::Value, Value *> inverses; ///< of the scales of tensors that are split
   llvm::AllocaInst *doubt = nullptr;             ///< i32, not 0 where a sum of this thread's was too small
-  unsigned numIssued = 0; ///< groups of products, as far as code has been emitted
   llvm::GlobalVariable *shared = nullptr;
   Value *thread = nullptr, *lane = nullptr, *warpgroup = nullptr; // i32
   Value *copier = nullptr;                                        ///< i32, of `numCopiers` threads

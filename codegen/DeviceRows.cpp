@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
+#include "codegen/async/Async.h"
 #include "ir/TglUtils.h"
 #include "passes/ScheduleBlock.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -432,7 +433,7 @@ SmallVector<Value *> DeviceEmitter::dealRow(ArrayRef<tgl::AxesOp> nests, const s
       if (any_of(nests, [&](tgl::AxesOp nest) { return row.lastNests[slot].contains(nest); }))
         left.push_back(slot);
     if (any_of(reads, [&](auto &entry) { return row.slotOf.lookup(entry.first).second; }))
-      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
+      async::awaitAllCopies(b);
   }
 
   // Rounds `from`, `from + 1`, ...: first all loads, then the rest.

@@ -303,15 +303,24 @@ void DeviceContraction::copyPacked(const PlaneProduct &product, Value *number, V
   }
 }
 
+/// What is under way of a block's copies before the first tile, as produceCopies takes it.
+SmallVector<Value *> DeviceContraction::noCopies() {
+  return SmallVector<Value *>(copiesInBulk() ? 0 : copiesAhead(), async::noCopies(b));
+}
+
 /// Starts the copies of a tile's stages, in the order of all that go through the ring. Consumers are told of a stage
-/// `copiesAhead` stages later, so that so many are under way; of the block's last ones by endCopies.
-void DeviceContraction::produceCopies(const PlaneProduct &product) {
-  if (copiesInBulk())
-    return produceInBulk(product);
+/// `copiesAhead` stages later, so that so many are under way; of the block's last ones by endCopies. `before`: those under
+/// way before, of the first stage first; what comes back is the same after the tile.
+SmallVector<Value *> DeviceContraction::produceCopies(const PlaneProduct &product, ArrayRef<Value *> before) {
+  if (copiesInBulk()) {
+    produceInBulk(product);
+    return {};
+  }
   unsigned stages = ringStages(), ahead = copiesAhead();
-  e.emitLoop(
-      i64(0), numStages(product), i64(1), {},
-      [&](Value *number, ArrayRef<Value *>) {
+  return e.emitLoop(
+      i64(0), numStages(product), i64(1), before,
+      [&](Value *number, ArrayRef<Value *> underWay) {
+        SmallVector<Value *> copies(underWay);
         Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
         Value *stage = inRing(inBlock);
         e.emitIf(b.CreateICmpUGE(inBlock, i32(stages)), [&] { waitAt(b.CreateAdd(stage, i32(empty()))); });
@@ -319,12 +328,13 @@ void DeviceContraction::produceCopies(const PlaneProduct &product) {
           copyPacked(product, number, planeStage(product, stage));
         else
           copyUnits(product, stepInSum(product.sum, number), planeStage(product, stage));
-        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
+        copies.push_back(async::commitCopies(b));
         e.emitIf(b.CreateICmpUGE(inBlock, i32(ahead)), [&] {
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead)});
+          async::awaitCopies(b, copies.front());
           announce(inRing(b.CreateSub(inBlock, i32(ahead))));
         });
-        return SmallVector<Value *>();
+        copies.erase(copies.begin());
+        return copies;
       },
       "stage");
 }
@@ -333,7 +343,7 @@ void DeviceContraction::produceCopies(const PlaneProduct &product) {
 void DeviceContraction::endCopies(Value *total) {
   if (copiesInBulk()) // barriers know
     return;
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
+  async::awaitAllCopies(b);
   Value *stages = b.CreateTrunc(total, b.getInt32Ty());
   for (unsigned before = copiesAhead(); before > 0; --before)
     e.emitIf(b.CreateICmpUGE(stages, i32(before)), [&] {

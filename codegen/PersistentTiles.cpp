@@ -146,15 +146,21 @@ void DeviceContraction::produceOwnTiles() {
     return produceShortTiles(count);
   e.nextLoopStays = true;
   e.emitLoop(
-      i64(0), numOwnTiles(), i64(1), {},
-      [&](Value *which, ArrayRef<Value *>) {
+      i64(0), numOwnTiles(), i64(1), hasCopiers() ? noCopies() : SmallVector<Value *>(),
+      [&](Value *which, ArrayRef<Value *> copies) {
+        SmallVector<Value *> next;
         setOwnTile(which);
         if (!hasCopiers())
           e.emitIf(b.CreateICmpNE(which, i64(0)), [&] { waitAt(i32(Again)); });
         PlaneProduct product = makePlaneProduct(0);
         setStages(product, which);
-        forItself([&] { hasCopiers() ? produceCopies(product) : produce(product); });
-        return SmallVector<Value *>();
+        forItself([&] {
+          if (hasCopiers())
+            next = produceCopies(product, copies);
+          else
+            produce(product);
+        });
+        return next;
       },
       "tile");
   if (hasCopiers())

@@ -8,6 +8,7 @@
 #include "codegen/Ptx.h"
 #include "codegen/BypassDivisions.h"
 #include "codegen/PassGate.h"
+#include "codegen/async/Async.h"
 
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
@@ -154,6 +155,7 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
   builder.crossRegisterProxies(loops, functions, graph, modules);
 
   FunctionPassManager perFunction;
+  perFunction.addPass(async::CountGroupsPass());
   perFunction.addPass(SROAPass(SROAOptions::ModifyCFG));
   perFunction.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   perFunction.addPass(InstCombinePass());

@@ -193,7 +193,7 @@ SmallVector<DeviceRowTiles::Values> DeviceRowTiles::rowWords(Product &product) {
 
 /// All copies that were started are there, and what lay where the next go has been multiplied.
 void DeviceRowTiles::awaitCopies() {
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
+  async::awaitAllCopies(b);
   Warpgroup(b, false).publish();
   barrier();
 }
@@ -222,16 +222,6 @@ void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> 
     }
 }
 
-/// What has been started since the last one is the product's group; it may be nothing.
-void DeviceRowTiles::commit(Product &product) {
-  Warpgroup(b, false).commit();
-  product.issued = numIssued++;
-}
-
-DeviceRowTiles::Values DeviceRowTiles::await(Product &product) {
-  return Warpgroup(b, false).wait(product.sums, numIssued - product.issued - 1);
-}
-
 /// Left factors, and the first tiles, where nobody else copies them.
 void DeviceRowTiles::startCopies() {
   if (hasRoles)
@@ -253,7 +243,7 @@ void DeviceRowTiles::startTile() {
       product.sums.clear();
       awaitTile(product, tileNumber);
       multiply(product, tileNumber, {});
-      commit(product);
+      async::commitProducts(b);
     }
   for (Product &product : products)
     if (product.target) {
@@ -266,7 +256,7 @@ void DeviceRowTiles::startTile() {
         return product.sums;
       });
       elements[product.target].values = product.sums = sums;
-      commit(product);
+      async::commitProducts(b);
     }
   if (hasRoles)
     return passTurn();
@@ -284,12 +274,12 @@ void DeviceRowTiles::finishTiles() {
       product.sums = elements[product.target].values;
       awaitTile(product, last);
       multiply(product, last, product.words);
-      commit(product);
+      async::commitProducts(b);
       elements[product.target].values = product.sums;
     }
   for (Product &product : products)
     if (product.target) {
-      elements[product.target].values = await(product);
+      elements[product.target].values = async::readProducts(b, product.sums);
       product.sums.clear();
       releaseTile(product, last);
     }
@@ -331,7 +321,7 @@ void DeviceRowTiles::settle(mlir::Value tensor) {
       all.push_back(b.CreateBitCast(value, b.getFloatTy()));
   holdBack();
   found->sums = all;
-  Values settled = await(*found);
+  Values settled = async::readProducts(b, found->sums);
   if (hasRoles)
     e.emitIf(b.CreateICmpSGT(tileNumber, i64(0)),
              [&] { releaseTile(*found, b.CreateSub(tileNumber, i64(1))); });
@@ -355,7 +345,7 @@ void DeviceRowTiles::prepareWords(tgl::ParallelOp nest) {
 void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   Product &product = *find_if(products, [&](const Product &p) { return p.planned->reduce == op; });
   if (product.row) {
-    Values sums = await(product);
+    Values sums = async::readProducts(b, product.sums);
     if (hasRoles) {
       releaseTile(product, tileNumber);
       holdBack(); // what follows: the copy of a tile to come takes the time that it does
@@ -403,8 +393,8 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   product.sums = isSplit ? Values() : sums;
   awaitTile(product, tileNumber);
   multiply(product, tileNumber, words);
-  commit(product);
-  Values all = await(product);
+  async::commitProducts(b);
+  Values all = async::readProducts(b, product.sums);
   if (isSplit) {
     doubtSmallSums(product, all, scope);
     undoScales(product, all);

@@ -148,7 +148,7 @@ void DeviceRowTiles::copyTiles(const Product &product) {
   e.emitLoop(i64(0), numTiles, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
     awaitEmpty(number, product.row ? b.CreateICmpSGT(number, i64(0)) : nullptr);
     copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd);
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_all, {});
+    async::awaitAllCopies(b);
     Warpgroup(b, false).publish();
     for (unsigned group = 0; group < tile.warpgroups; ++group)
       arriveAt(fullBarrier(product, i32(group), number), Warpgroup::threads + numCopying());

@@ -257,13 +257,12 @@ DeviceContraction::Sums DeviceContraction::multiplyShifted(const PlaneProduct &p
     }
   };
   forPlanes(product, multiplyAll);
-  warps.commit();
+  async::commitProducts(b);
   return result;
 }
 
 /// Group by group; where sums are to keep f32's accuracy tensor cores add up no more than 64 points.
 DeviceContraction::Sums DeviceContraction::sumUpShifted(const PlaneProduct &product) {
-  Warpgroup warps(b, /*isBrain=*/false);
   unsigned count = product.substeps;
   SmallVector<Value *> zeros(groupColumns(tile) / 2, ConstantFP::get(b.getFloatTy(), 0));
   Value *total = product.stagesEver ? product.stagesEver : numStages(product);
@@ -283,16 +282,17 @@ DeviceContraction::Sums DeviceContraction::sumUpShifted(const PlaneProduct &prod
       e.emitIf(b.CreateICmpULT(next, total), [&] { arriveAt(b.CreateAdd(inRing(inGroup), i32(empty()))); });
     };
     auto addStages = [&](Value *first, unsigned many, ArrayRef<Value *> sums) {
-      Sums partial, next;
+      SmallVector<Sums> partial{Sums()};
+      Sums next;
       for (unsigned n = 0; n < many; ++n)
-        partial = multiply(b.CreateAdd(first, i32(n)), partial);
+        partial.push_back(multiply(b.CreateAdd(first, i32(n)), partial.back()));
       for (unsigned n = 0; n + 1 < many; ++n) {
-        warps.waitForAllBut(many - 1 - n);
+        async::awaitProducts(b, partial[n + 1].front());
         giveBack(b.CreateAdd(first, i32(n)));
       }
-      partial = warps.wait(partial);
+      Sums ready = async::readProducts(b, partial.back());
       giveBack(b.CreateAdd(first, i32(many - 1)));
-      for (auto [sum, added] : zip_equal(sums, partial))
+      for (auto [sum, added] : zip_equal(sums, ready))
         next.push_back(b.CreateFAdd(sum, added));
       return next;
     };
@@ -314,12 +314,12 @@ DeviceContraction::Sums DeviceContraction::sumUpShifted(const PlaneProduct &prod
           [&](Value *number, ArrayRef<Value *> before) {
             Value *inGroup = b.CreateTrunc(number, b.getInt32Ty());
             Sums next = multiply(inGroup, before);
-            warps.waitForAllBut(1);
+            async::awaitProducts(b, before.front());
             e.emitIf(b.CreateICmpNE(inGroup, i32(0)), [&] { giveBack(b.CreateSub(inGroup, i32(1))); });
             return next;
           },
           "stage");
-      sums = warps.wait(sums);
+      sums = async::readProducts(b, sums);
       giveBack(i32(count - 1));
     }
     Value *nextFirst = b.CreateAdd(firstStage, i32(patches * count));

@@ -152,25 +152,27 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
     Value *next = b.CreateAdd(number, i32(by));
     return b.CreateSelect(b.CreateICmpUGE(next, i32(stages)), b.CreateSub(next, i32(stages)), next);
   };
-  auto commit = [&] {
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
-  };
   // Steps before the first only bring operands, so that the code that does exists once. Of a few steps the optimiser
   // makes code without loops, where what is to be brought is known; it must not begin earlier there.
   constexpr int64_t fewSteps = 8;
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(product.reduce.getOperation()));
   bool isShort = code == Code::Quick && points && *points <= fewSteps * product.row.shared.depth();
   int64_t start = isShort ? 0 : copies ? -int64_t(ahead) : evaluated ? -1 : 0;
+  SmallVector<Value *> ofStages(copies ? ahead : 0, async::noCopies(b)); // copies under way, of the next stage first
+  auto commit = [&](ArrayRef<Value *> before) {
+    SmallVector<Value *> after(before.drop_front());
+    after.push_back(async::commitCopies(b));
+    return after;
+  };
   if (isShort && copies) {
     e.nextLoopStays = true;
-    e.emitLoop(
-        i64(0), i64(ahead), i64(1), {},
-        [&](Value *number, ArrayRef<Value *>) {
+    ofStages = e.emitLoop(
+        i64(0), i64(ahead), i64(1), ofStages,
+        [&](Value *number, ArrayRef<Value *> before) {
           e.emitIf(b.CreateICmpSLT(number, sum.steps), [&] {
             copyStep(product, stepInSum(product.sum, number), stageAt(b.CreateTrunc(number, b.getInt32Ty())), code);
           });
-          commit();
-          return SmallVector<Value *>();
+          return commit(before);
         },
         "ahead");
   }
@@ -184,19 +186,23 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
         storeStep(product, evaluateStep(product, stepInSum(product.sum, i64(0))), stageAt(i32(0)));
     });
   SmallVector<Value *> carried(4 * rowBlocks * 2 * columnBlocks, zeroSum());
+  unsigned numSums = carried.size(), numCopies = ofStages.size();
+  carried.append(ofStages);
   carried.push_back(i32((start + stages) % stages)); // the stage
   Sums result = e.emitLoop(
       i64(start), sum.steps, i64(1), carried,
       [&](Value *number, ArrayRef<Value *> current) {
         Value *stage = current.back();
+        ArrayRef<Value *> before = current.take_front(numSums);
+        SmallVector<Value *> ofStages(current.slice(numSums, numCopies));
         if (copies)
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead - 1)});
+          async::awaitCopies(b, ofStages.front());
         barrier(); // this step's tiles are there, those of the step before have been used
         if (copies) {
           Value *later = b.CreateAdd(number, i64(ahead));
           e.emitIf(b.CreateICmpSLT(later, sum.steps),
                    [&] { copyStep(product, stepInSum(product.sum, later), stageAt(following(stage, ahead)), code); });
-          commit();
+          ofStages = commit(ofStages);
         }
         Value *next = b.CreateAdd(number, i64(1));
         Value *isMore = b.CreateICmpSLT(next, sum.steps);
@@ -210,18 +216,19 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
         } else if (evaluated) {
           values = e.emitIfElse(isMore, [&] { return evaluateStep(product, stepInSum(product.sum, next)); });
         }
-        auto multiply = [&] { return multiplyStep(product, stageAt(stage), current.drop_back(), code); };
+        auto multiply = [&] { return multiplyStep(product, stageAt(stage), before, code); };
         Sums sums = start == 0 ? multiply()
-                               : e.emitIfElse(b.CreateICmpSGE(number, i64(0)), multiply, current.drop_back());
+                               : e.emitIfElse(b.CreateICmpSGE(number, i64(0)), multiply, before);
         if (!values.empty())
           storeStep(product, values, stageAt(following(stage, 1)));
+        sums.append(ofStages);
         sums.push_back(following(stage, 1));
         return sums;
       },
       "step");
-  result.pop_back();
   if (copies)
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
+    async::awaitAllCopies(b);
+  result.resize(numSums);
   return result;
 }
 

@@ -75,11 +75,11 @@ Value *Warpgroup::coreDescriptor(Value *address, Value *offsets, unsigned bytes)
 //===----------------------------------------------------------------------===//
 
 /// Inline PTX with `count` sums as its results, $0 and on, and `sums`, if any, in the same registers.
-Warpgroup::Sums Warpgroup::callOnSums(const std::string &text, const std::string &inputs,
-                                      ArrayRef<Value *> operands, ArrayRef<Value *> sums, unsigned count) {
+static CallInst *callOnSums(IRBuilder<> &b, Type *sumType, const std::string &text, const std::string &inputs,
+                            ArrayRef<Value *> operands, ArrayRef<Value *> sums, unsigned count) {
   std::string constraints;
   for (unsigned n = 0; n < count; ++n)
-    constraints += areIntegers() ? "=r," : "=f,";
+    constraints += sumType->isFloatTy() ? "=f," : "=r,";
   constraints += inputs;
   SmallVector<Value *> all(operands.begin(), operands.end());
   for (auto [n, sum] : enumerate(sums)) {
@@ -90,10 +90,16 @@ Warpgroup::Sums Warpgroup::callOnSums(const std::string &text, const std::string
   SmallVector<Type *> types;
   for (Value *value : all)
     types.push_back(value->getType());
-  auto *result = StructType::get(b.getContext(), SmallVector<Type *>(count, sumType()));
+  auto *result = StructType::get(b.getContext(), SmallVector<Type *>(count, sumType));
   auto *type = FunctionType::get(result, types, false);
   CallInst *call = b.CreateCall(InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true), all);
   call->setConvergent();
+  return call;
+}
+
+Warpgroup::Sums Warpgroup::product(const std::string &text, const std::string &inputs, ArrayRef<Value *> operands,
+                                   ArrayRef<Value *> sums, unsigned count) {
+  CallInst *call = callOnSums(b, sumType(), text, inputs, operands, sums, count);
   Sums values;
   for (unsigned n = 0; n < count; ++n)
     values.push_back(b.CreateExtractValue(call, n));
@@ -101,10 +107,6 @@ Warpgroup::Sums Warpgroup::callOnSums(const std::string &text, const std::string
 }
 
 void Warpgroup::begin() { b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_fence_sync_aligned, {}); }
-
-void Warpgroup::commit() {
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
-}
 
 /// Of the instruction for so many columns.
 std::string Warpgroup::nameOf(unsigned columns) const {
@@ -126,12 +128,12 @@ Warpgroup::Sums Warpgroup::multiply(ArrayRef<Value *> sums, unsigned columns, Va
     if (areIntegers() && rowType != columnType)
       needPtx(*b.GetInsertBlock()->getModule(), 84);
     text += areIntegers() ? "; }" : ", 1, 1; }"; // signs are floats'
-    return callOnSums(text, "l,l,n", {rowOperand, columnOperand, i32(!sums.empty())}, sums, count);
+    return product(text, "l,l,n", {rowOperand, columnOperand, i32(!sums.empty())}, sums, count);
   }
   text += ", 1, 1, " + number(3) + ", " + number(4) + "; }";
-  return callOnSums(text, "l,l,n,n,n",
-                    {rowOperand, columnOperand, i32(!sums.empty()), i32(!rowsAlongSum), i32(!columnsAlongSum)},
-                    sums, count);
+  return product(text, "l,l,n,n,n",
+                 {rowOperand, columnOperand, i32(!sums.empty()), i32(!rowsAlongSum), i32(!columnsAlongSum)},
+                 sums, count);
 }
 
 Warpgroup::Sums Warpgroup::multiplyWords(ArrayRef<Value *> sums, unsigned columns, ArrayRef<Value *> rowWords,
@@ -147,16 +149,12 @@ Warpgroup::Sums Warpgroup::multiplyWords(ArrayRef<Value *> sums, unsigned column
                      number(4) + ", p, 1, 1, " + number(6) + "; }";
   SmallVector<Value *> operands(rowWords.begin(), rowWords.end());
   operands.append({columnOperand, i32(!sums.empty()), i32(!columnsAlongSum)});
-  return callOnSums(text, "r,r,r,r,l,n,n", operands, sums, count);
+  return product(text, "r,r,r,r,l,n,n", operands, sums, count);
 }
 
-void Warpgroup::waitForAllBut(unsigned groups) {
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_wait_group_sync_aligned, {b.getInt64(groups)});
-}
-
-Warpgroup::Sums Warpgroup::wait(ArrayRef<Value *> sums, unsigned groups) {
-  return callOnSums("wgmma.wait_group.sync.aligned $" + std::to_string(sums.size()) + ";", "n", {i32(groups)}, sums,
-                    sums.size());
+CallInst *tegula::waitWithSums(IRBuilder<> &b, ArrayRef<Value *> sums, unsigned groups) {
+  return callOnSums(b, sums.front()->getType(), "wgmma.wait_group.sync.aligned $" + std::to_string(sums.size()) + ";", "n",
+                    {b.getInt32(groups)}, sums, sums.size());
 }
 
 void Warpgroup::publish() {

@@ -75,19 +75,13 @@ public:
 
   /// Before products, where registers or (other threads' stores apart) shared memory have changed.
   void begin();
-  /// sums + rows * columns, for 2 * sums columns; no sums: 0. What comes back must not be touched before
-  /// it was waited for.
+  /// sums + rows * columns, for 2 * sums columns; no sums: 0. What comes back is under way (async/Async.h).
   Sums multiply(llvm::ArrayRef<Value *> sums, unsigned columns, Value *rowOperand, bool rowsAlongSum,
                 Value *columnOperand, bool columnsAlongSum);
   /// The same with rows in registers: four words of this thread, two neighbours along the sum each, of rows r and
   /// r + 8, then the same eight points further (r: the first sum's row; points from 2 (t % 4) on).
   Sums multiplyWords(llvm::ArrayRef<Value *> sums, unsigned columns, llvm::ArrayRef<Value *> rowWords,
                      Value *columnOperand, bool columnsAlongSum);
-  void commit();
-  /// Waits until at most `groups` of the committed are under way: their operands may not change yet.
-  void waitForAllBut(unsigned groups);
-  /// Waits until at most `groups` are under way; the sums that can be used, of those before.
-  Sums wait(llvm::ArrayRef<Value *> sums, unsigned groups = 0);
   /// Makes this thread's stores to shared memory visible to products, after the next barrier.
   void publish();
 
@@ -100,9 +94,13 @@ private:
   llvm::Type *sumType() { return areIntegers() ? b.getInt32Ty() : b.getFloatTy(); }
   std::string nameOf(unsigned columns) const;
   Value *i32(int64_t value) { return b.getInt32(value); }
-  Sums callOnSums(const std::string &text, const std::string &inputs, llvm::ArrayRef<Value *> operands,
-                  llvm::ArrayRef<Value *> sums, unsigned count);
+  Sums product(const std::string &text, const std::string &inputs, llvm::ArrayRef<Value *> operands,
+               llvm::ArrayRef<Value *> sums, unsigned count);
 };
+
+/// The instruction that waits until at most `groups` committed groups of products are under way, and to which the values
+/// are tied: what uses its results comes after it.
+llvm::CallInst *waitWithSums(llvm::IRBuilder<> &builder, llvm::ArrayRef<llvm::Value *> sums, unsigned groups);
 
 } // namespace tegula
 

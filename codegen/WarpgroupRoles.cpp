@@ -238,7 +238,7 @@ void DeviceContraction::startRoles() {
           produce(product);
           continue;
         }
-        produceCopies(product);
+        produceCopies(product, noCopies());
         endCopies(numStages(product));
       }
     };
@@ -348,7 +348,6 @@ void DeviceContraction::release(const PlaneProduct &product, Value *number, Valu
 
 /// Sums of stages one after the other, those of the next begun while one's are under way.
 DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &product) {
-  Warpgroup warps = warpgroupOf(product);
   SmallVector<Value *> zeros(groupColumns(tile) / 2, zeroSum());
   Value *total = numStages(product);
   auto inRing = [&](Value *n) {
@@ -359,12 +358,12 @@ DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &produ
       [&](Value *number, ArrayRef<Value *> current) {
         Value *stage = awaitStage(product, number), *before = b.CreateSub(number, i64(1));
         Sums sums = multiplyPlanes(product, planeStage(product, stage), current);
-        warps.waitForAllBut(1);
+        async::awaitProducts(b, current.front());
         e.emitIf(b.CreateICmpSGE(before, i64(0)), [&] { release(product, before, inRing(before)); });
         return sums;
       },
       "stage");
-  Sums sums = warps.wait(last);
+  Sums sums = async::readProducts(b, last);
   if (product.stagesEver) { // another tile's may wait for it
     Value *number = b.CreateSub(total, i64(1));
     release(product, number, inRing(number));
@@ -385,7 +384,6 @@ bool DeviceContraction::hasRoomForStages(const PlaneProduct &product) {
 /// faster than two together: 0.96 of the time for 512 x 512 x 512 (H200).
 DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &product) {
   constexpr int64_t shortSum = 512;
-  Warpgroup warps(b, /*isBrain=*/false);
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(tgl::ReduceOp(product.reduce).getOperation()));
   bool isShort = points && *points <= shortSum, addsEach = isShort || tile.splits > 1;
   unsigned together = isShort || (addsEach && !hasRoomForStages(product)) ? 1 : product.substeps;
@@ -401,10 +399,10 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
       used.push_back({number, stage});
     }
     for (unsigned n = 0; n < together; ++n) {
-      unsigned underWay = together - 1 - n;
-      Sums added = addsEach || !underWay ? warps.wait(partial[n], underWay) : Sums();
-      if (added.empty())
-        warps.waitForAllBut(underWay);
+      bool isAdded = addsEach || n + 1 == together;
+      Sums added = isAdded ? async::readProducts(b, partial[n]) : Sums();
+      if (!isAdded)
+        async::awaitProducts(b, partial[n].front());
       release(product, used[n].first, used[n].second);
       for (auto [number, one] : enumerate(added))
         sums[number] = b.CreateFAdd(sums[number], one);

@@ -76,7 +76,7 @@ DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &pr
       multiply(step, rowPlane, columnPlane);
   };
   forPlanes(product, multiplyAll);
-  warps.commit();
+  async::commitProducts(b);
   return result;
 }
 
@@ -89,11 +89,11 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
   auto copy = [&](Value *number, Value *stage) {
     e.emitIf(b.CreateICmpSLT(number, total),
              [&] { copyUnits(product, stepInSum(product.sum, number), planeStage(product, stage)); });
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_commit_group, {});
+    return async::commitCopies(b);
   };
-  if (copies)
-    for (unsigned number = 0; number < ahead; ++number)
-      copy(i64(number), i32(number));
+  SmallVector<Value *> ofStages; // copies under way, of the next stage first
+  for (unsigned number = 0; copies && number < ahead; ++number)
+    ofStages.push_back(copy(i64(number), i32(number)));
   SmallVector<Value *> units;
   if (evaluates) {
     units = loadUnits(product, stepInSum(product.sum, i64(0))); // there is at least one step
@@ -102,24 +102,28 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
     units = loadNext(product, i64(1));
   }
 
-  // Carried: the stage; sums; the next step's units.
-  unsigned numSums = groupColumns(tile) / 2, numUnits = units.size();
+  // Carried: the stage; sums; copies; the next step's units.
+  unsigned numSums = groupColumns(tile) / 2, numCopies = ofStages.size(), numUnits = units.size();
   SmallVector<Value *> carried{i32(0)};
   carried.append(numSums, ConstantFP::get(b.getFloatTy(), 0));
+  carried.append(ofStages);
   carried.append(units);
   SmallVector<Value *> last = e.emitLoop(
       i64(0), total, i64(1), carried,
       [&](Value *number, ArrayRef<Value *> current) {
         Value *stage = current.front();
-        SmallVector<Value *> units(current.take_back(numUnits));
+        ArrayRef<Value *> before = current.slice(1, numSums);
+        SmallVector<Value *> ofStages(current.slice(1 + numSums, numCopies)), units(current.take_back(numUnits));
         if (copies) {
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(ahead - 1)});
+          async::awaitCopies(b, ofStages.front());
           warps.publish();
         }
         barrier(); // this step's tiles are there; those of two steps before have been multiplied
-        Sums sums = multiplyPlanes(product, planeStage(product, stage), current.slice(1, numSums));
-        if (copies)
-          copy(b.CreateAdd(number, i64(ahead)), followingStage(stage, ahead));
+        Sums sums = multiplyPlanes(product, planeStage(product, stage), before);
+        if (copies) {
+          ofStages.erase(ofStages.begin());
+          ofStages.push_back(copy(b.CreateAdd(number, i64(ahead)), followingStage(stage, ahead)));
+        }
         if (evaluates) {
           e.emitIf(b.CreateICmpSLT(b.CreateAdd(number, i64(1)), total), [&] {
             storeUnits(product, units, {}, planeStage(product, followingStage(stage, 1)));
@@ -127,14 +131,15 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
           });
           units = loadNext(product, b.CreateAdd(number, i64(2)));
         }
-        warps.waitForAllBut(1);
+        async::awaitProducts(b, before.front());
         SmallVector<Value *> next{followingStage(stage, 1)};
         next.append(sums);
+        next.append(ofStages);
         next.append(units);
         return next;
       },
       "step");
   if (copies)
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {i32(0)});
-  return warps.wait(ArrayRef(last).slice(1, numSums));
+    async::awaitAllCopies(b);
+  return async::readProducts(b, ArrayRef(last).slice(1, numSums));
 }

@@ -7,7 +7,7 @@ import lit.formats
 
 config.name = "tegula"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir", ".tgl", ".test"]
+config.suffixes = [".mlir", ".ll", ".tgl", ".test"]
 config.excludes = ["Inputs", "unit", "fuzz"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.build_root, "test")
@@ -32,7 +32,7 @@ config.substitutions.append(("%kernels", os.path.join(config.source_root, "dsl",
 config.substitutions.append((r"\bFileCheck\b", config.filecheck))
 
 # What a test may demand with REQUIRES.
-for tool in ("tegula-opt", "tegula-interpret", "tegula", "tegula-lsp"):
+for tool in ("tegula-opt", "tegula-interpret", "tegula-device-opt", "tegula", "tegula-lsp"):
     if os.path.exists(os.path.join(config.tools_dir, tool)):
         config.available_features.add(tool)
 if shutil.which("nvidia-smi"):

@@ -1,0 +1,56 @@
+//===- Operations.h - Which instructions are operations of asynchrony ---*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For the passes of this folder: what an instruction is, and how long what a value stands for has been under way.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_CODEGEN_ASYNC_OPERATIONS_H
+#define TEGULA_CODEGEN_ASYNC_OPERATIONS_H
+
+#include "codegen/async/Async.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/Instructions.h"
+#include <optional>
+
+namespace tegula::async {
+
+/// What a thread has under way: each kind has commits and waits of its own.
+enum class Kind { Copies, Products };
+
+bool isCommit(const llvm::Instruction &instruction, Kind kind);
+bool isRead(const llvm::Instruction &instruction);
+bool isAwait(const llvm::Instruction &instruction, Kind kind);
+/// Either of the two.
+bool isWait(const llvm::Instruction &instruction, Kind kind);
+/// The instruction whose result the value is, where that is under way: a commit of copies, a product. Null: nothing is, or
+/// it came to a loop or branch.
+llvm::Instruction *startOf(Value *value, Kind kind);
+
+/// Where a function commits things of a kind.
+class Commits {
+public:
+  Commits(const llvm::Function &function, Kind kind);
+  bool empty() const { return ofBlock.empty(); }
+  /// The fewest after the value was made under way, and before `wait`, on any path; none: it is not on any.
+  std::optional<unsigned> fewestSince(Value *value, llvm::Instruction *wait) const;
+  /// The same of any of the values that a wait is for.
+  std::optional<unsigned> fewestSinceWaitedFor(llvm::CallInst &wait) const;
+
+private:
+  Kind kind;
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<const llvm::Instruction *>> ofBlock;
+
+  /// In the block: after `after` (null: from its start), before `before` (null: to its end).
+  unsigned between(const llvm::BasicBlock *block, const llvm::Instruction *after,
+                   const llvm::Instruction *before) const;
+};
+
+} // namespace tegula::async
+
+#endif // TEGULA_CODEGEN_ASYNC_OPERATIONS_H

@@ -1,0 +1,95 @@
+//===- tegula-device-opt.cpp - Runs passes on textual device code ---------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What tegula-opt is for MLIR: runs this compiler's passes over LLVM IR, and LLVM's own, by name.
+//
+//   tegula-device-opt --passes=verify-async,count-groups kernel.ll
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/BypassDivisions.h"
+#include "codegen/Parts.h"
+#include "codegen/async/Async.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace llvm;
+using namespace tegula;
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("<file, or - for standard input>"), cl::init("-"));
+static cl::opt<std::string> passes("passes", cl::desc("Passes by name, in order, as LLVM's opt takes them"), cl::Required);
+
+namespace {
+/// Refuses code that does not verify.
+struct VerifyAsync : PassInfoMixin<VerifyAsync> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &) {
+    if (Error error = async::verifyAsync(function))
+      function.getContext().emitError(toString(std::move(error)));
+    return PreservedAnalyses::all();
+  }
+};
+} // namespace
+
+static void registerPasses(PassBuilder &builder) {
+  builder.registerPipelineParsingCallback(
+      [](StringRef name, FunctionPassManager &manager, ArrayRef<PassBuilder::PipelineElement>) {
+        if (name == "verify-async")
+          manager.addPass(VerifyAsync());
+        else if (name == "count-groups")
+          manager.addPass(async::CountGroupsPass());
+        else if (name == "bypass-divisions")
+          manager.addPass(BypassDivisionsPass());
+        else
+          return false;
+        return true;
+      });
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "Runs passes on device code\n");
+  LLVMContext context;
+  std::string heard;
+  collectErrors(context, heard);
+  SMDiagnostic problem;
+  std::unique_ptr<llvm::Module> module = parseIRFile(input, problem, context);
+  if (!module) {
+    problem.print(argv[0], errs());
+    return 1;
+  }
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager graph;
+  ModuleAnalysisManager modules;
+  PassBuilder builder;
+  registerPasses(builder);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graph, modules);
+  ModulePassManager manager;
+  if (Error error = builder.parsePassPipeline(manager, passes)) {
+    WithColor::error(errs(), argv[0]) << toString(std::move(error)) << "\n";
+    return 1;
+  }
+  manager.run(*module, modules);
+  if (!heard.empty())
+    errs() << StringRef(heard).ltrim() << "\n";
+  if (!heard.empty() || verifyModule(*module, &errs()))
+    return 1;
+  module->print(outs(), nullptr);
+  return 0;
+}
