@@ -35,36 +35,12 @@ bool DeviceContraction::copiesInBulk() const {
                         none_of(packs, [](const PackedProduct &pack) { return pack.row || pack.column; }));
 }
 
-/// Of the ring's stage (i32).
-Value *DeviceContraction::stageBarrier(const PlaneProduct &product, Value *stage) {
-  Value *number = b.CreateAdd(stage, i32(product.number * ringStages()));
-  return sharedAt(b.CreateAdd(b.CreateShl(number, i32(3)), i32(barriersBase())));
-}
-
 /// By producers' first thread: others may use them after a barrier.
 void DeviceContraction::initStageBarriers() {
   e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {
-    for (unsigned number = 0; number < products.size() * ringStages(); ++number)
-      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
-                        {sharedAt(i32(barriersBase() + 8 * number)), i32(1)});
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
-    Warpgroup(b, /*isBrain=*/false).publish(); // to copies
+    for (Value *ring : rings)
+      async::initRing(b, ring);
   });
-}
-
-/// Waits for stage `inBlock` (i32) among all that go through the ring of this product.
-void DeviceContraction::awaitBulk(const PlaneProduct &product, Value *inBlock) {
-  Value *parity = b.CreateAnd(b.CreateUDiv(inBlock, i32(ringStages())), i32(1));
-  Value *barrier = stageBarrier(product, inRing(inBlock));
-  Function *function = b.GetInsertBlock()->getParent();
-  BasicBlock *look = BasicBlock::Create(b.getContext(), "look", function);
-  BasicBlock *complete = BasicBlock::Create(b.getContext(), "complete", function);
-  b.CreateBr(look);
-  b.SetInsertPoint(look);
-  Value *hasCome = b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta,
-                                     {barrier, parity});
-  b.CreateCondBr(hasCome, complete, look);
-  b.SetInsertPoint(complete);
 }
 
 /// Starts the copy of so many bytes, which `barrier` counts.
@@ -96,11 +72,10 @@ void DeviceContraction::produceInBulk(const PlaneProduct &product) {
           const PlaneOperand &operand = ofRows ? product.row : product.column;
           from[!ofRows] = isPacked() ? planesOf(operand, sides[2 * product.number + !ofRows], inSum) : mapOf(product, operand);
         }
-        e.emitIf(b.CreateICmpUGE(inBlock, i32(ringStages())), [&] { waitAt(b.CreateAdd(stage, i32(empty()))); });
+        async::acquire(b, rings[product.number], inBlock);
         e.emitIf(isFirst, [&] {
-          Value *barrier = stageBarrier(product, stage), *base = planeStage(product, stage);
-          b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
-                            {barrier, i32(product.stageBytes())});
+          Value *barrier = async::expectBytes(b, rings[product.number], inBlock, product.stageBytes());
+          Value *base = planeStage(product, stage);
           for (bool ofRows : {true, false}) {
             const PlaneOperand &operand = ofRows ? product.row : product.column;
             if (isMapped())

@@ -36,7 +36,7 @@ DeviceContraction::Sums DeviceContraction::sumUpBytes(const PlaneProduct &produc
           Sums partial = multiplyPlanes(product, planeStage(product, stage), {}, first, part);
           partial = async::readProducts(b, partial);
           if (first + part == all)
-            release(product, number, stage);
+            release(product, number);
           for (auto [sum, added] : zip_equal(current.slice(first / 2, part / 2), partial))
             next.push_back(b.CreateFAdd(sum, added));
         }

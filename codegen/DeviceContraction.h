@@ -105,11 +105,8 @@ private:
   /// A tile's sums are emitted up to twice: quick code, spread out, and short code, loops, that takes any value.
   enum class Code { Quick, Careful };
 
-  /// Barriers of a block with roles by number, the first one of stages or patches; 0 is of those who do the rest.
+  /// Barriers of a block with roles by number, the first one of rings; 0 is of those who do the rest.
   enum RolesBarrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4 };
-  unsigned empty() const { return Full + ringStages(); }
-  unsigned patchEmpty() const { return empty() + ringStages(); }
-  unsigned fullOfSecond() const { return empty() + ringStages(); } ///< where warpgroups are told one by one
   /// Of warpgroups.
   unsigned ringStages() const { return memory.stages(); }
   Value *inRing(Value *number);
@@ -366,11 +363,11 @@ private:
   Sums sumUpSteps(const PlaneProduct &product);
   Sums sumUpStages(const PlaneProduct &product);
   Sums sumUpBytes(const PlaneProduct &product);
-  void release(const PlaneProduct &product, Value *number, Value *stage);
+  void release(const PlaneProduct &product, Value *number);
   void arriveAt(Value *number);
   void waitAt(Value *number);
   bool tellsOneByOne() const { return products.front().type == Multiplicand::F8; }
-  void announce(Value *stage);
+  void makeRings();
   Value *awaitStage(const PlaneProduct &product, Value *number);
   void letProducersGoOn();
   unsigned linesBase() const;
@@ -427,7 +424,7 @@ private:
   unsigned copiesAhead() const { return std::min(2u, ringStages() - 2); }
   llvm::SmallVector<Value *> noCopies();
   llvm::SmallVector<Value *> produceCopies(const PlaneProduct &product, llvm::ArrayRef<Value *> before);
-  void endCopies(Value *total);
+  void endCopies(const PlaneProduct &product, Value *total);
   Value *scaleOfLine(const PlaneProduct &product, Value *line);
   void loadScales(const PlaneProduct &product);
   void unscale(const PlaneProduct &product, llvm::MutableArrayRef<Value *> sums);
@@ -435,9 +432,7 @@ private:
   // BulkCopies.cpp
   bool copiesInBulk() const;
   unsigned barriersBase() const { return sharedBytes() - memory.barriersBytes(); }
-  Value *stageBarrier(const PlaneProduct &product, Value *stage);
   void initStageBarriers();
-  void awaitBulk(const PlaneProduct &product, Value *inBlock);
   void copyBulk(Value *to, Value *from, unsigned bytes, Value *barrier);
   void produceInBulk(const PlaneProduct &product);
 
@@ -476,7 +471,7 @@ private:
   Value *placesAt(Value *step);
   unsigned placesBytes() const;
   void storePlaces();
-  Sums multiplyShifted(const PlaneProduct &product, Value *stage, Value *patch, Value *inGroup,
+  Sums multiplyShifted(const PlaneProduct &product, Value *inBlock, Value *patch, Value *inGroup,
                        llvm::ArrayRef<Value *> sums);
   Sums sumUpShifted(const PlaneProduct &product);
 
@@ -503,6 +498,8 @@ private:
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
   TileMemory memory;
   std::vector<ProductLayout> noted;
+  llvm::SmallVector<Value *> rings; ///< of each product, where there are roles
+  Value *patchRing = nullptr;       ///< of patches of windows
   bool marksAlone = false; // threads mark tiles whose sums are not to be used without asking others
   unsigned ownBarrier = 0; // number of the barrier of the threads that the current code is for
 };

@@ -130,6 +130,7 @@ private:
     std::optional<Staged> row;
     Staged column;
     unsigned columns, depth; ///< of a tile
+    Value *ring = nullptr;   ///< of its stages, where there are roles
     /// A temporary that the loop carries, into which the sums go: the next iteration multiplies.
     mlir::Value target = {};
     Values scales = {}; ///< of planes: what the sums of each row are multiplied with; in words, of the left factor alone
@@ -190,11 +191,10 @@ private:
   // RowTileRoles.cpp
   enum Barrier : unsigned { Turn = 1, Spare = Turn + 2, FirstOfProduct, perProduct = 6 };
   Value *isSecond();
-  Value *fullBarrier(const Product &product, Value *group, Value *number);
-  Value *emptyBarrier(const Product &product, Value *number);
   unsigned numCopying() const { return Warpgroup::threads / unsigned(products.size()); }
   void waitAt(Value *number, unsigned threads);
   void arriveAt(Value *number, unsigned threads);
+  void makeRings();
   void splitOffCopies();
   bool staysForBlocks() const;
   Value *forBlocks(llvm::function_ref<void()> body);

@@ -316,14 +316,14 @@ SmallVector<Value *> DeviceContraction::produceCopies(const PlaneProduct &produc
     produceInBulk(product);
     return {};
   }
-  unsigned stages = ringStages(), ahead = copiesAhead();
+  unsigned ahead = copiesAhead();
   return e.emitLoop(
       i64(0), numStages(product), i64(1), before,
       [&](Value *number, ArrayRef<Value *> underWay) {
         SmallVector<Value *> copies(underWay);
         Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
         Value *stage = inRing(inBlock);
-        e.emitIf(b.CreateICmpUGE(inBlock, i32(stages)), [&] { waitAt(b.CreateAdd(stage, i32(empty()))); });
+        async::acquire(b, rings[product.number], inBlock);
         if (isPacked())
           copyPacked(product, number, planeStage(product, stage));
         else
@@ -331,7 +331,7 @@ SmallVector<Value *> DeviceContraction::produceCopies(const PlaneProduct &produc
         copies.push_back(async::commitCopies(b));
         e.emitIf(b.CreateICmpUGE(inBlock, i32(ahead)), [&] {
           async::awaitCopies(b, copies.front());
-          announce(inRing(b.CreateSub(inBlock, i32(ahead))));
+          async::commit(b, rings[product.number], b.CreateSub(inBlock, i32(ahead)));
         });
         copies.erase(copies.begin());
         return copies;
@@ -340,15 +340,14 @@ SmallVector<Value *> DeviceContraction::produceCopies(const PlaneProduct &produc
 }
 
 /// Tells consumers of the last stages of the block, which has `total` (i64) of this product.
-void DeviceContraction::endCopies(Value *total) {
+void DeviceContraction::endCopies(const PlaneProduct &product, Value *total) {
   if (copiesInBulk()) // barriers know
     return;
   async::awaitAllCopies(b);
   Value *stages = b.CreateTrunc(total, b.getInt32Ty());
   for (unsigned before = copiesAhead(); before > 0; --before)
-    e.emitIf(b.CreateICmpUGE(stages, i32(before)), [&] {
-      announce(inRing(b.CreateSub(stages, i32(before))));
-    });
+    e.emitIf(b.CreateICmpUGE(stages, i32(before)),
+             [&] { async::commit(b, rings[product.number], b.CreateSub(stages, i32(before))); });
 }
 
 /// Where one over the scale of a line is.

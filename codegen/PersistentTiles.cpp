@@ -163,8 +163,10 @@ void DeviceContraction::produceOwnTiles() {
         return next;
       },
       "tile");
-  if (hasCopiers())
-    endCopies(b.CreateMul(numStages(makePlaneProduct(0)), numOwnTiles()));
+  if (!hasCopiers())
+    return;
+  PlaneProduct product = makePlaneProduct(0);
+  endCopies(product, b.CreateMul(numStages(product), numOwnTiles()));
 }
 
 void DeviceContraction::emitOwnTiles() {

@@ -156,6 +156,8 @@ void tegula::optimizeForDevice(Module &module, TargetMachine &machine) {
 
   FunctionPassManager perFunction;
   perFunction.addPass(async::CountGroupsPass());
+  perFunction.addPass(async::PlaceFencesPass());
+  perFunction.addPass(async::LowerRingsPass());
   perFunction.addPass(SROAPass(SROAOptions::ModifyCFG));
   perFunction.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   perFunction.addPass(InstCombinePass());

@@ -194,7 +194,7 @@ SmallVector<DeviceRowTiles::Values> DeviceRowTiles::rowWords(Product &product) {
 /// All copies that were started are there, and what lay where the next go has been multiplied.
 void DeviceRowTiles::awaitCopies() {
   async::awaitAllCopies(b);
-  Warpgroup(b, false).publish();
+  async::publish(b);
   barrier();
 }
 
@@ -202,7 +202,6 @@ void DeviceRowTiles::awaitCopies() {
 void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> words) {
   Warpgroup warps(b, product.planned->isBrain);
   Value *stage = stageOf(product, number);
-  warps.begin();
   unsigned steps = divideCeil(product.depth, Warpgroup::stepDepth);
   // Small products first: what tensor cores cut off is a part of the sum so far.
   static constexpr std::pair<unsigned, unsigned> three[] = {{1, 0}, {0, 1}, {0, 0}};

@@ -45,26 +45,27 @@ void DeviceRowTiles::arriveAt(Value *number, unsigned threads) {
                     {number, i32(threads)});
 }
 
+/// A ring for each product. Nothing of those that copy is under way when they are done with a stage.
+void DeviceRowTiles::makeRings() {
+  for (auto [number, product] : enumerate(products))
+    product.ring = async::makeRing(b, {.first = FirstOfProduct + perProduct * unsigned(number),
+                                       .stages = numStages,
+                                       .groups = unsigned(tile.warpgroups),
+                                       .fillers = numCopying(),
+                                       .users = numMultiplying(),
+                                       .fillersPublish = true});
+}
+
 /// The stage for tile `number` holds it, for one of the warpgroups.
-Value *DeviceRowTiles::fullBarrier(const Product &product, Value *group, Value *number) {
-  Value *stage = b.CreateAnd(inAll(number), i32(numStages - 1));
-  unsigned first = FirstOfProduct + perProduct * unsigned(&product - products.data());
-  return b.CreateAdd(b.CreateAdd(b.CreateMul(group, i32(numStages)), stage), i32(first));
+void DeviceRowTiles::awaitTile(const Product &product, Value *number) {
+  if (hasRoles)
+    async::wait(b, product.ring, inAll(number), warpgroup);
 }
 
 /// Nobody reads the stage for tile `number` any more.
-Value *DeviceRowTiles::emptyBarrier(const Product &product, Value *number) {
-  return fullBarrier(product, i32(tile.warpgroups), number);
-}
-
-void DeviceRowTiles::awaitTile(const Product &product, Value *number) {
-  if (hasRoles)
-    waitAt(fullBarrier(product, warpgroup, number), Warpgroup::threads + numCopying());
-}
-
 void DeviceRowTiles::releaseTile(const Product &product, Value *number) {
   if (hasRoles)
-    arriveAt(emptyBarrier(product, number), numMultiplying() + numCopying());
+    async::release(b, product.ring, inAll(number));
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,23 +136,21 @@ Value *DeviceRowTiles::forBlocks(function_ref<void()> body) {
 /// the first tile has a stage all tiles but the last of the rows before have been multiplied, and so have the rows before
 /// those, whose place these rows get.
 void DeviceRowTiles::copyTiles(const Product &product) {
-  auto awaitEmpty = [&](Value *number, Value *condition) {
-    e.emitIf(e.emitAnd(condition, b.CreateICmpSGE(inAll(number), i32(numStages))),
-             [&] { waitAt(emptyBarrier(product, number), numMultiplying() + numCopying()); });
-  };
+  auto acquire = [&](Value *number) { async::acquire(b, product.ring, inAll(number)); };
   if (product.row)
     e.emitIf(b.CreateICmpSGT(numTiles, i64(0)), [&] {
-      awaitEmpty(i64(0), nullptr);
+      acquire(i64(0));
       copy(*product.row, rowStage(product), firstRow, rowsEnd);
     });
   e.nextLoopStays = true;
   e.emitLoop(i64(0), numTiles, i64(1), {}, [&](Value *number, ArrayRef<Value *>) {
-    awaitEmpty(number, product.row ? b.CreateICmpSGT(number, i64(0)) : nullptr);
+    if (product.row) // the first has been
+      e.emitIf(b.CreateICmpSGT(number, i64(0)), [&] { acquire(number); });
+    else
+      acquire(number);
     copy(product.column, stageOf(product, number), lowOfTile(number), tilesEnd);
     async::awaitAllCopies(b);
-    Warpgroup(b, false).publish();
-    for (unsigned group = 0; group < tile.warpgroups; ++group)
-      arriveAt(fullBarrier(product, i32(group), number), Warpgroup::threads + numCopying());
+    async::commit(b, product.ring, inAll(number));
     return Values();
   });
 }
@@ -161,8 +160,7 @@ void DeviceRowTiles::copyTiles(const Product &product) {
 void DeviceRowTiles::copyAllTiles(const Product &product) {
   tilesBefore = forBlocks([&] { copyTiles(product); });
   for (unsigned number = 0; number < numStages; ++number)
-    e.emitIf(b.CreateICmpSGE(inAll(i64(number)), i32(numStages)),
-             [&] { waitAt(emptyBarrier(product, i64(number)), numMultiplying() + numCopying()); });
+    async::acquire(b, product.ring, inAll(i64(number)));
 }
 
 /// The last warpgroup copies, and ends; what follows is for the others.
@@ -170,6 +168,7 @@ void DeviceRowTiles::splitOffCopies() {
   Function *function = b.GetInsertBlock()->getParent();
   // Registers move between roles only where the number at the start is fixed.
   function->addFnAttr("nvvm.minctasm", "1");
+  makeRings();
   BasicBlock *copying = BasicBlock::Create(b.getContext(), "copying", function);
   BasicBlock *multiplying = BasicBlock::Create(b.getContext(), "multiplying", function);
   b.CreateCondBr(b.CreateICmpUGE(thread, i32(numMultiplying())), copying, multiplying);

@@ -147,10 +147,7 @@ void DeviceContraction::copyPatch(const PlaneProduct &product, const PackedSide 
   const WindowOperand &window = *operand.window;
   const SumOrder &order = groupOrder();
   Value *number = groupNumber(product, group);
-  e.emitIf(b.CreateICmpSGE(number, i64(patches)), [&] {
-    Value *which = b.CreateURem(b.CreateTrunc(number, b.getInt32Ty()), i32(patches));
-    waitAt(b.CreateAdd(which, i32(patchEmpty())));
-  });
+  async::acquire(b, patchRing, b.CreateTrunc(number, b.getInt32Ty()));
   Value *patch = patchAt(number);
 
   // The image and the first run of the tile's point of the batch.
@@ -229,10 +226,11 @@ void DeviceContraction::storePlaces() {
   barrier();
 }
 
-/// Starts the products of stage `inGroup` (i32) of a group, `sums` (none: 0) added.
-DeviceContraction::Sums DeviceContraction::multiplyShifted(const PlaneProduct &product, Value *stage, Value *patch,
+/// Starts the products of stage `inGroup` (i32) of a group, the `inBlock`-th of the block, `sums` (none: 0) added.
+DeviceContraction::Sums DeviceContraction::multiplyShifted(const PlaneProduct &product, Value *inBlock, Value *patch,
                                                            Value *inGroup, ArrayRef<Value *> sums) {
   Warpgroup warps(b, product.type == Multiplicand::BF16);
+  Value *stage = inRing(inBlock);
   const PlaneTile &row = product.row.shared;
   unsigned steps = row.depth() / Warpgroup::stepDepth;
   SmallVector<Value *> offsets;
@@ -245,9 +243,7 @@ DeviceContraction::Sums DeviceContraction::multiplyShifted(const PlaneProduct &p
   patchAddress = b.CreateAdd(patchAddress, b.CreateMul(first.column, i32(unitBytes)));
   Value *rowAddress = b.CreatePtrToInt(planeStage(product, stage), b.getInt32Ty());
   unsigned plane = shifted->patchPixels(tile.columns) * unitBytes;
-  waitAt(b.CreateAdd(stage, i32(Full)));
-  warps.publish(); // here, where it waits for no copies
-  warps.begin();
+  async::wait(b, rings[product.number], inBlock, i32(0));
   Sums result(sums.begin(), sums.end());
   auto multiplyAll = [&](unsigned rowPlane, unsigned columnPlane) {
     for (unsigned step = 0; step < steps; ++step) {
@@ -271,15 +267,13 @@ DeviceContraction::Sums DeviceContraction::sumUpShifted(const PlaneProduct &prod
     Value *groupInBlock = groupNumber(product, group), *patch = patchAt(groupInBlock);
     // Of the group's first stage and of all; numbers of 32 bits, as registers are few.
     Value *firstStage = b.CreateTrunc(b.CreateMul(groupInBlock, i64(count)), b.getInt32Ty());
-    auto inRing = [&](Value *inGroup) {
-      return this->inRing(b.CreateAdd(firstStage, inGroup));
-    };
     auto multiply = [&](Value *inGroup, ArrayRef<Value *> sums) {
-      return multiplyShifted(product, inRing(inGroup), patch, inGroup, sums);
+      return multiplyShifted(product, b.CreateAdd(firstStage, inGroup), patch, inGroup, sums);
     };
     auto giveBack = [&](Value *inGroup) { // unless nobody waits for it
-      Value *next = b.CreateAdd(b.CreateAdd(firstStage, inGroup), i32(ringStages()));
-      e.emitIf(b.CreateICmpULT(next, total), [&] { arriveAt(b.CreateAdd(inRing(inGroup), i32(empty()))); });
+      Value *number = b.CreateAdd(firstStage, inGroup);
+      e.emitIf(b.CreateICmpULT(b.CreateAdd(number, i32(ringStages())), total),
+               [&] { async::release(b, rings[product.number], number); });
     };
     auto addStages = [&](Value *first, unsigned many, ArrayRef<Value *> sums) {
       SmallVector<Sums> partial{Sums()};
@@ -323,10 +317,8 @@ DeviceContraction::Sums DeviceContraction::sumUpShifted(const PlaneProduct &prod
       giveBack(i32(count - 1));
     }
     Value *nextFirst = b.CreateAdd(firstStage, i32(patches * count));
-    e.emitIf(b.CreateICmpULT(nextFirst, total), [&] {
-      Value *which = b.CreateURem(b.CreateTrunc(groupInBlock, b.getInt32Ty()), i32(patches));
-      arriveAt(b.CreateAdd(which, i32(patchEmpty())));
-    });
+    e.emitIf(b.CreateICmpULT(nextFirst, total),
+             [&] { async::release(b, patchRing, b.CreateTrunc(groupInBlock, b.getInt32Ty())); });
     return sums;
   };
   return e.emitLoop(i64(0), product.sum.steps, i64(1), zeros, sumUpGroup, "group");

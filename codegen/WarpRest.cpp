@@ -153,7 +153,7 @@ void DeviceContraction::awaitLines(bool untilWritten) {
 
 /// The warp's lines, which are what `write` writes, to their places; a lane for each.
 void DeviceContraction::storeLines(tgl::WriteOp write) {
-  warpgroupOf(makePlaneProduct(0)).publish();
+  async::publish(b);
   meetInWarp();
   TilePlace corner = groupCorner(b, tile, thread);
   Value *warp = b.CreateAnd(b.CreateLShr(thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));

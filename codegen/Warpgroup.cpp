@@ -106,8 +106,6 @@ Warpgroup::Sums Warpgroup::product(const std::string &text, const std::string &i
   return values;
 }
 
-void Warpgroup::begin() { b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_fence_sync_aligned, {}); }
-
 /// Of the instruction for so many columns.
 std::string Warpgroup::nameOf(unsigned columns) const {
   return "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + (areBytes ? "k32." : "k16.") +
@@ -157,7 +155,3 @@ CallInst *tegula::waitWithSums(IRBuilder<> &b, ArrayRef<Value *> sums, unsigned 
                     {b.getInt32(groups)}, sums, sums.size());
 }
 
-void Warpgroup::publish() {
-  auto *type = FunctionType::get(b.getVoidTy(), false);
-  b.CreateCall(InlineAsm::get(type, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true));
-}

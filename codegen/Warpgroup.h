@@ -73,8 +73,6 @@ public:
   /// For the above: `bytes` further; the next eight points are `apart` bytes from the first.
   static uint32_t coreOffsets(unsigned bytes, unsigned apart) { return apart / 16 << 16 | bytes / 16; }
 
-  /// Before products, where registers or (other threads' stores apart) shared memory have changed.
-  void begin();
   /// sums + rows * columns, for 2 * sums columns; no sums: 0. What comes back is under way (async/Async.h).
   Sums multiply(llvm::ArrayRef<Value *> sums, unsigned columns, Value *rowOperand, bool rowsAlongSum,
                 Value *columnOperand, bool columnsAlongSum);
@@ -82,8 +80,6 @@ public:
   /// r + 8, then the same eight points further (r: the first sum's row; points from 2 (t % 4) on).
   Sums multiplyWords(llvm::ArrayRef<Value *> sums, unsigned columns, llvm::ArrayRef<Value *> rowWords,
                      Value *columnOperand, bool columnsAlongSum);
-  /// Makes this thread's stores to shared memory visible to products, after the next barrier.
-  void publish();
 
 private:
   llvm::IRBuilder<> &b;

@@ -173,34 +173,31 @@ void DeviceContraction::waitAt(Value *number) {
                     {number, i32(barrierThreads())});
 }
 
-/// Tells consumers that a stage (i32) is there. Where they add up in between each warpgroup goes on by itself, so that
-/// one's products are under way while the other adds.
-void DeviceContraction::announce(Value *stage) {
-  if (!tellsOneByOne())
-    return arriveAt(b.CreateAdd(stage, i32(Full)));
-  for (unsigned first : {unsigned(Full), fullOfSecond()})
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_arrive_aligned_count,
-                      {b.CreateAdd(stage, i32(first)), i32(stagers() + Warpgroup::threads)});
+/// The ring of each product, the same barriers for all, as one begins when the other has ended. Where consumers add up in
+/// between each warpgroup goes on by itself, so that one's products are under way while the other adds. Consumers publish
+/// where a producer would wait for loads; of a tile of few stages none are under way.
+void DeviceContraction::makeRings() {
+  rings.clear();
+  for (unsigned number = 0; number < products.size(); ++number) {
+    async::RingShape shape{Full, ringStages(), 1, barrierThreads() - threads(), threads(), false};
+    if (copiesInBulk()) {
+      unsigned bytes = number * ringStages() * 8;
+      rings.push_back(async::makeCountedRing(b, shape, sharedAt(i32(barriersBase() + bytes))));
+      continue;
+    }
+    shape.groups = tellsOneByOne() ? threads() / Warpgroup::threads : 1;
+    shape.fillersPublish = storesFew(makePlaneProduct(number));
+    rings.push_back(async::makeRing(b, shape));
+  }
+  if (isShifted()) // that a patch is there stages tell
+    patchRing = async::makeRing(b, {Full + 2 * ringStages(), patches, 0, stagers(), threads(), false});
 }
 
 /// Waits for the tile's stage `number` (i64); where it is in the ring (i32).
 Value *DeviceContraction::awaitStage(const PlaneProduct &product, Value *number) {
   Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), *stage = inRing(inBlock);
-  if (copiesInBulk()) {
-    awaitBulk(product, inBlock);
-    return stage;
-  }
-  if (tellsOneByOne()) {
-    assert(threads() == 2 * Warpgroup::threads && "all tiles have two warpgroups that multiply");
-    Value *isSecond = b.CreateICmpUGE(thread, i32(Warpgroup::threads));
-    Value *barrier = b.CreateAdd(stage, b.CreateSelect(isSecond, i32(fullOfSecond()), i32(Full)));
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
-                      {barrier, i32(stagers() + Warpgroup::threads)});
-  } else {
-    waitAt(b.CreateAdd(stage, i32(Full)));
-  }
-  if (!storesFew(product)) // of producers it would wait for loads
-    Warpgroup(b, /*isBrain=*/false).publish();
+  Value *group = tellsOneByOne() ? b.CreateUDiv(thread, i32(Warpgroup::threads)) : i32(0);
+  async::wait(b, rings[product.number], inBlock, group);
   return stage;
 }
 
@@ -221,6 +218,7 @@ void DeviceContraction::startRoles() {
   // Registers move between roles only where the number at the start is fixed.
   b.GetInsertBlock()->getParent()->addFnAttr("nvvm.minctasm", "1");
   RoleRegisters registers = roleRegisters(copiesInBulk(), hasCopiers());
+  makeRings();
   splitOff([&] {
     SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
     SaveAndRestore number(ownBarrier, unsigned(Producers));
@@ -239,7 +237,7 @@ void DeviceContraction::startRoles() {
           continue;
         }
         produceCopies(product, noCopies());
-        endCopies(numStages(product));
+        endCopies(product, numStages(product));
       }
     };
     if (!copiesInBulk())
@@ -263,12 +261,11 @@ void DeviceContraction::startRoles() {
 /// Shared memory is free for the next product.
 void DeviceContraction::letProducersGoOn() {
   if (copiesInBulk()) // what it was used for comes before copies, which have a proxy of their own
-    Warpgroup(b, /*isBrain=*/false).publish();
+    async::publish(b);
   arriveAt(i32(Again));
 }
 
 void DeviceContraction::produce(const PlaneProduct &product) {
-  unsigned stages = ringStages();
   SmallVector<Value *> first = loadNext(product, i64(0));
   if (unsigned few = fewStages(product))
     return produceFew(product, few, first);
@@ -282,10 +279,10 @@ void DeviceContraction::produce(const PlaneProduct &product) {
       [&](Value *number, ArrayRef<Value *> current) {
         SmallVector<Value *> next(current.take_front(numUnits));
         ArrayRef<Value *> units = current.drop_front(numUnits);
-        Value *stage = inRing(b.CreateTrunc(number, b.getInt32Ty()));
-        e.emitIf(b.CreateICmpSGE(number, i64(stages)), [&] { waitAt(b.CreateAdd(stage, i32(empty()))); });
-        storeUnits(product, units, scales, planeStage(product, stage));
-        arriveAt(b.CreateAdd(stage, i32(Full)));
+        Value *inTile = b.CreateTrunc(number, b.getInt32Ty());
+        async::acquire(b, rings[product.number], inTile);
+        storeUnits(product, units, scales, planeStage(product, inRing(inTile)));
+        async::commit(b, rings[product.number], inTile);
         for (unsigned unit = 0; unit < numUnits; ++unit)
           next[unit] = b.CreateMaxNum(next[unit], largestOf(units[unit]));
         next.append(loadNext(product, b.CreateAdd(number, i64(1))));
@@ -314,7 +311,6 @@ void DeviceContraction::storeFew(const PlaneProduct &product, unsigned count, Ar
   for (unsigned number = 0; number < count; ++number) {
     ArrayRef<Value *> units = isLoaded(number) ? loaded.slice(number * numUnits, numUnits) : ArrayRef(later);
     storeUnits(product, units, scales, planeStage(product, i32(number)));
-    warpgroupOf(product).publish(); // no load is under way that it would wait for
     afterStage(number);
     for (auto [maximum, unit] : zip_equal(maxima, units))
       maximum = b.CreateMaxNum(maximum, largestOf(unit));
@@ -325,7 +321,7 @@ void DeviceContraction::storeFew(const PlaneProduct &product, unsigned count, Ar
 }
 
 void DeviceContraction::produceFew(const PlaneProduct &product, unsigned count, ArrayRef<Value *> loaded) {
-  storeFew(product, count, loaded, [&](unsigned number) { arriveAt(i32(number + Full)); });
+  storeFew(product, count, loaded, [&](unsigned number) { async::commit(b, rings[product.number], i32(number)); });
   arriveAt(i32(Finished));
 }
 
@@ -339,34 +335,30 @@ Value *DeviceContraction::stageNumber(const PlaneProduct &product, Value *number
   return product.stagesBefore ? b.CreateAdd(product.stagesBefore, number) : number;
 }
 
-/// Gives the stage of the tile's stage `number` (i64) back, unless nobody waits for it.
-void DeviceContraction::release(const PlaneProduct &product, Value *number, Value *stage) {
-  Value *last = b.CreateAdd(stageNumber(product, number), i64(ringStages()));
+/// Gives the tile's stage `number` (i64) back, unless nobody waits for it.
+void DeviceContraction::release(const PlaneProduct &product, Value *number) {
+  Value *inBlock = stageNumber(product, number), *last = b.CreateAdd(inBlock, i64(ringStages()));
   e.emitIf(b.CreateICmpSLT(last, product.stagesEver ? product.stagesEver : numStages(product)),
-           [&] { arriveAt(b.CreateAdd(stage, i32(empty()))); });
+           [&] { async::release(b, rings[product.number], b.CreateTrunc(inBlock, b.getInt32Ty())); });
 }
 
 /// Sums of stages one after the other, those of the next begun while one's are under way.
 DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &product) {
   SmallVector<Value *> zeros(groupColumns(tile) / 2, zeroSum());
   Value *total = numStages(product);
-  auto inRing = [&](Value *n) {
-    return this->inRing(b.CreateTrunc(stageNumber(product, n), b.getInt32Ty()));
-  };
   Sums last = e.emitLoop(
       i64(0), total, i64(1), zeros,
       [&](Value *number, ArrayRef<Value *> current) {
         Value *stage = awaitStage(product, number), *before = b.CreateSub(number, i64(1));
         Sums sums = multiplyPlanes(product, planeStage(product, stage), current);
         async::awaitProducts(b, current.front());
-        e.emitIf(b.CreateICmpSGE(before, i64(0)), [&] { release(product, before, inRing(before)); });
+        e.emitIf(b.CreateICmpSGE(before, i64(0)), [&] { release(product, before); });
         return sums;
       },
       "stage");
   Sums sums = async::readProducts(b, last);
   if (product.stagesEver) { // another tile's may wait for it
-    Value *number = b.CreateSub(total, i64(1));
-    release(product, number, inRing(number));
+    release(product, b.CreateSub(total, i64(1)));
   }
   return sums;
 }
@@ -391,19 +383,17 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
   auto addStages = [&](Value *first, ArrayRef<Value *> current) {
     Sums sums(current);
     SmallVector<Sums> partial;
-    SmallVector<std::pair<Value *, Value *>> used;
     for (unsigned n = 0; n < together; ++n) {
-      Value *number = b.CreateAdd(first, i64(n)), *stage = awaitStage(product, number);
+      Value *stage = awaitStage(product, b.CreateAdd(first, i64(n)));
       Sums before = n && !addsEach ? partial.back() : Sums();
       partial.push_back(multiplyPlanes(product, planeStage(product, stage), before));
-      used.push_back({number, stage});
     }
     for (unsigned n = 0; n < together; ++n) {
       bool isAdded = addsEach || n + 1 == together;
       Sums added = isAdded ? async::readProducts(b, partial[n]) : Sums();
       if (!isAdded)
         async::awaitProducts(b, partial[n].front());
-      release(product, used[n].first, used[n].second);
+      release(product, b.CreateAdd(first, i64(n)));
       for (auto [number, one] : enumerate(added))
         sums[number] = b.CreateFAdd(sums[number], one);
     }

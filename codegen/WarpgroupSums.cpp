@@ -60,7 +60,6 @@ DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &pr
   Warpgroup warps = warpgroupOf(product);
   TilePlace first = groupCorner(b, tile, thread);
   Value *address = b.CreatePtrToInt(stage, b.getInt32Ty());
-  warps.begin();
   Sums result(sums.begin(), sums.end());
   auto multiply = [&](unsigned step, unsigned rowPlane, unsigned columnPlane) {
     const PlaneTile &row = product.row.shared, &column = product.column.shared;
@@ -98,7 +97,7 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
   if (evaluates) {
     units = loadUnits(product, stepInSum(product.sum, i64(0))); // there is at least one step
     storeUnits(product, units, {}, planeStage(product, i32(0)));
-    warps.publish();
+    async::publish(b);
     units = loadNext(product, i64(1));
   }
 
@@ -116,7 +115,7 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
         SmallVector<Value *> ofStages(current.slice(1 + numSums, numCopies)), units(current.take_back(numUnits));
         if (copies) {
           async::awaitCopies(b, ofStages.front());
-          warps.publish();
+          async::publish(b);
         }
         barrier(); // this step's tiles are there; those of two steps before have been multiplied
         Sums sums = multiplyPlanes(product, planeStage(product, stage), before);
@@ -127,7 +126,7 @@ DeviceContraction::Sums DeviceContraction::sumUpByWarpgroups(const PlaneProduct 
         if (evaluates) {
           e.emitIf(b.CreateICmpSLT(b.CreateAdd(number, i64(1)), total), [&] {
             storeUnits(product, units, {}, planeStage(product, followingStage(stage, 1)));
-            warps.publish();
+            async::publish(b);
           });
           units = loadNext(product, b.CreateAdd(number, i64(2)));
         }

@@ -25,6 +25,11 @@ using namespace tegula::async;
 static constexpr StringLiteral commitCopiesName = "tegula.cp.async.commit", awaitCopiesName = "tegula.cp.async.await",
                                awaitProductsName = "tegula.wgmma.await", readProductsName = "tegula.wgmma.read";
 
+/// In the order of RingOp.
+static constexpr StringLiteral ringNames[] = {"tegula.ring",         "tegula.ring.counted", "tegula.ring.acquire",
+                                              "tegula.ring.commit",  "tegula.ring.wait",    "tegula.ring.release",
+                                              "tegula.ring.init",    "tegula.ring.expect"};
+
 /// A call of the operation, whose name ends in what tells functions of different types apart.
 static CallInst *call(IRBuilder<> &b, const Twine &name, Type *result, ArrayRef<Value *> operands) {
   SmallVector<Type *> types;
@@ -65,6 +70,40 @@ SmallVector<Value *> async::readProducts(IRBuilder<> &b, ArrayRef<Value *> value
   for (unsigned n = 0; n < values.size(); ++n)
     ready.push_back(b.CreateExtractValue(read, n));
   return ready;
+}
+
+static Value *callOfRing(IRBuilder<> &b, RingOp op, ArrayRef<Value *> operands) {
+  bool isRing = op == RingOp::Make || op == RingOp::MakeCounted;
+  Type *result = isRing ? b.getInt32Ty() : op == RingOp::Expect ? PointerType::get(b.getContext(), 3) : b.getVoidTy();
+  return call(b, ringNames[unsigned(op)], result, operands);
+}
+
+Value *async::makeRing(IRBuilder<> &b, const RingShape &shape) {
+  return callOfRing(b, RingOp::Make,
+                    {b.getInt32(shape.first), b.getInt32(shape.stages), b.getInt32(shape.groups),
+                     b.getInt32(shape.fillers), b.getInt32(shape.users), b.getInt1(shape.fillersPublish)});
+}
+
+Value *async::makeCountedRing(IRBuilder<> &b, const RingShape &shape, Value *barriers) {
+  return callOfRing(b, RingOp::MakeCounted,
+                    {b.getInt32(shape.first), b.getInt32(shape.stages), b.getInt32(shape.fillers),
+                     b.getInt32(shape.users), barriers});
+}
+
+void async::acquire(IRBuilder<> &b, Value *ring, Value *number) { callOfRing(b, RingOp::Acquire, {ring, number}); }
+void async::commit(IRBuilder<> &b, Value *ring, Value *number) { callOfRing(b, RingOp::Commit, {ring, number}); }
+void async::wait(IRBuilder<> &b, Value *ring, Value *number, Value *group) {
+  callOfRing(b, RingOp::Wait, {ring, number, group});
+}
+void async::release(IRBuilder<> &b, Value *ring, Value *number) { callOfRing(b, RingOp::Release, {ring, number}); }
+void async::initRing(IRBuilder<> &b, Value *ring) { callOfRing(b, RingOp::Init, {ring}); }
+Value *async::expectBytes(IRBuilder<> &b, Value *ring, Value *number, unsigned bytes) {
+  return callOfRing(b, RingOp::Expect, {ring, number, b.getInt32(bytes)});
+}
+
+void async::publish(IRBuilder<> &b) {
+  auto *type = FunctionType::get(b.getVoidTy(), false);
+  b.CreateCall(InlineAsm::get(type, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true));
 }
 
 //===----------------------------------------------------------------------===//
@@ -117,6 +156,29 @@ Instruction *async::startOf(Value *value, Kind kind) {
   bool starts = made && (kind == Kind::Copies ? isCommit(*made, kind) : isProduct(*made));
   return starts ? made : nullptr;
 }
+
+std::optional<RingOp> async::ringOp(const Instruction &instruction) {
+  auto *made = dyn_cast<CallInst>(&instruction);
+  const Function *callee = made ? made->getCalledFunction() : nullptr;
+  if (!callee || !callee->getName().starts_with(ringNames[0]))
+    return std::nullopt;
+  auto found = find(ringNames, callee->getName());
+  return found == std::end(ringNames) ? std::nullopt : std::optional(RingOp(found - std::begin(ringNames)));
+}
+
+static unsigned constantOf(const Value *value) { return cast<ConstantInt>(value)->getZExtValue(); }
+
+Ring::Ring(const CallInst &make) : make(make), isCounted(ringOp(make) == RingOp::MakeCounted) {
+  auto take = [&, next = 0u]() mutable { return constantOf(make.getArgOperand(next++)); };
+  shape.first = take();
+  shape.stages = take();
+  shape.groups = isCounted ? 0 : take();
+  shape.fillers = take();
+  shape.users = take();
+  shape.fillersPublish = !isCounted && take();
+}
+
+Ring async::ringOf(const CallInst &op) { return Ring(cast<CallInst>(*op.getArgOperand(0))); }
 
 //===----------------------------------------------------------------------===//
 // How long something has been under way

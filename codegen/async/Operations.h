@@ -32,6 +32,24 @@ bool isWait(const llvm::Instruction &instruction, Kind kind);
 /// it came to a loop or branch.
 llvm::Instruction *startOf(Value *value, Kind kind);
 
+enum class RingOp { Make, MakeCounted, Acquire, Commit, Wait, Release, Init, Expect };
+std::optional<RingOp> ringOp(const llvm::Instruction &instruction);
+
+/// A ring as the operation that makes it says.
+struct Ring {
+  explicit Ring(const llvm::CallInst &make);
+  const llvm::CallInst &make;
+  bool isCounted;
+  RingShape shape;
+  /// Of the barriers where stages are empty.
+  unsigned firstEmpty() const { return shape.first + shape.groups * shape.stages; }
+  unsigned endOfBarriers() const { return firstEmpty() + shape.stages; }
+  /// Of a counted ring: in shared memory.
+  Value *barriers() const { return make.getArgOperand(4); }
+};
+/// That of any other operation.
+Ring ringOf(const llvm::CallInst &op);
+
 /// Where a function commits things of a kind.
 class Commits {
 public:

@@ -13,11 +13,17 @@
 // A wait is for what was committed: a product since which nothing was committed on some path is in a group that is not yet
 // one. What copies are known by is a name alone.
 //
+// A ring's stages are filled by some threads and used by others: after a commit no way leads to a wait for the same ring, nor
+// back, as each would wait for the other. Barriers are one ring's, or those of rings of the same shape, of which one is empty when
+// the next is used; there are sixteen.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/async/Operations.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
@@ -39,6 +45,7 @@ public:
       checkUses(*underWay[n]);
     for (Kind kind : {Kind::Copies, Kind::Products})
       checkWaits(kind);
+    checkRings();
     return failures;
   }
 
@@ -63,6 +70,55 @@ private:
         fail(wait, "waits for a product before it is committed");
     }
   }
+
+  void checkRings() {
+    SmallVector<Ring> rings;
+    for (const Instruction &instruction : instructions(function)) {
+      std::optional<RingOp> kind = ringOp(instruction);
+      if (kind == RingOp::Make || kind == RingOp::MakeCounted)
+        rings.emplace_back(cast<CallInst>(instruction));
+    }
+    for (const auto &[number, ring] : enumerate(rings)) {
+      if (ring.endOfBarriers() > numBarriers)
+        fail(ring.make, "needs barriers that there are not");
+      for (const Ring &other : ArrayRef(rings).take_front(number))
+        if (ring.shape.first < other.endOfBarriers() && other.shape.first < ring.endOfBarriers() && !isSameShape(ring, other))
+          fail(ring.make, "has barriers of another ring");
+      checkSides(ring);
+    }
+  }
+
+  static bool isSameShape(const Ring &ring, const Ring &other) {
+    const RingShape &one = ring.shape, &two = other.shape;
+    return ring.isCounted == other.isCounted && one.first == two.first && one.stages == two.stages &&
+           one.groups == two.groups && one.fillers == two.fillers && one.users == two.users;
+  }
+
+  void checkSides(const Ring &ring) {
+    SmallVector<const Instruction *> fills, uses;
+    for (const User *user : ring.make.users()) {
+      auto *op = cast<Instruction>(user);
+      RingOp kind = *ringOp(*op);
+      if (kind == RingOp::Acquire || kind == RingOp::Commit || kind == RingOp::Expect)
+        fills.push_back(op);
+      else if (kind == RingOp::Wait || kind == RingOp::Release)
+        uses.push_back(op);
+    }
+    for (auto [from, to] : {std::pair(fills, uses), std::pair(uses, fills)}) {
+      SmallPtrSet<const BasicBlock *, 16> reached;
+      SmallVector<const BasicBlock *> blocks;
+      for (const Instruction *op : from)
+        blocks.push_back(op->getParent());
+      while (!blocks.empty())
+        if (const BasicBlock *block = blocks.pop_back_val(); reached.insert(block).second)
+          append_range(blocks, successors(block));
+      for (const Instruction *op : to)
+        if (reached.contains(op->getParent()))
+          return fail(*op, "can be reached from where the same ring's other side is");
+    }
+  }
+
+  static constexpr unsigned numBarriers = 16;
 
   void fail(const Instruction &instruction, StringRef why) {
     raw_string_ostream(failures) << function.getName() << ": " << instruction << " " << why << "\n";

@@ -8,7 +8,7 @@
 //
 // What tegula-opt is for MLIR: runs this compiler's passes over LLVM IR, and LLVM's own, by name.
 //
-//   tegula-device-opt --passes=verify-async,count-groups kernel.ll
+//   tegula-device-opt --passes=verify-async,count-groups,place-fences,lower-rings kernel.ll
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/BypassDivisions.h"
@@ -23,12 +23,14 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace llvm;
 using namespace tegula;
 
 static cl::opt<std::string> input(cl::Positional, cl::desc("<file, or - for standard input>"), cl::init("-"));
+static cl::opt<std::string> output("o", cl::desc("Where the code goes, in place of standard output"), cl::init("-"));
 static cl::opt<std::string> passes("passes", cl::desc("Passes by name, in order, as LLVM's opt takes them"), cl::Required);
 
 namespace {
@@ -49,6 +51,10 @@ static void registerPasses(PassBuilder &builder) {
           manager.addPass(VerifyAsync());
         else if (name == "count-groups")
           manager.addPass(async::CountGroupsPass());
+        else if (name == "place-fences")
+          manager.addPass(async::PlaceFencesPass());
+        else if (name == "lower-rings")
+          manager.addPass(async::LowerRingsPass());
         else if (name == "bypass-divisions")
           manager.addPass(BypassDivisionsPass());
         else
@@ -90,6 +96,13 @@ int main(int argc, char **argv) {
     errs() << StringRef(heard).ltrim() << "\n";
   if (!heard.empty() || verifyModule(*module, &errs()))
     return 1;
-  module->print(outs(), nullptr);
+  std::error_code error;
+  ToolOutputFile file(output, error, sys::fs::OF_Text);
+  if (error) {
+    WithColor::error(errs(), argv[0]) << output << ": " << error.message() << "\n";
+    return 1;
+  }
+  module->print(file.os(), nullptr);
+  file.keep();
   return 0;
 }

@@ -54,3 +54,31 @@ define i32 @number() {
   %sum = add i32 %c, 1
   ret i32 %sum
 }
+
+declare i32 @tegula.ring(i32, i32, i32, i32, i32, i1)
+declare void @tegula.ring.commit(i32, i32)
+declare void @tegula.ring.wait(i32, i32, i32)
+
+; CHECK-NEXT: both: {{.*}}@tegula.ring.wait{{.*}} can be reached from where the same ring's other side is
+define void @both() {
+  %r = call i32 @tegula.ring(i32 1, i32 2, i32 1, i32 32, i32 32, i1 false)
+  call void @tegula.ring.commit(i32 %r, i32 0)
+  call void @tegula.ring.wait(i32 %r, i32 0, i32 0)
+  ret void
+}
+
+; Barriers 1 to 4 and 4 to 9; the first two are one ring after another.
+; CHECK-NEXT: shared: %q = {{.*}} has barriers of another ring
+; CHECK-NEXT: shared: %q = {{.*}} has barriers of another ring
+define void @shared() {
+  %r = call i32 @tegula.ring(i32 1, i32 2, i32 1, i32 32, i32 32, i1 false)
+  %s = call i32 @tegula.ring(i32 1, i32 2, i32 1, i32 32, i32 32, i1 true)
+  %q = call i32 @tegula.ring(i32 4, i32 2, i32 2, i32 32, i32 64, i1 false)
+  ret void
+}
+
+; CHECK-NEXT: many: %r = {{.*}} needs barriers that there are not
+define void @many() {
+  %r = call i32 @tegula.ring(i32 1, i32 8, i32 1, i32 32, i32 32, i1 false)
+  ret void
+}
