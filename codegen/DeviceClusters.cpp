@@ -16,8 +16,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
+#include "codegen/async/Async.h"
 #include "ir/TglUtils.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -42,11 +42,11 @@ void DeviceEmitter::placeArrivals(tgl::ParallelOp op) {
       arrivals[reduce] = shared(ArrayType::get(b.getInt64Ty(), 2), "arrived");
   if (!arrivals.empty())
     emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+      SmallVector<Value *> all;
       for (auto [reduce, barriers] : arrivals)
         for (unsigned set : {0, 1})
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
-                            {b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), barriers, set), b.getInt32(1)});
-      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+          all.push_back(b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), barriers, set));
+      async::initCounts(b, all);
     });
   meetCluster(); // a block's shared memory may be written once it has begun
 }
@@ -76,22 +76,23 @@ Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator
   if (barriers) {
     barrier = b.CreateInBoundsGEP(b.getInt64Ty(), barriers, turn);
     other = inBlock(barrier);
-    emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
-      b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
-                        {barrier, b.getInt32(shape.cluster * accumulator.size() * sizeof(float))});
-    });
+    emitIf(b.CreateICmpEQ(thread, i64(0)),
+           [&] { async::expect(b, barrier, b.getInt32(shape.cluster * accumulator.size() * sizeof(float))); });
   }
   emitIf(b.CreateICmpULT(thread, i64(shape.cluster)), [&] {
     for (auto [element, place] : zip_equal(accumulator, places)) {
       if (barrier) {
-        storeAsync(place, element, other);
+        async::storeCounted(b, place, element, other);
         continue;
       }
       Value *value = element->getType()->isIntegerTy(1) ? b.CreateZExt(element, b.getInt8Ty()) : element;
       b.CreateAlignedStore(value, place, Align(memoryType(element)->getPrimitiveSizeInBits() / 8));
     }
   });
-  barrier ? waitForPhase(barrier, b.CreateTrunc(b.CreateLShr(rowTurn, 1), b.getInt32Ty())) : meetCluster();
+  if (barrier)
+    async::awaitPhase(b, barrier, b.CreateTrunc(b.CreateLShr(rowTurn, 1), b.getInt32Ty()), /*ofCluster=*/true);
+  else
+    meetCluster();
   for (auto [element, array] : zip_equal(accumulator, slots)) {
     bool isBit = element->getType()->isIntegerTy(1);
     element = b.CreateLoad(memoryType(element), b.CreateInBoundsGEP(slotType, array, b.CreateNSWAdd(set, mine)));
@@ -99,25 +100,4 @@ Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator
       element = b.CreateTrunc(element, b.getInt1Ty());
   }
   return combineWarp(op, std::move(accumulator), shape.cluster);
-}
-
-/// A float to another block, whose barrier counts its bytes.
-void DeviceEmitter::storeAsync(Value *to, Value *value, Value *barrier) {
-  InlineAsm *store = InlineAsm::get(
-      FunctionType::get(b.getVoidTy(), {to->getType(), b.getFloatTy(), barrier->getType()}, false),
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [$0], $1, [$2];", "l,f,l,~{memory}",
-      /*hasSideEffects=*/true);
-  b.CreateCall(store, {to, value, barrier});
-}
-
-/// Waits until the barrier's phase of this parity (i32) has ended.
-void DeviceEmitter::waitForPhase(Value *barrier, Value *parity) {
-  BasicBlock *look = BasicBlock::Create(b.getContext(), "look", function);
-  BasicBlock *complete = BasicBlock::Create(b.getContext(), "complete", function);
-  b.CreateBr(look);
-  b.SetInsertPoint(look);
-  Value *hasEnded = b.CreateIntrinsic(
-      b.getInt1Ty(), Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cluster_space_cta, {barrier, parity});
-  b.CreateCondBr(hasEnded, complete, look);
-  b.SetInsertPoint(complete);
 }

@@ -286,8 +286,6 @@ private:
   llvm::Value *dynamicShared();
   void meetCluster();
   void placeArrivals(tgl::ParallelOp op);
-  void storeAsync(llvm::Value *to, llvm::Value *value, llvm::Value *barrier);
-  void waitForPhase(llvm::Value *barrier, llvm::Value *parity);
   Accumulator combineCluster(tgl::ReduceOp op, Accumulator accumulator);
 
   void emitPlaced(mlir::Operation *op);

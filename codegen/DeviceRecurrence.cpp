@@ -13,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceRecurrence.h"
+#include "codegen/async/Async.h"
 
 #include "ir/TglUtils.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -98,11 +98,11 @@ void DeviceRecurrence::placeStates() {
   // Other blocks see them after the barrier before the first step.
   if (countsBytes())
     e.emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
+      SmallVector<Value *> barriers;
       for (const State &state : states)
         for (unsigned copy : {0, 1})
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared,
-                            {b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), state.barriers, copy), b.getInt32(1)});
-      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+          barriers.push_back(b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), state.barriers, copy));
+      async::initCounts(b, barriers);
     });
   current.resize(states.size());
   owns.resize(plan.owns.size());
@@ -261,15 +261,15 @@ Value *DeviceRecurrence::copyAfter(unsigned state) {
 void DeviceRecurrence::expectStates() {
   e.emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
     for (auto [number, state] : enumerate(states))
-      b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
-                        {b.CreateInBoundsGEP(b.getInt64Ty(), state.barriers, copyAfter(number)),
-                         b.getInt32(plan.states[number].points * sizeof(float))});
+      async::expect(b, b.CreateInBoundsGEP(b.getInt64Ty(), state.barriers, copyAfter(number)),
+                    b.getInt32(plan.states[number].points * sizeof(float)));
   });
 }
 
 /// All values of the copy that the step writes.
 void DeviceRecurrence::waitFor(unsigned state) {
-  e.waitForPhase(b.CreateInBoundsGEP(b.getInt64Ty(), states[state].barriers, copyAfter(state)), parity);
+  async::awaitPhase(b, b.CreateInBoundsGEP(b.getInt64Ty(), states[state].barriers, copyAfter(state)), parity,
+                    /*ofCluster=*/true);
 }
 
 /// The point's value of the next step, into the copy that is not read now, of all blocks.
@@ -289,7 +289,7 @@ void DeviceRecurrence::send(unsigned nest, unsigned state, Value *value) {
       barrier = b.CreateInBoundsGEP(b.getInt64Ty(), states[state].remoteBarriers[round], copyAfter(state));
     e.emitIf(b.CreateAnd(point.exists, b.CreateICmpULT(block, i64(shape.cluster))), [&] {
       if (barrier)
-        e.storeAsync(to, value, barrier);
+        async::storeCounted(b, to, value, barrier);
       else
         b.CreateAlignedStore(value, to, Align(sizeof(float)));
     });

@@ -20,7 +20,6 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceRowTiles.h"
 
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
@@ -75,11 +74,11 @@ void DeviceRowTiles::startParts() {
   if (!sharesSums())
     return;
   e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {
+    Values barriers;
     for (unsigned exchange = 0; exchange < tile.exchanges(); ++exchange)
       for (unsigned group = 0; group < tile.warpgroups; ++group)
-        for (Value *barrier : {fullBarrier(exchange, i32(group)), readBarrier(exchange, i32(group))})
-          b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared, {barrier, i32(1)});
-    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+        barriers.append({fullBarrier(exchange, i32(group)), readBarrier(exchange, i32(group))});
+    async::initCounts(b, barriers);
   });
   e.meetCluster(); // others have begun, and have barriers
 }
@@ -87,32 +86,24 @@ void DeviceRowTiles::startParts() {
 /// Puts a thread's sums into the place of the other block, once those of the use before have been read there.
 void DeviceRowTiles::sendSums(unsigned exchange, Value *use, MutableArrayRef<Value *> sums) {
   Value *full = fullBarrier(exchange, warpgroup), *read = readBarrier(exchange, warpgroup);
-  e.waitForPhase(read, b.CreateXor(b.CreateAnd(use, i32(1)), i32(1)));
+  async::awaitPhase(b, read, b.CreateXor(b.CreateAnd(use, i32(1)), i32(1)), /*ofCluster=*/true);
   Value *own = b.CreateAnd(thread, i32(Warpgroup::threads - 1));
   e.emitIf(b.CreateICmpEQ(own, i32(0)), [&] {
-    auto expect = [&](Value *barrier, unsigned bytes) {
-      b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, i32(bytes)});
-    };
-    expect(full, bytesOfRound(plan, tile));
-    expect(read, Warpgroup::threads * sizeof(float));
+    async::expect(b, full, i32(bytesOfRound(plan, tile)));
+    async::expect(b, read, i32(Warpgroup::threads * sizeof(float)));
   });
   Value *barrier = inOther(exchange, full);
   Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), inOther(exchange, placeOf(exchange, warpgroup, 0)),
                                      wide(b.CreateMul(own, i32(vectorBytes))));
-  Type *type = b.getFloatTy();
-  InlineAsm *store = InlineAsm::get(
-      FunctionType::get(b.getVoidTy(), {place->getType(), type, type, type, type, barrier->getType()}, false),
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$0], {$1, $2, $3, $4}, [$5];",
-      "l,f,f,f,f,l,~{memory}", /*hasSideEffects=*/true);
   for (unsigned first = 0; first < sums.size(); first += vectorFloats) {
     Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), place, i64(first / vectorFloats * Warpgroup::threads * vectorBytes));
-    b.CreateCall(store, {to, sums[first], sums[first + 1], sums[first + 2], sums[first + 3], barrier});
+    async::storeCounted(b, to, sums.slice(first, vectorFloats), barrier);
   }
 }
 
 /// Adds the other block's, and says that the place is free.
 void DeviceRowTiles::receiveSums(unsigned exchange, Value *use, MutableArrayRef<Value *> sums) {
-  e.waitForPhase(fullBarrier(exchange, warpgroup), b.CreateAnd(use, i32(1)));
+  async::awaitPhase(b, fullBarrier(exchange, warpgroup), b.CreateAnd(use, i32(1)), /*ofCluster=*/true);
   Value *own = b.CreateAnd(thread, i32(Warpgroup::threads - 1));
   Type *vector = FixedVectorType::get(b.getFloatTy(), vectorFloats);
   Value *place = b.CreateInBoundsGEP(vector, placeOf(exchange, warpgroup, 0), wide(own));
@@ -124,7 +115,7 @@ void DeviceRowTiles::receiveSums(unsigned exchange, Value *use, MutableArrayRef<
   }
   Value *word = placeOf(exchange, warpgroup, bytesOfRound(plan, tile) + 2 * sizeof(int64_t));
   Value *to = b.CreateInBoundsGEP(b.getFloatTy(), inOther(exchange, word), wide(own));
-  e.storeAsync(to, sums.back(), inOther(exchange, readBarrier(exchange, warpgroup))); // any number that waits for the loads
+  async::storeCounted(b, to, sums.back(), inOther(exchange, readBarrier(exchange, warpgroup))); // any number that waits for the loads
 }
 
 /// Of all blocks, where each has a part of the product's sums of this tile.
@@ -155,5 +146,5 @@ void DeviceRowTiles::endParts() {
   Value *uses = b.CreateMul(b.CreateTrunc(numTiles, b.getInt32Ty()), i32(usesInTile()));
   Value *parity = b.CreateAnd(b.CreateSub(uses, i32(1)), i32(1)); // of a barrier that nobody has used, it has ended
   for (unsigned exchange = 0; exchange < tile.exchanges(); ++exchange)
-    e.waitForPhase(readBarrier(exchange, warpgroup), parity);
+    async::awaitPhase(b, readBarrier(exchange, warpgroup), parity, /*ofCluster=*/true);
 }

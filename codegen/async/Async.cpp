@@ -101,6 +101,43 @@ Value *async::expectBytes(IRBuilder<> &b, Value *ring, Value *number, unsigned b
   return callOfRing(b, RingOp::Expect, {ring, number, b.getInt32(bytes)});
 }
 
+void async::initCounts(IRBuilder<> &b, ArrayRef<Value *> barriers) {
+  for (Value *barrier : barriers)
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared, {barrier, b.getInt32(1)});
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+}
+
+void async::expect(IRBuilder<> &b, Value *barrier, Value *bytes) {
+  b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, bytes});
+}
+
+void async::storeCounted(IRBuilder<> &b, Value *to, ArrayRef<Value *> floats, Value *barrier) {
+  assert((floats.size() == 1 || floats.size() == 4) && "st.async has one word or four");
+  bool isOne = floats.size() == 1;
+  SmallVector<Value *> operands{to};
+  append_range(operands, floats);
+  operands.push_back(barrier);
+  SmallVector<Type *> types = map_to_vector(operands, [](Value *operand) { return operand->getType(); });
+  StringRef text = isOne ? "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [$0], $1, [$2];"
+                         : "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$0], {$1, $2, $3, $4}, [$5];";
+  StringRef constraints = isOne ? "l,f,l,~{memory}" : "l,f,f,f,f,l,~{memory}";
+  b.CreateCall(InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false), text, constraints, /*hasSideEffects=*/true),
+               operands);
+}
+
+void async::awaitPhase(IRBuilder<> &b, Value *barrier, Value *parity, bool ofCluster) {
+  BasicBlock *before = b.GetInsertBlock();
+  BasicBlock *complete = BasicBlock::Create(b.getContext(), "complete", before->getParent(), before->getNextNode());
+  BasicBlock *look = BasicBlock::Create(b.getContext(), "look", before->getParent(), complete);
+  b.CreateBr(look);
+  b.SetInsertPoint(look);
+  Intrinsic::ID id = ofCluster ? Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cluster_space_cta
+                               : Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta;
+  Value *isOver = b.CreateIntrinsic(b.getInt1Ty(), id, {barrier, parity});
+  b.CreateCondBr(isOver, complete, look);
+  b.SetInsertPoint(complete);
+}
+
 void async::publish(IRBuilder<> &b) {
   auto *type = FunctionType::get(b.getVoidTy(), false);
   b.CreateCall(InlineAsm::get(type, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true));

@@ -84,6 +84,16 @@ void release(llvm::IRBuilder<> &builder, Value *ring, Value *number);
 void initRing(llvm::IRBuilder<> &builder, Value *ring);
 Value *expectBytes(llvm::IRBuilder<> &builder, Value *ring, Value *number, unsigned bytes);
 
+/// Barriers in shared memory, of 8 bytes, that count the bytes of copies and stores: a phase is over when all that `expect` told
+/// have come. By one thread; others may use them after a barrier of the block, or of the cluster.
+void initCounts(llvm::IRBuilder<> &builder, llvm::ArrayRef<Value *> barriers);
+void expect(llvm::IRBuilder<> &builder, Value *barrier, Value *bytes);
+/// Floats (one, or four at a multiple of 16 bytes) to `to` of a block of the cluster, whose barrier counts them; addresses of the
+/// cluster's shared memory.
+void storeCounted(llvm::IRBuilder<> &builder, Value *to, llvm::ArrayRef<Value *> floats, Value *barrier);
+/// Until the barrier's phase of this parity (i32) is over. `ofCluster`: what its blocks have stored is there as well.
+void awaitPhase(llvm::IRBuilder<> &builder, Value *barrier, Value *parity, bool ofCluster);
+
 /// Makes the thread's accesses to shared memory so far come before those of products and of copies in bulk (a proxy of their
 /// own; PTX ISA, "Proxies"), after the next barrier for other threads'.
 void publish(llvm::IRBuilder<> &builder);

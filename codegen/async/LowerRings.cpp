@@ -50,15 +50,16 @@ public:
     case RingOp::Release:
       arriveAt(emptyBarrier(), allThreads());
       break;
-    case RingOp::Init:
+    case RingOp::Init: {
+      SmallVector<Value *> barriers;
       for (unsigned number = 0; number < ring.shape.stages; ++number)
-        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_mbarrier_init_shared, {barrierAt(i32(number)), i32(1)});
-      b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+        barriers.push_back(barrierAt(i32(number)));
+      initCounts(b, barriers);
       break;
+    }
     case RingOp::Expect: {
       Value *barrier = barrierAt(stage());
-      b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
-                        {barrier, op.getArgOperand(2)});
+      expect(b, barrier, op.getArgOperand(2));
       op.replaceAllUsesWith(barrier);
       break;
     }
@@ -107,13 +108,11 @@ private:
 
   void look() {
     Value *parity = b.CreateAnd(b.CreateUDiv(number(), i32(ring.shape.stages)), i32(1)), *barrier = barrierAt(stage());
-    BasicBlock *before = op.getParent(), *after = before->splitBasicBlock(op.getIterator(), "complete");
-    BasicBlock *look = BasicBlock::Create(b.getContext(), "look", before->getParent(), after);
-    before->getTerminator()->setSuccessor(0, look);
-    b.SetInsertPoint(look);
-    Value *hasCome = b.CreateIntrinsic(b.getInt1Ty(), Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta,
-                                       {barrier, parity});
-    b.CreateCondBr(hasCome, after, look);
+    BasicBlock *before = op.getParent(), *after = before->splitBasicBlock(op.getIterator(), "full");
+    before->getTerminator()->eraseFromParent();
+    b.SetInsertPoint(before);
+    awaitPhase(b, barrier, parity, /*ofCluster=*/false);
+    b.CreateBr(after);
   }
 
   CallInst &op;

@@ -75,8 +75,14 @@ private:
     SmallVector<Ring> rings;
     for (const Instruction &instruction : instructions(function)) {
       std::optional<RingOp> kind = ringOp(instruction);
-      if (kind == RingOp::Make || kind == RingOp::MakeCounted)
-        rings.emplace_back(cast<CallInst>(instruction));
+      if (!kind)
+        continue;
+      auto &op = cast<CallInst>(instruction);
+      bool isRing = kind == RingOp::Make || kind == RingOp::MakeCounted;
+      if (isRing ? !isMadeOfConstants(op) : !isOfRing(op))
+        fail(op, isRing ? "is not made of constants" : "is of no ring that the function makes");
+      else if (isRing)
+        rings.emplace_back(op);
     }
     for (const auto &[number, ring] : enumerate(rings)) {
       if (ring.endOfBarriers() > numBarriers)
@@ -86,6 +92,16 @@ private:
           fail(ring.make, "has barriers of another ring");
       checkSides(ring);
     }
+  }
+
+  /// But for the place of barriers.
+  static bool isMadeOfConstants(const CallInst &make) {
+    return all_of(make.args(), [](const Use &use) { return isa<ConstantInt>(use) || use->getType()->isPointerTy(); });
+  }
+  static bool isOfRing(const CallInst &op) {
+    auto *make = dyn_cast<CallInst>(op.getArgOperand(0));
+    std::optional<RingOp> kind = make ? ringOp(*make) : std::nullopt;
+    return kind == RingOp::Make || kind == RingOp::MakeCounted;
   }
 
   static bool isSameShape(const Ring &ring, const Ring &other) {
@@ -98,7 +114,10 @@ private:
     SmallVector<const Instruction *> fills, uses;
     for (const User *user : ring.make.users()) {
       auto *op = cast<Instruction>(user);
-      RingOp kind = *ringOp(*op);
+      std::optional<RingOp> kind = ringOp(*op);
+      bool isOfFull = kind == RingOp::Commit || (kind == RingOp::Wait && !ring.isCounted);
+      if (isOfFull && ring.shape.groups == 0)
+        fail(*op, "needs barriers that nobody waits at");
       if (kind == RingOp::Acquire || kind == RingOp::Commit || kind == RingOp::Expect)
         fills.push_back(op);
       else if (kind == RingOp::Wait || kind == RingOp::Release)

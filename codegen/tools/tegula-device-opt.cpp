@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What tegula-opt is for MLIR: runs this compiler's passes over LLVM IR, and LLVM's own, by name.
+// What tegula-opt is for MLIR: refuses LLVM IR that does not verify, or does not wait for what it starts (async/Async.h), and
+// runs this compiler's passes over it, and LLVM's own, by name.
 //
-//   tegula-device-opt --passes=verify-async,count-groups,place-fences,lower-rings kernel.ll
+//   tegula-device-opt --passes=count-groups,place-fences,lower-rings kernel.ll
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/BypassDivisions.h"
@@ -31,25 +32,12 @@ using namespace tegula;
 
 static cl::opt<std::string> input(cl::Positional, cl::desc("<file, or - for standard input>"), cl::init("-"));
 static cl::opt<std::string> output("o", cl::desc("Where the code goes, in place of standard output"), cl::init("-"));
-static cl::opt<std::string> passes("passes", cl::desc("Passes by name, in order, as LLVM's opt takes them"), cl::Required);
-
-namespace {
-/// Refuses code that does not verify.
-struct VerifyAsync : PassInfoMixin<VerifyAsync> {
-  PreservedAnalyses run(Function &function, FunctionAnalysisManager &) {
-    if (Error error = async::verifyAsync(function))
-      function.getContext().emitError(toString(std::move(error)));
-    return PreservedAnalyses::all();
-  }
-};
-} // namespace
+static cl::opt<std::string> passes("passes", cl::desc("Passes by name, in order, as LLVM's opt takes them"));
 
 static void registerPasses(PassBuilder &builder) {
   builder.registerPipelineParsingCallback(
       [](StringRef name, FunctionPassManager &manager, ArrayRef<PassBuilder::PipelineElement>) {
-        if (name == "verify-async")
-          manager.addPass(VerifyAsync());
-        else if (name == "count-groups")
+        if (name == "count-groups")
           manager.addPass(async::CountGroupsPass());
         else if (name == "place-fences")
           manager.addPass(async::PlaceFencesPass());
@@ -75,6 +63,10 @@ int main(int argc, char **argv) {
     problem.print(argv[0], errs());
     return 1;
   }
+  if (Error error = async::verifyAsync(*module)) {
+    logAllUnhandledErrors(std::move(error), WithColor::error(errs(), argv[0]));
+    return 1;
+  }
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager graph;
@@ -87,10 +79,11 @@ int main(int argc, char **argv) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graph, modules);
   ModulePassManager manager;
-  if (Error error = builder.parsePassPipeline(manager, passes)) {
-    WithColor::error(errs(), argv[0]) << toString(std::move(error)) << "\n";
-    return 1;
-  }
+  if (!passes.empty())
+    if (Error error = builder.parsePassPipeline(manager, passes)) {
+      logAllUnhandledErrors(std::move(error), WithColor::error(errs(), argv[0]));
+      return 1;
+    }
   manager.run(*module, modules);
   if (!heard.empty())
     errs() << StringRef(heard).ltrim() << "\n";

@@ -1,5 +1,5 @@
 ; What is under way is used by what waits for it alone, and waited for once it is committed.
-; RUN: not tegula-device-opt --passes=verify-async %s 2>&1 | FileCheck %s
+; RUN: not tegula-device-opt %s 2>&1 | FileCheck %s
 
 declare i32 @tegula.cp.async.commit()
 declare void @tegula.cp.async.await(i32)
@@ -80,5 +80,20 @@ define void @shared() {
 ; CHECK-NEXT: many: %r = {{.*}} needs barriers that there are not
 define void @many() {
   %r = call i32 @tegula.ring(i32 1, i32 8, i32 1, i32 32, i32 32, i1 false)
+  ret void
+}
+
+; CHECK-NEXT: unknown: %r = {{.*}} is not made of constants
+; CHECK-NEXT: unknown: {{.*}}@tegula.ring.commit(i32 %n, i32 0) is of no ring that the function makes
+define void @unknown(i32 %n) {
+  %r = call i32 @tegula.ring(i32 1, i32 %n, i32 1, i32 32, i32 32, i1 false)
+  call void @tegula.ring.commit(i32 %n, i32 0)
+  ret void
+}
+
+; CHECK-NEXT: untold: {{.*}}@tegula.ring.commit{{.*}} needs barriers that nobody waits at
+define void @untold() {
+  %r = call i32 @tegula.ring(i32 1, i32 2, i32 0, i32 32, i32 32, i1 false)
+  call void @tegula.ring.commit(i32 %r, i32 0)
   ret void
 }
