@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Each seed is a program (Generate.h). It must parse, check and verify after emission; the
-// interpreter must give one result whatever the tile size and the order of points.
+// interpreter must give one result whatever the tile size and the order of points. With --tiles compiled code for a device must
+// give what compiled code for the CPU does.
 //
 //===----------------------------------------------------------------------===//
 #include "Generate.h"
@@ -33,6 +34,7 @@ static cl::opt<uint64_t> firstSeed("start", cl::desc("First seed"), cl::init(1))
 static cl::opt<uint64_t> count("count", cl::desc("Number of programs"), cl::init(1000));
 static cl::opt<bool> verbose("v", cl::desc("Print each program"));
 static cl::opt<bool> checkedMode("checked", cl::desc("Compile so that every access and definition is verified"));
+static cl::opt<bool> tiled("tiles", cl::desc("Programs of what a device does in tiles; compiled code is held against the CPU's"));
 static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::init("cpu"),
                                    cl::desc("What compiled code runs on; the emulator in another order for each "
@@ -42,12 +44,15 @@ static cl::opt<unsigned> maxFailures("max-failures", cl::desc("Stop after so man
 
 namespace {
 
+/// Bytes, as of the sizes of a launch's own code (runtime/Launch.h).
+constexpr size_t specialAlignment = DeviceKernel::specialAlignment;
+
 /// One program through all stages; an empty message where everything agrees.
 class Run {
 public:
   /// Compiled code runs on `device`, or on the CPU where there is none.
   Run(uint64_t seed, std::shared_ptr<CudaDevice> device)
-      : seed(seed), device(std::move(device)), program(generateProgram(seed)) {}
+      : seed(seed), device(std::move(device)), program(tiled ? generateTiledProgram(seed) : generateProgram(seed)) {}
   std::string operator()();
   const std::string &text() const { return program.text; }
 
@@ -57,7 +62,7 @@ private:
   /// `isCompiledNext`: this is the IR that runCompiled() runs.
   std::string interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool reversePoints,
                            bool isCompiledNext);
-  std::string runCompiled(const Module &module, Diagnostics &diagnostics);
+  std::string runCompiled(const Module &module, Diagnostics &diagnostics, llvm::StringRef target);
   llvm::Error runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
                           llvm::ArrayRef<int64_t> sizes);
   /// The first result is what later ones are held against.
@@ -92,7 +97,7 @@ std::vector<HostTensor> Run::makeInputs() {
       int64_t range = input.hi - input.lo;
       double value = isFloat(type) ? input.lo + 0.5 * static_cast<double>(below(2 * range + 1))
                                    : static_cast<double>(input.lo + int64_t(below(range + 1)));
-      if (input.special && isFloat(type) && below(8) == 0) {
+      if (input.special && isFloat(type) && below(input.specialEvery) == 0) {
         static const double specials[] = {NAN, INFINITY, -INFINITY, -0.0};
         value = specials[below(4)];
       }
@@ -238,14 +243,16 @@ llvm::Error Run::runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<Launch
   return llvm::Error::success();
 }
 
-std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
+std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llvm::StringRef target) {
   CompileOptions options;
   options.processor = processor;
   options.checked = checkedMode;
-  options.target = device ? device->info().target() : target;
+  bool isCpu = target == "cpu";
+  options.target = target == "cuda" ? device->info().target() : target.str();
+  options.pipeline.tensorTile = program.tile;
   bool isEmulated = options.target == "emulate";
   // Of device code for any sizes the launch's checks are enough where code for these sizes follows.
-  bool isSpecialized = isEmulated && seed % 2;
+  bool isSpecialized = isEmulated && (tiled ? seed % 8 != 0 : seed % 2);
   if (isSpecialized)
     options.stopAfter = Phase::Lower;
   auto kernel = compileKernel(module, options, diagnostics);
@@ -259,9 +266,16 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
     llvm::fill(outputs.back().bytes, 0xA5); // what is not written shows
   }
   llvm::SmallVector<LaunchArgument> arguments;
+  // Where nothing else is asked tensors begin where vectors do.
+  std::vector<std::vector<uint8_t>> memory;
   auto add = [&](HostTensor &tensor) {
+    size_t element = std::max(1u, bitWidth(tensor.dtype) / 8), gap = program.isShifted ? element : 0;
+    memory.emplace_back(tensor.bytes.size() + gap + specialAlignment);
+    uint8_t *first = memory.back().data();
+    first += llvm::offsetToAlignedAddr(first, llvm::Align(specialAlignment)) + gap;
+    llvm::copy(tensor.bytes, first);
     LaunchArgument argument;
-    argument.data = tensor.data();
+    argument.data = first;
     argument.dtype = tensor.dtype;
     argument.shape = tensor.shape;
     arguments.push_back(std::move(argument));
@@ -294,6 +308,8 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
     return "the launch is not refused";
   if (isSpecialized) {
     options.stopAfter = Phase::Assemble;
+    if (!program.isShifted)
+      options.alignment = specialAlignment;
     for (auto [spec, value] : llvm::zip_equal((*kernel)->checks->sizes(), *sizes))
       options.sizes[spec.name] = value;
     kernel = compileKernel(module, options, diagnostics);
@@ -304,9 +320,21 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics) {
   std::string wrong;
   EmulatorOptions emulator;
   emulator.seed = seed;
-  llvm::Error ran = device       ? runOnDevice(**kernel, arguments, *sizes)
+  llvm::Error ran = isCpu        ? runOnHost(**kernel, arguments, *binding)
                     : isEmulated ? runEmulated(**kernel, arguments, *binding, emulator)
-                                 : runOnHost(**kernel, arguments, *binding);
+                                 : runOnDevice(**kernel, arguments, *sizes);
+  auto collect = [&](HostTensor &tensor, const void *from) {
+    if (!tensor.bytes.empty())
+      std::memcpy(tensor.data(), from, tensor.bytes.size());
+  };
+  nextOutput = 0;
+  for (auto [argument, launched] : llvm::zip_equal((*kernel)->arguments, arguments)) {
+    if (argument.role == KernelArgument::Out)
+      collect(outputs[nextOutput++], launched.data);
+    for (auto [input, tensor] : llvm::zip_equal(program.inputs, given))
+      if (input.name == argument.name && input.isInout)
+        collect(tensor, launched.data);
+  }
   llvm::handleAllErrors(
       std::move(ran),
       [&](const LaunchError &error) {
@@ -337,9 +365,10 @@ std::string Run::operator()() {
   if (!checked)
     return "checker: " + diagnosticsText(diagnostics);
   inputs = makeInputs();
-  std::string message = interpretAll(*checked, sources);
-  if (message.empty() && !interpretOnly)
-    message = runCompiled(module, diagnostics);
+  // Large programs would be interpreted for minutes.
+  std::string message = tiled ? runCompiled(module, diagnostics, "cpu") : interpretAll(*checked, sources);
+  if (message.empty() && !interpretOnly && !(tiled && target == "cpu"))
+    message = runCompiled(module, diagnostics, target);
   return message;
 }
 

@@ -30,6 +30,7 @@ struct GeneratedTensor {
   /// where `special`.
   int64_t lo = 0, hi = 0;
   bool special = false;
+  int64_t specialEvery = 8; // elements to one of these, about
   bool isInout = false; // stands among the outputs too
   /// Outputs: largest absolute difference that rounding explains.
   double tolerance = 0;
@@ -46,9 +47,16 @@ struct GeneratedProgram {
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::vector<GeneratedTensor> inputs, outputs; // inouts are the first outputs
   std::vector<GeneratedScalar> scalars;
+  /// Of device code: the tile of products, where it is possible; whether tensors begin one element behind 16 bytes.
+  std::string tile;
+  bool isShifted = false;
 };
 
 GeneratedProgram generateProgram(uint64_t seed);
+
+/// A program of what a device does in tiles, of sizes that take some (GenerateTiles.cpp). Its results are exact but for what
+/// their tolerance says.
+GeneratedProgram generateTiledProgram(uint64_t seed);
 
 } // namespace tegula::fuzz
 

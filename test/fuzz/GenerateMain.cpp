@@ -13,11 +13,12 @@ using namespace tegula::fuzz;
 
 int main(int argc, char **argv) {
   uint64_t seed;
-  if (argc != 2 || llvm::StringRef(argv[1]).getAsInteger(10, seed)) {
-    llvm::errs() << "usage: tegula-generate SEED\n";
+  bool isTiled = argc == 3 && llvm::StringRef(argv[1]) == "--tiles";
+  if (argc != 2 + isTiled || llvm::StringRef(argv[1 + isTiled]).getAsInteger(10, seed)) {
+    llvm::errs() << "usage: tegula-generate [--tiles] SEED\n";
     return 2;
   }
-  GeneratedProgram program = generateProgram(seed);
+  GeneratedProgram program = isTiled ? generateTiledProgram(seed) : generateProgram(seed);
   llvm::outs() << "# seed " << seed << ":";
   for (const auto &[name, value] : program.sizes)
     llvm::outs() << " " << name << "=" << value;
