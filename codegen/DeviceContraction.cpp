@@ -439,9 +439,13 @@ void DeviceContraction::storePair(Value *first, Value *second, Value *place) {
 }
 
 void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
+  // Places are a constant from the first, which the optimiser does not see.
+  TilePlace first = fragmentSum(b, tile, corner, lane, 0);
+  Value *place = sumPlace(first.row, first.column, base);
   for (unsigned number = 0; number < sums.size(); number += 2) {
-    TilePlace place = fragmentSum(b, tile, corner, lane, number);
-    storePair(sums[number], sums[number + 1], sumPlace(place.row, place.column, base));
+    FragmentStep step = fragmentStep(tile, number);
+    unsigned further = step.down * sumsPitch() + step.right;
+    storePair(sums[number], sums[number + 1], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
   }
 }
 

@@ -19,13 +19,16 @@ TilePlace warpCorner(IRBuilder<> &b, const TensorTile &tile, Value *thread) {
           b.CreateMul(b.CreateURem(warp, across), b.getInt32(tile.columns / tile.warpColumns))};
 }
 
+FragmentStep fragmentStep(const TensorTile &tile, unsigned number) {
+  unsigned fragment = number / 4, inRow = tile.columns / tile.warpColumns / 8;
+  return {fragment / inRow * 16 + number % 4 / 2 * 8, fragment % inRow * 8 + number % 2};
+}
+
 TilePlace fragmentSum(IRBuilder<> &b, const TensorTile &tile, TilePlace corner, Value *lane, unsigned number) {
   Value *row = b.CreateAdd(corner.row, b.CreateLShr(lane, b.getInt32(2)));
   Value *column = b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
-  unsigned fragment = number / 4, inRow = tile.columns / tile.warpColumns / 8;
-  unsigned down = fragment / inRow * 16 + number % 4 / 2 * 8;
-  unsigned right = fragment % inRow * 8 + number % 2;
-  return {b.CreateAdd(row, b.getInt32(down)), b.CreateAdd(column, b.getInt32(right))};
+  FragmentStep step = fragmentStep(tile, number);
+  return {b.CreateAdd(row, b.getInt32(step.down)), b.CreateAdd(column, b.getInt32(step.right))};
 }
 
 /// Warpgroups side by side.

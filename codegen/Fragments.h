@@ -25,6 +25,11 @@ struct TilePlace {
 
 /// mma.sync: the first element of the rectangle of the thread's warp.
 TilePlace warpCorner(llvm::IRBuilder<> &b, const TensorTile &tile, llvm::Value *thread);
+/// mma.sync: how far sum `number` of a thread lies from its first.
+struct FragmentStep {
+  unsigned down, right;
+};
+FragmentStep fragmentStep(const TensorTile &tile, unsigned number);
 /// mma.sync: where sum `number` of a thread lies; its neighbour number + 1 is the next column's.
 TilePlace fragmentSum(llvm::IRBuilder<> &b, const TensorTile &tile, TilePlace corner, llvm::Value *lane,
                       unsigned number);

@@ -85,35 +85,41 @@ Value *DeviceContraction::smallestSum(const PlaneProduct &product) {
 
 /// Whether a neighbourhood of this thread's sums is small, and not 0; scales are still in them.
 Value *DeviceContraction::anySumTooSmall(const PlaneProduct &product, ArrayRef<Value *> sums) {
-  constexpr unsigned wordBits = 32;
   constexpr int nextRow = 4; // lanes: rows follow each other (Warpgroup.h)
-  Value *zero = ConstantFP::get(b.getFloatTy(), 0), *limit = smallestSum(product), *result = b.getFalse();
-  auto sizeOf = [&](unsigned number) { return b.CreateUnaryIntrinsic(Intrinsic::fabs, sums[number]); };
-  auto isSmall = [&](Value *size) { return b.CreateFCmpOLT(size, limit); };
-  auto isSomething = [&](Value *size) { return b.CreateFCmpOGT(size, zero); };
-
-  for (unsigned row = 0; row < 2; ++row) {
-    Value *largest = zero;
-    for (unsigned number = 0; number < sums.size(); ++number)
-      if (number / 2 % 2 == row)
-        largest = b.CreateMaxNum(largest, sizeOf(number));
-    result = b.CreateOr(result, b.CreateAnd(isSmall(largest), isSomething(largest)));
-  }
-  // A bit for each column.
-  auto ofNext = [&](Value *word) {
-    return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32, {i32(-1), word, i32(nextRow), i32(31)});
+  // Upper halves tell: the limit is a power of two, and sums that are not 0 are no less than products of planes, 2^-48. A word
+  // has those of two columns, without signs.
+  constexpr uint32_t halves = 0x7632, withoutSigns = 0x7fff7fff;
+  Type *pairOfHalves = FixedVectorType::get(b.getInt16Ty(), 2);
+  auto bitsOf = [&](unsigned number) { return b.CreateBitCast(sums[number], b.getInt32Ty()); };
+  auto sizesAt = [&](unsigned number) {
+    Value *word = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_prmt, {bitsOf(number), bitsOf(number + 1), i32(halves)});
+    return b.CreateBitCast(b.CreateAnd(word, i32(withoutSigns)), pairOfHalves);
   };
-  for (unsigned first = 0; first < sums.size(); first += 2 * wordBits) {
-    Value *small = i32(0), *something = i32(0);
-    for (unsigned column = 0; column < wordBits && first + 2 * column < sums.size(); ++column) {
-      unsigned number = first + column / 2 * 4 + column % 2;
-      Value *size = b.CreateMaxNum(sizeOf(number), sizeOf(number + 2)), *bit = i32(int64_t(1) << column);
-      small = b.CreateOr(small, b.CreateSelect(isSmall(size), bit, i32(0)));
-      something = b.CreateOr(something, b.CreateSelect(isSomething(size), bit, i32(0)));
+  auto larger = [&](Value *one, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umax, one, other); };
+  auto choose = [&](Value *condition, Value *one, Value *other) { return b.CreateSelect(condition, one, other); };
+  // With 0 the largest number one comparison tells.
+  auto order = [&](Value *sizes) { return b.CreateSub(sizes, ConstantInt::get(sizes->getType(), 1)); };
+
+  // Of two words of columns a lane and that of the next row have one each to look at.
+  Value *isNext = b.CreateICmpNE(b.CreateAnd(lane, i32(nextRow)), i32(0));
+  Value *ofRows[2] = {}, *leastOfColumns = Constant::getAllOnesValue(pairOfHalves);
+  for (unsigned number = 0; number < sums.size(); number += 8) {
+    Value *ofColumns[2];
+    for (unsigned which = 0; which < 2; ++which) {
+      Value *own[] = {sizesAt(number + 4 * which), sizesAt(number + 4 * which + 2)};
+      for (unsigned row = 0; row < 2; ++row)
+        ofRows[row] = ofRows[row] ? larger(ofRows[row], own[row]) : own[row];
+      ofColumns[which] = b.CreateBitCast(larger(own[0], own[1]), b.getInt32Ty());
     }
-    small = b.CreateAnd(small, ofNext(small));
-    something = b.CreateOr(something, ofNext(something));
-    result = b.CreateOr(result, b.CreateICmpNE(b.CreateAnd(small, something), i32(0)));
+    Value *given = choose(isNext, ofColumns[0], ofColumns[1]), *kept = choose(isNext, ofColumns[1], ofColumns[0]);
+    given = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32, {i32(-1), given, i32(nextRow), i32(31)});
+    Value *both = order(larger(b.CreateBitCast(kept, pairOfHalves), b.CreateBitCast(given, pairOfHalves)));
+    leastOfColumns = b.CreateBinaryIntrinsic(Intrinsic::umin, leastOfColumns, both);
   }
-  return result;
+  auto half = [&](Value *halves, unsigned number) { return b.CreateExtractElement(halves, number); };
+  Value *least = b.CreateBinaryIntrinsic(Intrinsic::umin, half(leastOfColumns, 0), half(leastOfColumns, 1));
+  for (Value *ofRow : ofRows)
+    least = b.CreateBinaryIntrinsic(Intrinsic::umin, least, order(larger(half(ofRow, 0), half(ofRow, 1))));
+  Value *limit = b.CreateLShr(b.CreateBitCast(smallestSum(product), b.getInt32Ty()), i32(16));
+  return b.CreateICmpULT(least, order(b.CreateTrunc(limit, b.getInt16Ty())));
 }

@@ -381,9 +381,18 @@ void DeviceContraction::loadScales(const PlaneProduct &product) {
 
 /// Takes the scales out of the sums of the tile.
 void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Value *> sums) {
-  for (auto [n, sum] : enumerate(sums)) {
-    TilePlace place = groupSum(b, tile, thread, lane, n);
-    for (Value *line : {place.row, b.CreateAdd(place.column, i32(product.column.firstLine))})
-      sum = b.CreateFMul(sum, b.CreateAlignedLoad(b.getFloatTy(), scaleOfLine(product, line), Align(4)));
+  // Places are a constant from the first, which the optimiser does not see.
+  TilePlace first = groupSum(b, tile, thread, lane, 0);
+  Value *ofRow = scaleOfLine(product, first.row);
+  Value *ofColumn = scaleOfLine(product, b.CreateAdd(first.column, i32(product.column.firstLine)));
+  auto load = [&](Value *place, Type *type, unsigned further) {
+    return b.CreateAlignedLoad(type, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4),
+                               Align(type->getPrimitiveSizeInBits() / 8));
+  };
+  Value *rows[] = {load(ofRow, b.getFloatTy(), 0), load(ofRow, b.getFloatTy(), 8)}, *columns = nullptr;
+  for (auto [number, sum] : enumerate(sums)) {
+    if (number % 4 == 0) // of two neighbours, for two rows
+      columns = load(ofColumn, FixedVectorType::get(b.getFloatTy(), 2), number * 2);
+    sum = b.CreateFMul(b.CreateFMul(sum, rows[number / 2 % 2]), b.CreateExtractElement(columns, number % 2));
   }
 }

@@ -235,6 +235,19 @@ template <Redux kind> void reduceLanes(AtomCall &own) {
 // The rest
 //===----------------------------------------------------------------------===//
 
+/// Each of four digits names a byte of eight, the first word's before the second's; with bit 3 it is the byte's sign.
+void selectBytes(AtomCall &call) {
+  uint64_t bytes = uint64_t(call.operand<uint32_t>(1)) << 32 | call.operand<uint32_t>(0);
+  uint32_t digits = call.operand<uint32_t>(2), result = 0;
+  for (unsigned place = 0; place < 4; ++place) {
+    uint32_t digit = digits >> 4 * place & 15, byte = bytes >> 8 * (digit & 7) & 0xff;
+    if (digit & 8)
+      byte = byte & 0x80 ? 0xff : 0;
+    result |= byte << 8 * place;
+  }
+  call.result<uint32_t>(0, result);
+}
+
 void sameValue(AtomCall &call) { call.result<uint32_t>(0, call.operand<uint32_t>(0)); }
 void fenceOfBlock(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Block); }
 void fenceOfDevice(AtomCall &call) { call.thread.fence(true, true, EmulatedScope::Device); }

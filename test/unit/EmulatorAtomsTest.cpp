@@ -494,6 +494,24 @@ TEST_F(Emulator, RoundsPairsToTheNearestOfBrainFloat) {
     EXPECT_EQ(uint32_t(x[n]), upper[n] << 16 | 0x7fff) << n;
 }
 
+TEST_F(Emulator, SelectsBytesOfWords) {
+  x[0] = 0x12345678;
+  x[1] = 0x0abcdef1;
+  run(R"(
+    %second = getelementptr i32, ptr addrspace(1) %x, i32 1
+    %a = load i32, ptr addrspace(1) %x
+    %b = load i32, ptr addrspace(1) %second
+    %halves = call i32 @llvm.nvvm.prmt(i32 %a, i32 %b, i32 30258)
+    %signs = call i32 @llvm.nvvm.prmt(i32 %a, i32 %b, i32 49336)
+    store i32 %halves, ptr addrspace(1) %y
+    %further = getelementptr i32, ptr addrspace(1) %y, i32 1
+    store i32 %signs, ptr addrspace(1) %further)",
+      1, 1);
+  expectGood();
+  EXPECT_EQ(uint32_t(y[0]), 0x0abc1234u); // 0x7632
+  EXPECT_EQ(uint32_t(y[1]), 0xff780000u); // 0xc0b8
+}
+
 TEST_F(Emulator, KeepsThirteenBitsOfSumsOfBytes) {
   constexpr float largest = 1 << 13;
   auto add = [](std::vector<double> products, float before, int exponent = 13) {
