@@ -23,6 +23,8 @@
 #include "passes/OrderSums.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include <optional>
 
 using namespace llvm;
@@ -338,20 +340,52 @@ private:
       emitAgain(op, step, name + "_again", inputs, outer, general);
   }
 
-  /// After tiles that may have a doubt: the statement's general function, for which they leave a word.
+  /// After tiles that may have a doubt: the statement's general code, for which they leave a word.
   void emitAgain(tgl::ParallelOp op, PlanStep &step, const std::string &name, const DeviceEmitter::Inputs &inputs,
                  ArrayRef<unsigned> outer, DeviceShape shape) {
     constexpr int64_t blocksOfMultiprocessor = 4;
+    constexpr const char *unit = "points again, where planes lost too much";
+    int64_t blocks = blocksOfMultiprocessor * options.multiprocessors;
+    PlanTiles &tiles = step.tiles;
+    // One function is both where the general launch has no workspace.
+    const PlanFunction &general = step.byTeam.name.empty() ? step.byThread : step.byTeam;
+    if (general.cluster == 1 && general.workspaceBytes == IndexExpr(0)) {
+      endWithoutDoubt(*module.getFunction(general.name));
+      tiles.launches.push_back({general.name, blocks, general.threads, general.sharedBytes, unit});
+      return;
+    }
     EmitterOptions alone = options;
     alone.clusterBlocks = 1;
     DeviceEmitter emitter(module, alone, code.sites);
-    PlanTiles &tiles = step.tiles;
     IndexExpr ofBlock = emitter.emitFunction(op, name, inputs, outer, shape, &tiles.workspaceBytes);
-    int64_t blocks = blocksOfMultiprocessor * options.multiprocessors;
     tiles.workspaceBytes = tiles.workspaceBytes + ofBlock * IndexExpr(blocks);
-    tiles.launches.push_back({name, blocks, shape.threads, shape.sharedBytes, "points again, where planes lost too much"});
+    tiles.launches.push_back({name, blocks, shape.threads, shape.sharedBytes, unit});
     if (failure.empty())
       failure = emitter.error();
+  }
+
+  /// What the function does is for launches without a workspace, or of which its first word is not 0.
+  static void endWithoutDoubt(Function &function) {
+    BasicBlock &entry = function.getEntryBlock();
+    auto isWait = [](const Instruction &instruction) { // for the launch that leaves the word
+      auto *call = dyn_cast<IntrinsicInst>(&instruction);
+      return call && call->getIntrinsicID() == Intrinsic::nvvm_griddepcontrol_wait;
+    };
+    auto place = entry.getFirstNonPHIOrDbgOrAlloca();
+    if (auto wait = find_if(entry, isWait); wait != entry.end())
+      place = std::next(wait);
+    BasicBlock *body = entry.splitBasicBlock(place, "body");
+    LLVMContext &context = function.getContext();
+    BasicBlock *ask = BasicBlock::Create(context, "ask", &function, body);
+    BasicBlock *end = BasicBlock::Create(context, "done", &function);
+    entry.getTerminator()->eraseFromParent();
+    Value *workspace = function.getArg(function.arg_size() - 1);
+    IRBuilder<> b(&entry);
+    b.CreateCondBr(b.CreateIsNull(workspace), body, ask);
+    b.SetInsertPoint(ask);
+    b.CreateCondBr(b.CreateIsNull(b.CreateAlignedLoad(b.getInt32Ty(), workspace, Align(4))), end, body);
+    b.SetInsertPoint(end);
+    b.CreateRetVoid();
   }
 
   /// Where the schedule says so, functions that compute the statement in tiles.

@@ -39,7 +39,7 @@ struct PlanArgument {
     Size,     // 64-bit value of `size`
     Scalar,   // the index-th run-time scalar, in its own type
     Errors,   // device address of the run's error record
-    Workspace // device address of blocks * workspaceBytes bytes; of tiles, of workspaceBytes
+    Workspace // device address of blocks * workspaceBytes bytes, 0 for none; of tiles, of workspaceBytes
   } kind = Buffer;
   unsigned index = 0;
   IndexExpr size;

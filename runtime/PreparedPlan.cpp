@@ -195,6 +195,7 @@ private:
         int64_t total;
         if (MulOverflow<int64_t>(*bytes, start.blocks, total))
           return overflow("the workspace overflows 64 bits");
+        start.hasWorkspace = total != 0;
         areaBytes[position] = std::max({areaBytes[position], total, start.tileWorkspaceBytes});
       } else if (argument.kind == PlanArgument::Size && !argument.size.isSize()) {
         std::optional<int64_t> value = tryEvaluate(argument.size);
@@ -341,6 +342,11 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
       return error;
     isDependent = false; // a launch starts early before another launch alone
   }
+  DeviceAddress none = 0;
+  auto addressOf = [&](uint32_t slot) {
+    bool isArea = slot > plan.buffers.size();
+    return isArea && !inTiles && !what.hasWorkspace ? &none : const_cast<DeviceAddress *>(&slots[slot]);
+  };
   SmallVector<void *, 32> pointers;
   pointers.resize_for_overwrite(step.parameters.size());
   for (auto [pointer, parameter] : zip_equal(pointers, step.parameters)) {
@@ -352,7 +358,7 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
       pointer = const_cast<uint64_t *>(varying + parameter.index);
       break;
     case Parameter::Slot:
-      pointer = const_cast<DeviceAddress *>(&slots[parameter.index]);
+      pointer = addressOf(parameter.index);
       break;
     case Parameter::Scalar:
       pointer = const_cast<void *>(inputs.scalars[parameter.index]);

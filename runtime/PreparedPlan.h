@@ -78,6 +78,7 @@ private:
     const std::string *name = nullptr; // the function's, in the plan
     uint32_t blocks = 0, threads = 0, step = 0, sharedBytes = 0;
     size_t varying = 0;
+    bool hasWorkspace = false; // the function has; else its address is 0 (codegen/EmitDevice.cpp)
     // Of tiles, which run instead where addresses are aligned; empty: there are none.
     llvm::SmallVector<TileStart, 1> tiles;
     int64_t tileWorkspaceBytes = 0;

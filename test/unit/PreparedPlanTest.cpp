@@ -168,6 +168,35 @@ TEST_F(PreparedPlanTest, TilesRunWhereTheirNumbersAreShort) {
   EXPECT_EQ(threadsFor(0x80000000), 256u);
 }
 
+/// Code that both ways share tells them apart by that.
+TEST_F(PreparedPlanTest, TheWorkspaceOfTilesIsNotTheGeneralLaunchs) {
+  plan.buffers.resize(1);
+  plan.buffers[0].argument = 0;
+  PlanStep step = launchOf("g", 1, {argument(PlanArgument::Buffer, 0), argument(PlanArgument::Workspace)});
+  step.tiles.launches = {{"g", 7, 128, 0, "a tile"}};
+  step.tiles.largestNumber = 1;
+  step.tiles.aligned = {0};
+  step.tiles.workspaceBytes = 100;
+  auto workspaceFor = [&](DeviceAddress address, unsigned threads) {
+    plan.steps = {step};
+    auto prepared = prepare({});
+    DeviceAddress addresses[] = {address};
+    PlanInputs inputs;
+    inputs.arguments = addresses;
+    inputs.workspace = 0x10000;
+    fakecuda::reset();
+    run(*prepared, inputs);
+    const fakecuda::Launch &launch = fakecuda::record().launches.at(0);
+    EXPECT_EQ(launch.threads, threads);
+    EXPECT_EQ(launch.parameters[0], address);
+    return launch.parameters[1];
+  };
+  EXPECT_EQ(workspaceFor(0x5000, 128), 0x10000u);
+  EXPECT_EQ(workspaceFor(0x5004, 256), 0u);
+  step.byThread.workspaceBytes = 8;
+  EXPECT_EQ(workspaceFor(0x5004, 256), 0x10000u);
+}
+
 TEST_F(PreparedPlanTest, TemporariesAndAreasShareTheWorkspace) {
   plan.buffers.resize(3);
   plan.buffers[0].argument = 0;
