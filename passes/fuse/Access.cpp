@@ -78,6 +78,11 @@ static bool isDigit(const Linear &linear, Value axis, Operation *place, Prover &
   return scope.provesInBounds(linear.rest, linear.weight);
 }
 
+std::optional<IndexExpr> tegula::weightIn(const ValueExpr &subscript, Value axis) {
+  std::optional<Linear> linear = linearIn(subscript, axis);
+  return linear ? std::optional(linear->weight) : std::nullopt;
+}
+
 std::optional<IndexExpr> tegula::digitOf(const ValueExpr &subscript, Value axis, Operation *place,
                                          Prover &prover) {
   std::optional<Linear> linear = linearIn(subscript, axis);
@@ -182,12 +187,21 @@ static SmallVector<AxisPair> pairsOf(KnownAccess &a, KnownAccess &b, Prover &pro
   return pairs;
 }
 
+/// Whether a dim's subscript is an axis that goes through all of it, so that no other lies apart.
+static bool coversDim(const Access &access, unsigned dim) {
+  Value axis = access.subscripts[dim]->asValue();
+  if (!axis || !axesOpOf(axis) || lowOf(axis).asConstant() != 0)
+    return false;
+  IndexExprAttr extent = cast<TglTensorType>(access.tensor.getType()).getDims()[dim];
+  return highOf(axis).operands().empty() && highOf(axis).expr() == extent.getExpr();
+}
+
 /// Whether some dim keeps the two apart: the largest subscript of one lies below the smallest of the
 /// other (two pieces of a tensor).
 static bool areApart(KnownAccess &a, KnownAccess &b, Prover &prover) {
   for (auto [dim, left, right] : llvm::enumerate(a.access.subscripts, b.access.subscripts)) {
     // Pieces differ by an offset; what is the same in both overlaps.
-    if (!left || !right || *left == *right)
+    if (!left || !right || *left == *right || coversDim(a.access, dim) || coversDim(b.access, dim))
       continue;
     const Range &x = a.range(dim, prover), &y = b.range(dim, prover);
     auto below = [&](const std::optional<IndexExpr> &max, const std::optional<IndexExpr> &min) {

@@ -65,6 +65,9 @@ private:
 /// Whether nothing in the expression varies inside `op`.
 bool isDefinedOutside(const tgl::ValueExpr &expr, mlir::Operation *op);
 
+/// E where `subscript` is `E*axis + rest`, rest without the axis.
+std::optional<IndexExpr> weightIn(const tgl::ValueExpr &subscript, mlir::Value axis);
+
 /// E where `subscript` is `E*axis + rest` and 0 <= rest < E wherever `place` runs; 1 where it is the
 /// axis itself (plus what does not vary inside the axis's op). Axis and rest are then functions of the subscript.
 std::optional<IndexExpr> digitOf(const tgl::ValueExpr &subscript, mlir::Value axis,

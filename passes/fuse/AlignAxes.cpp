@@ -40,10 +40,12 @@ SmallVector<AlignedAxis, 1> tegula::axesToAlign(ParallelOp statement, ParallelOp
         for (Value digit : digits->operands()) {
           if (axesOpOf(digit) != other || lowOf(digit).asConstant() != 0)
             continue;
-          std::optional<IndexExpr> low = digitOf(*digits, digit, access.op, prover);
+          std::optional<IndexExpr> low = weightIn(*digits, digit);
           ValueExpr high = highOf(digit);
+          // What costs most comes last.
           if (!low || low->asConstant() == 1 || !high.operands().empty() || !extent.operands().empty() ||
-              !prover.proves(Condition::zero(high.expr() * *low - extent.expr())))
+              !prover.proves(Condition::zero(high.expr() * *low - extent.expr())) ||
+              !digitOf(*digits, digit, access.op, prover))
             continue;
           // Windows of pooling: points would not be neighbours in memory any more, and what they have inside is too
           // short for neighbours of its own.
