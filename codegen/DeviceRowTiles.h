@@ -232,6 +232,7 @@ private:
   Value *lowOfTile(Value *number);
   void awaitCopies();
   void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words);
+  void multiply(Product &product, Value *number, llvm::ArrayRef<Values> words, unsigned first, unsigned columns);
   void holdBack();
   void settle(mlir::Value tensor);
   void prepareWords(tgl::ParallelOp nest);
@@ -274,7 +275,7 @@ private:
   void startDoubts();
   void clearDoubts(Value *block, Value *memory);
   Value *smallestSum(const Product &product, unsigned row);
-  void doubtSmallSums(const Product &product, const Values &sums, const Scope &scope);
+  void doubtSmallSums(const Product &product, const Values &sums, const Scope &scope, unsigned first);
   void endDoubts();
   int64_t lineOf(const Split &split) const;
   void doubtInfinite(Value *largest);

@@ -41,7 +41,7 @@ using namespace llvm;
 using namespace tegula;
 
 /// Sums of a fragment that a thread has in a row, and fragments that tell together.
-static constexpr unsigned sumsOfRow = 2, fragmentsTogether = 4;
+static constexpr unsigned columnsOfFragment = 8, sumsOfRow = 2, fragmentsTogether = 4;
 /// The size of a line's largest element from which on what was lost of it is less than 2^-18 of its sums.
 static constexpr double smallestOfLine = 0x1p-5;
 
@@ -71,8 +71,8 @@ Value *DeviceRowTiles::smallestSum(const Product &product, unsigned row) {
   return b.CreateSelect(isLargest, ConstantFP::get(type, limit * 0x1p-14), ConstantFP::get(type, limit));
 }
 
-/// Scales are still in the sums, which are of the scope's columns.
-void DeviceRowTiles::doubtSmallSums(const Product &product, const Values &sums, const Scope &scope) {
+/// Scales are still in the sums, which are of the scope's columns from `first` on.
+void DeviceRowTiles::doubtSmallSums(const Product &product, const Values &sums, const Scope &scope, unsigned first) {
   if (product.planned->planes == 1)
     return;
   unsigned fragments = sums.size() / (2 * sumsOfRow), groups = std::max(fragments / fragmentsTogether, 1u);
@@ -88,7 +88,8 @@ void DeviceRowTiles::doubtSmallSums(const Product &product, const Values &sums, 
     choose(scope.ragged, largest, [&] {
       Values told;
       for (auto [number, size] : enumerate(largest)) {
-        Value *second = scope.numbers[number / 2 * fragmentsTogether * sumsOfRow + 1];
+        unsigned fragment = first / columnsOfFragment + number / 2 * fragmentsTogether;
+        Value *second = scope.numbers[fragment * sumsOfRow + 1];
         told.push_back(b.CreateSelect(b.CreateICmpSLT(second, scope.high), size, ConstantFP::get(b.getFloatTy(), 0)));
       }
       return told;

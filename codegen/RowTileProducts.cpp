@@ -200,6 +200,11 @@ void DeviceRowTiles::awaitCopies() {
 
 /// Starts a product with tile `number`, its sums added.
 void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> words) {
+  multiply(product, number, words, 0, product.columns);
+}
+
+/// Of `columns` columns from `first` on, a multiple of 64.
+void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> words, unsigned first, unsigned columns) {
   Warpgroup warps(b, product.planned->isBrain);
   Value *stage = stageOf(product, number);
   unsigned steps = divideCeil(product.depth, Warpgroup::stepDepth);
@@ -208,14 +213,14 @@ void DeviceRowTiles::multiply(Product &product, Value *number, ArrayRef<Values> 
   for (auto [left, right] : ArrayRef(three).take_back(product.planned->planes > 1 ? 3 : 1))
     for (unsigned step = 0; step < steps; ++step) {
       const Staged &column = product.column;
-      Value *columns = descriptorOf(column, stage, i32(0), step, right);
+      Value *factor = descriptorOf(column, stage, i32(first), step, right);
       if (product.row) {
         Value *rows =
             descriptorOf(*product.row, rowStage(product), b.CreateShl(warpgroup, i32(6)), step, left);
-        product.sums = warps.multiply(product.sums, product.columns, rows,
-                                      product.row->shared.alongSum, columns, column.shared.alongSum);
+        product.sums = warps.multiply(product.sums, columns, rows, product.row->shared.alongSum, factor,
+                                      column.shared.alongSum);
       } else {
-        product.sums = warps.multiplyWords(product.sums, product.columns, words[left * steps + step], columns,
+        product.sums = warps.multiplyWords(product.sums, columns, words[left * steps + step], factor,
                                            column.shared.alongSum);
       }
     }
@@ -349,7 +354,7 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
       releaseTile(product, tileNumber);
       holdBack(); // what follows: the copy of a tile to come takes the time that it does
     }
-    doubtSmallSums(product, sums, scope);
+    doubtSmallSums(product, sums, scope, 0);
     undoScales(product, sums);
     spread[op.getResult()] = {true, true, sums};
     addParts(product, spread[op.getResult()].values);
@@ -389,16 +394,23 @@ void DeviceRowTiles::emitProduct(tgl::ReduceOp op, const Scope &scope) {
   }
   // Sums of planes are few terms each, added up here: what tensor cores cut off of a long sum would be more than f32 does.
   bool isSplit = product.planned->planes > 1;
-  product.sums = isSplit ? Values() : sums;
+  unsigned atOnce = isSplit ? columnsAtOnce(plan, tile, *product.planned) : product.columns;
+  Values all;
   awaitTile(product, tileNumber);
-  multiply(product, tileNumber, words);
-  async::commitProducts(b);
-  Values all = async::readProducts(b, product.sums);
-  if (isSplit) {
-    doubtSmallSums(product, all, scope);
-    undoScales(product, all);
-    for (auto [sum, before] : zip(all, sums))
-      sum = b.CreateFAdd(sum, before);
+  for (unsigned first = 0; first < product.columns; first += atOnce) {
+    unsigned columns = std::min(atOnce, product.columns - first);
+    product.sums = isSplit ? Values() : sums;
+    multiply(product, tileNumber, words, first, columns);
+    async::commitProducts(b);
+    Values part = async::readProducts(b, product.sums);
+    if (isSplit) {
+      doubtSmallSums(product, part, scope, first);
+      undoScales(product, part);
+      if (!sums.empty())
+        for (auto [sum, before] : zip_equal(part, ArrayRef(sums).slice(first / 2, columns / 2)))
+          sum = b.CreateFAdd(sum, before);
+    }
+    all.append(part);
   }
   spread[result] = {true, true, all};
   releaseTile(product, tileNumber);

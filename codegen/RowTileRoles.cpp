@@ -27,8 +27,14 @@
 using namespace llvm;
 using namespace tegula;
 
+namespace {
 /// Registers of a thread of each role: together what a multiprocessor has for 384 threads.
-static constexpr unsigned copyingRegisters = 40, multiplyingRegisters = 232;
+struct RoleRegisters {
+  unsigned copying, multiplying;
+};
+} // namespace
+/// Two planes are twice the places to copy from.
+static constexpr RoleRegisters ofOnePlane = {40, 232}, ofTwoPlanes = {56, 224};
 static constexpr unsigned numStages = 2;
 
 //===----------------------------------------------------------------------===//
@@ -168,13 +174,14 @@ void DeviceRowTiles::splitOffCopies() {
   Function *function = b.GetInsertBlock()->getParent();
   // Registers move between roles only where the number at the start is fixed.
   function->addFnAttr("nvvm.minctasm", "1");
+  RoleRegisters registers = isSplit() ? ofTwoPlanes : ofOnePlane;
   makeRings();
   BasicBlock *copying = BasicBlock::Create(b.getContext(), "copying", function);
   BasicBlock *multiplying = BasicBlock::Create(b.getContext(), "multiplying", function);
   b.CreateCondBr(b.CreateICmpUGE(thread, i32(numMultiplying())), copying, multiplying);
   b.SetInsertPoint(copying);
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
-                    {i32(copyingRegisters)});
+                    {i32(registers.copying)});
   for (auto [number, product] : enumerate(products)) {
     unsigned first = numMultiplying() + unsigned(number) * numCopying();
     SaveAndRestore count(numCopiers, numCopying());
@@ -184,5 +191,5 @@ void DeviceRowTiles::splitOffCopies() {
   b.CreateRetVoid();
   b.SetInsertPoint(multiplying);
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32,
-                    {i32(multiplyingRegisters)});
+                    {i32(registers.multiplying)});
 }

@@ -425,32 +425,44 @@ llvm::SetVector<mlir::Value> tegula::splitTensors(const RowTilePlan &plan) {
   return tensors;
 }
 
-/// Blocks of clusters of so many.
-static SmallVector<RowTile> rankWithParts(const RowTilePlan &plan, int64_t parts) {
-  // Of 255 registers the sums in the loop leave some to places and numbers of rows; where factors are split, of 232.
-  bool isSplit = !splitTensors(plan).empty();
-  const int64_t mostRegisters = isSplit ? 180 : 200;
-  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
-  int64_t rows = *tgl::knownPoints(axes, {plan.row}), batch = *tgl::knownPoints(axes, plan.batch);
-  auto partOf = [&](int64_t points) { return RowTile{1, 64, parts}.partOf(points); };
-  int64_t kept = 0; // registers of temporaries that the loop carries
-  for (tgl::TempOp temp : tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) {
+/// Whether a thread's registers have room for the sums in the loop, of products of planes of so many columns at a time.
+static bool hasRegisters(const RowTilePlan &plan, const RowTile &tile, int64_t columns) {
+  // Of 255 registers the sums in the loop leave some to places and numbers of rows; where factors are split, of 224.
+  const int64_t mostRegisters = splitTensors(plan).empty() ? 200 : 180;
+  int64_t registers = tile.columns;
+  for (tgl::TempOp temp : tgl::ParallelOp(plan.op).getBody().front().getOps<tgl::TempOp>()) { // that the loop carries
     auto type = cast<tgl::TglTensorType>(temp.getTensor().getType());
-    kept += partOf(type.getDims()[0].getExpr().asConstant().value_or(mostColumns)) / 2;
+    registers += tile.partOf(type.getDims()[0].getExpr().asConstant().value_or(mostColumns)) / 2;
   }
-  int64_t warpgroups = divideCeil(rows, 128) * batch * parts >= device::multiprocessors && rows > 64 ? 2 : 1;
   // Products of planes are summed up by themselves, and the left factor is in registers twice.
   int64_t sums = 0;
   for (const RowProduct &product : plan.products)
     if (product.planes > 1 && product.sumsTile)
-      sums = std::max(sums, partOf(product.fixed) / 2);
+      sums = std::max(sums, std::min(columns, tile.partOf(product.fixed)) / 2);
+  return registers + sums <= mostRegisters;
+}
+
+/// A panel of a right factor in shared memory.
+static constexpr int64_t fewestAtOnce = 64;
+
+int64_t tegula::columnsAtOnce(const RowTilePlan &plan, const RowTile &tile, const RowProduct &product) {
+  int64_t all = tile.partOf(product.fixed);
+  return product.planes == 1 || hasRegisters(plan, tile, all) ? all : fewestAtOnce;
+}
+
+/// Blocks of clusters of so many.
+static SmallVector<RowTile> rankWithParts(const RowTilePlan &plan, int64_t parts) {
+  bool isSplit = !splitTensors(plan).empty();
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  int64_t rows = *tgl::knownPoints(axes, {plan.row}), batch = *tgl::knownPoints(axes, plan.batch);
+  int64_t warpgroups = divideCeil(rows, 128) * batch * parts >= device::multiprocessors && rows > 64 ? 2 : 1;
   SmallVector<RowTile> ranked;
   for (int64_t groups : {warpgroups, 3 - warpgroups}) {
     for (int64_t columns : {128, 64}) {
       RowTile tile{groups, columns, parts};
       if (isSplit && columns > 64)
         continue;
-      if (kept + sums + columns <= mostRegisters && sharedBytesOf(plan, tile) <= mostShared)
+      if (hasRegisters(plan, tile, fewestAtOnce) && sharedBytesOf(plan, tile) <= mostShared)
         ranked.push_back(tile);
     }
     if (ranked.empty()) // the other number is not worth it

@@ -111,6 +111,10 @@ std::optional<int64_t> elementsOf(mlir::Value tensor);
 /// The tensors among its factors that are read in planes.
 llvm::SetVector<mlir::Value> splitTensors(const RowTilePlan &plan);
 
+/// Columns of a product over the tile that are summed up at a time: all that it has, or, of planes, whose sums are beside those
+/// of the tiles before, as many as registers leave room for.
+int64_t columnsAtOnce(const RowTilePlan &plan, const RowTile &tile, const RowProduct &product);
+
 /// Bytes of shared memory: left factors, and two tiles of each right factor.
 int64_t sharedBytesOf(const RowTilePlan &plan, const RowTile &tile);
 
