@@ -37,7 +37,7 @@ bool DeviceContraction::copiesInBulk() const {
 
 /// By producers' first thread: others may use them after a barrier.
 void DeviceContraction::initStageBarriers() {
-  e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {
+  e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
     for (Value *ring : rings)
       async::initRing(b, ring);
   });
@@ -59,7 +59,7 @@ void DeviceContraction::produceInBulk(const PlaneProduct &product) {
   std::vector<PackedSide> sides;
   if (isPacked())
     sides = packedSides(bytes);
-  Value *isFirst = b.CreateICmpEQ(thread, i32(0));
+  Value *isFirst = b.CreateICmpEQ(here.thread, i32(0));
   e.nextLoopStays = true;
   e.emitLoop(
       i64(0), numStages(product), i64(1), {},

@@ -9,13 +9,13 @@
 
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
-#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-static constexpr unsigned sharedSpace = 3;
+/// Columns of a part of a warpgroup's sums, where all have no place beside the ring: 64 bytes of bf16 in a row.
+static constexpr unsigned partColumns = 32;
 /// Tiles of rows that are neighbours in the order of blocks: their columns are then in the second-level
 /// cache when the next of them are read.
 static constexpr int64_t usualRaster = 8;
@@ -27,11 +27,12 @@ static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op);
 DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &plan,
                                      const TensorTile &tile, ArrayRef<ProductOperands> products)
     : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
-      axes(axesOfOp(tgl::ParallelOp(plan.op))), restRows(tile.rows), rowBlocks(tile.rows / tile.warpRows / 16),
+      axes(axesOfOp(tgl::ParallelOp(plan.op))), rowBlocks(tile.rows / tile.warpRows / 16),
       columnBlocks(tile.columns / tile.warpColumns / 16),
       memory(tile, products,
              {emitter.options.sharedBytes, emitter.options.hasWarpgroups, emitter.options.copiesInBulk,
-              emitter.options.boxesOfHalves, emitter.options.leastBoxed}) {
+              emitter.options.boxesOfHalves, emitter.options.leastBoxed}),
+      here(emitter, plan, this->tile, memory) {
   for (ProductOperands &product : this->products)
     if (product.type == Multiplicand::F8 && !byWarpgroups() && !emitter.options.hasF8) { // numbers of f16 all the same
       product.type = Multiplicand::F16;
@@ -54,34 +55,40 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
     shifted.reset();
     return;
   }
+  here.countColumns(shifted->extents);
   pack.order = *order;
   // Rows alone, patches and places; or, with care, two stages of both.
   unsigned ring = std::max(ringRowsBytes() + patches * patchBytes() + placesBytes(), 2 * memory.stageBytes());
   memory.setRingBytes(alignTo(ring, 16));
 }
 
+/// Where a tile's sums have no place beside the ring, a warp takes them there part by part, if it does the rest alone: the block
+/// stays for other tiles then, and what they need is brought meanwhile.
+void DeviceContraction::placeByParts() {
+  if (!hasRoles() || isSplit() || isPersistent())
+    return;
+  memory.setSumsColumns(tile.columns / groupColumns(tile) * partColumns);
+  if (isPersistent() && restsByWarps(TileRest(here)))
+    return;
+  memory.setSumsColumns(std::nullopt);
+  memory.leaveHalves(); // in blocks that end with their tile boxes are no faster
+}
+
+/// Whether each warp does the rest for its own sums. With windows that are copied this takes longer, why is not found
+/// (KernelBench's level 1, 62, 74 and 80: 1.08 to 1.36 times).
+bool DeviceContraction::restsByWarps(const TileRest &rest) const {
+  return rest.fitsWarps() && !(isPacked() && (packs.front().row || packs.front().column));
+}
+
 //===----------------------------------------------------------------------===//
 // Numbers known to the host
 //===----------------------------------------------------------------------===//
 
-IndexExpr DeviceContraction::pointsOnHost(tgl::AxesOp op, ArrayRef<unsigned> group) const {
-  IndexExpr result = 1;
-  for (unsigned axis : group) {
-    if (int64_t counted = countedExtent(op, axis)) {
-      result = result * counted;
-      continue;
-    }
-    tgl::AxisRange range = tgl::getAxisRange(op, axis);
-    result = result * IndexExpr::max((range.hi - range.lo).expr(), 0);
-  }
-  return result;
-}
-
 IndexExpr DeviceContraction::numTiles() const {
   auto blocks = [&](ArrayRef<unsigned> group, int64_t extent) {
-    return IndexExpr::floorDiv(pointsOnHost(axes, group) + (extent - 1), extent);
+    return IndexExpr::floorDiv(here.pointsOnHost(axes, group) + (extent - 1), extent);
   };
-  return pointsOnHost(axes, plan.batch) * blocks(plan.rows, tile.rows) * blocks(plan.columns, tile.columns);
+  return here.pointsOnHost(axes, plan.batch) * blocks(plan.rows, tile.rows) * blocks(plan.columns, tile.columns);
 }
 
 IndexExpr DeviceContraction::numBlocks() const {
@@ -92,29 +99,14 @@ IndexExpr DeviceContraction::numBlocks() const {
 IndexExpr DeviceContraction::largestNumber() const {
   IndexExpr largest = 1;
   auto add = [&](tgl::AxesOp op, ArrayRef<unsigned> group) {
-    if (hasShortNumbers(op, group))
-      largest = IndexExpr::max(largest, pointsOnHost(op, group));
+    if (here.hasShortNumbers(op, group))
+      largest = IndexExpr::max(largest, here.pointsOnHost(op, group));
   };
   for (ArrayRef<unsigned> group : {ArrayRef(plan.batch), ArrayRef(plan.rows), ArrayRef(plan.columns)})
     add(axes, group);
   for (const ContractionProduct &product : plan.products)
     add(axesOfOp(product.reduce), to_vector(seq<unsigned>(0, axesOfOp(product.reduce).getAxes().size())));
   return largest;
-}
-
-/// Whether there are known to be few enough, or the host finds out.
-bool DeviceContraction::hasShortNumbers(tgl::AxesOp op, ArrayRef<unsigned> group) const {
-  std::optional<int64_t> known = tgl::knownPoints(op, group);
-  return known ? *known <= mostNumbers : pointsOnHost(op, group).isSize();
-}
-
-unsigned DeviceContraction::sumsBase(unsigned product) const {
-  if (combines)
-    return product * combineSumsBytes();
-  if (isPersistent())
-    return linesBase() + memory.linesBytes();
-  // The last product's sums lie where the operands were.
-  return product + 1 == products.size() ? 0 : barriersBase() - (product + 1) * sumsBytes();
 }
 
 IndexExpr DeviceContraction::workspaceBytes() const {
@@ -135,10 +127,6 @@ SmallVector<mlir::Value> DeviceContraction::alignedTensors() const {
 // Building blocks
 //===----------------------------------------------------------------------===//
 
-Value *DeviceContraction::special(Intrinsic::ID id) {
-  return b.CreateIntrinsic(b.getInt32Ty(), id, {});
-}
-
 void DeviceContraction::barrier() {
   if (hasRoles())
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_count,
@@ -147,99 +135,8 @@ void DeviceContraction::barrier() {
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
 }
 
-Value *DeviceContraction::sharedAt(Value *bytes) {
-  return b.CreateInBoundsGEP(b.getInt8Ty(), shared, bytes);
-}
-
-Value *DeviceContraction::extentOf(tgl::AxesOp op, unsigned axis) {
-  if (int64_t counted = countedExtent(op, axis))
-    return i64(counted);
-  tgl::AxisRange range = tgl::getAxisRange(op, axis);
-  if (std::optional<int64_t> known = tgl::knownPoints(op, {axis}))
-    return i64(*known);
-  return b.CreateBinaryIntrinsic(Intrinsic::smax, e.emitIndex(range.hi - range.lo), i64(0));
-}
-
-Value *DeviceContraction::pointsOf(tgl::AxesOp op, ArrayRef<unsigned> group) {
-  Value *result = i64(1);
-  for (unsigned axis : group)
-    result = b.CreateMul(result, extentOf(op, axis));
-  return result;
-}
-
 Value *DeviceContraction::ceilDiv(Value *x, Value *y) {
   return b.CreateUDiv(b.CreateAdd(x, b.CreateSub(y, i64(1))), y);
-}
-
-/// The quotient and the rest of `number` by `extent`. Of `a*m + b` with a multiple of the extent as m those of b
-/// alone are to be found: elements of a step of which b's quotient is the same then have it in common.
-static std::pair<Value *, Value *> divide(IRBuilder<> &b, Value *number, Value *extent, bool isShort) {
-  using namespace PatternMatch;
-  Value *factor = nullptr, *rest = nullptr;
-  const APInt *multiple = nullptr;
-  auto *by = dyn_cast<ConstantInt>(extent);
-  if (by && by->isZero()) // of no points
-    return {number, number};
-  if (by && match(number, m_Add(m_Mul(m_Value(factor), m_APInt(multiple)), m_Value(rest))) &&
-      multiple->urem(by->getValue()) == 0) {
-    Value *before = b.CreateMul(factor, b.getInt(multiple->udiv(by->getValue())));
-    return {b.CreateAdd(before, b.CreateUDiv(rest, extent)), b.CreateURem(rest, extent)};
-  }
-  auto *type = isShort && !by ? b.getInt32Ty() : b.getInt64Ty(); // by constants LLVM knows what divisions share
-  number = b.CreateTrunc(number, type);
-  extent = b.CreateTrunc(extent, type);
-  return {b.CreateZExt(b.CreateUDiv(number, extent), b.getInt64Ty()),
-          b.CreateZExt(b.CreateURem(number, extent), b.getInt64Ty())};
-}
-
-/// Sets axes to their `number`-th point, the last axis fastest.
-void DeviceContraction::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collapses,
-                                  Value *number) {
-  // What the others leave is the first axis' that has more than one point.
-  const unsigned *first =
-      find_if(group, [&](unsigned axis) { return countedExtent(op, axis) > 1 || tgl::knownPoints(op, axis) != 1; });
-  unsigned front = first != group.end() ? *first : group.empty() ? 0 : group.front();
-  bool isShort = hasShortNumbers(op, group);
-  for (unsigned axis : reverse(group)) {
-    Value *digit = number;
-    if (collapses && axis != group.back()) {
-      digit = i64(0);
-    } else if (!collapses && axis != front) {
-      Value *extent = extentOf(op, axis);
-      if (!isa<Constant>(extent))
-        extent = b.CreateBinaryIntrinsic(Intrinsic::umax, extent, i64(1));
-      std::tie(number, digit) = divide(b, number, extent, isShort);
-    }
-    if (countedExtent(op, axis)) // those that are there for the padding are the last again
-      digit = b.CreateBinaryIntrinsic(Intrinsic::smin, digit, i64(*tgl::knownPoints(op, {axis}) - 1));
-    e.values[op.getAxes()[axis]] = b.CreateAdd(digit, e.emitIndex(e.lowOf(op, axis)));
-  }
-}
-
-void DeviceContraction::begin() {
-  shared = b.GetInsertBlock()->getModule()->getNamedGlobal("tegula_shared_memory");
-  if (!shared) {
-    shared = new GlobalVariable(*b.GetInsertBlock()->getModule(), ArrayType::get(b.getInt8Ty(), 0),
-                                false, GlobalValue::ExternalLinkage, nullptr, "tegula_shared_memory", nullptr,
-                                GlobalValue::NotThreadLocal, sharedSpace);
-    shared->setAlignment(Align(PlaneTile::alignment));
-  }
-  thread = special(Intrinsic::nvvm_read_ptx_sreg_tid_x);
-  block = special(Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
-  lane = b.CreateAnd(thread, i32(31));
-  corner = warpCorner(b, tile, thread);
-  auto group = [&](ArrayRef<unsigned> its, int64_t extent) {
-    Group result;
-    result.axes = its;
-    result.extent = extent;
-    result.total = pointsOf(axes, its);
-    std::optional<int64_t> known = tgl::knownPoints(axes, its);
-    bool isPadded = any_of(its, [&](unsigned axis) { return countedExtent(axes, axis) != 0; });
-    result.fits = known && *known % extent == 0 && !isPadded;
-    return result;
-  };
-  rows = group(plan.rows, tile.rows);
-  columns = group(plan.columns, tile.columns);
 }
 
 /// Whether points of the batch read the same image a few pixels apart, as phases of a transposed convolution do.
@@ -263,19 +160,19 @@ void DeviceContraction::setTile(Value *number) {
   auto *type = isPersistent() ? b.getInt64Ty() : b.getInt32Ty();
   auto constant = [&](int64_t value) { return ConstantInt::get(type, value); };
   number = b.CreateTrunc(number, type);
-  Value *rowTiles = b.CreateTrunc(ceilDiv(rows.total, i64(tile.rows)), type),
-        *columnTiles = b.CreateTrunc(ceilDiv(columns.total, i64(tile.columns)), type);
+  Value *rowTiles = b.CreateTrunc(ceilDiv(here.rows.total, i64(tile.rows)), type),
+        *columnTiles = b.CreateTrunc(ceilDiv(here.columns.total, i64(tile.columns)), type);
   Value *plane = b.CreateMul(rowTiles, columnTiles);
   batch = i64(0);
   if (!plan.batch.empty()) {
     if (batchSharesImage()) {
-      Value *points = b.CreateTrunc(pointsOf(axes, plan.batch), type);
+      Value *points = b.CreateTrunc(here.pointsOf(axes, plan.batch), type);
       batch = wide(b.CreateURem(number, points));
       number = b.CreateUDiv(number, points);
     } else {
       batch = wide(b.CreateUDiv(number, plane));
     }
-    setNumber(axes, plan.batch, false, batch);
+    here.setNumber(axes, plan.batch, false, batch);
   }
   if (!plan.batch.empty() || isa<Constant>(plane)) // else it is less; of a constant LLVM learns that
     number = b.CreateURem(number, plane);
@@ -286,25 +183,25 @@ void DeviceContraction::setTile(Value *number) {
   Value *height = b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateSub(rowTiles, firstTile), constant(rasterRows));
   Value *within = b.CreateURem(number, stretch);
   Value *row = b.CreateAdd(firstTile, b.CreateURem(within, height));
-  rows.first = b.CreateMul(wide(row), i64(tile.rows));
-  columns.first = b.CreateMul(wide(b.CreateUDiv(within, height)), i64(tile.columns));
+  here.rows.first = b.CreateMul(wide(row), i64(tile.rows));
+  here.columns.first = b.CreateMul(wide(b.CreateUDiv(within, height)), i64(tile.columns));
 }
 
 /// Sets the summed axes to point `k` (i64).
 void DeviceContraction::setPoint(tgl::ReduceOp reduce, const Sum &sum, bool collapses, Value *k) {
   tgl::AxesOp summed = axesOfOp(reduce);
   if (!sum.isReordered)
-    return setNumber(summed, sum.order.axes, collapses, k);
+    return here.setNumber(summed, sum.order.axes, collapses, k);
   unsigned last = sum.order.axes.back();
   if (sum.order.groupRuns) {
     GroupedPoint point = groupedPoint(sum.order, k);
     e.values[summed.getAxes()[last]] = b.CreateAdd(point.channel, e.emitIndex(e.lowOf(summed, last)));
-    setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, point.tap);
+    here.setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, point.tap);
     return;
   }
   e.values[summed.getAxes()[last]] =
       b.CreateAdd(b.CreateURem(k, i64(sum.order.padded)), e.emitIndex(e.lowOf(summed, last)));
-  setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, b.CreateUDiv(k, i64(sum.order.padded)));
+  here.setNumber(summed, ArrayRef(sum.order.axes).drop_back(), false, b.CreateUDiv(k, i64(sum.order.padded)));
 }
 
 bool TileProduct::copies() const {
@@ -333,7 +230,7 @@ DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t 
   sum.together = together;
   bool isPadded = order.padded && tgl::knownPoints(summed, {order.axes.back()}) != order.padded;
   sum.isReordered = isPadded || order.groupRuns || !llvm::is_sorted(order.axes);
-  sum.total = order.padded ? i64(order.points(summed)) : pointsOf(summed, order.axes);
+  sum.total = order.padded ? i64(order.points(summed)) : here.pointsOf(summed, order.axes);
   std::optional<int64_t> known = tgl::knownPoints(summed);
   int64_t inTurn = depth * together;
   sum.fits = !isPadded && known && *known % inTurn == 0;
@@ -376,8 +273,8 @@ DeviceContraction::Product DeviceContraction::makeProduct(unsigned number) {
     result.count = result.shared.bytes() / elementBytes / result.vector / threads();
     return result;
   };
-  product.row = operand(planned.row, how->row, rows, 0);
-  product.column = operand(planned.column, how->column, columns, product.row.shared.bytes());
+  product.row = operand(planned.row, how->row, here.rows, 0);
+  product.column = operand(planned.column, how->column, here.columns, product.row.shared.bytes());
   product.stages = product.copies() ? std::min(memory.stages(), memory.ringBytes() / product.stageBytes()) : 2;
   unsigned depth = product.row.shared.depth();
   if (planes)
@@ -424,15 +321,9 @@ TileLayout DeviceContraction::layout(StringRef function) const {
 // What becomes of sums
 //===----------------------------------------------------------------------===//
 
-/// The element of [row][column] in shared memory.
-Value *DeviceContraction::sumPlace(Value *row, Value *column, unsigned base) {
-  Value *number = b.CreateAdd(b.CreateMul(row, i32(sumsPitch())), column);
-  return sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(base)));
-}
-
 /// Two neighbours.
 void DeviceContraction::storePair(Value *first, Value *second, Value *place) {
-  Value *two = PoisonValue::get(FixedVectorType::get(sumType(), 2));
+  Value *two = PoisonValue::get(FixedVectorType::get(here.sumType(), 2));
   two = b.CreateInsertElement(two, first, uint64_t(0));
   two = b.CreateInsertElement(two, second, uint64_t(1));
   b.CreateAlignedStore(two, place, Align(8));
@@ -440,8 +331,8 @@ void DeviceContraction::storePair(Value *first, Value *second, Value *place) {
 
 void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
   // Places are a constant from the first, which the optimiser does not see.
-  TilePlace first = fragmentSum(b, tile, corner, lane, 0);
-  Value *place = sumPlace(first.row, first.column, base);
+  TilePlace first = fragmentSum(b, tile, here.corner, here.lane, 0);
+  Value *place = here.sumPlace(first.row, first.column, base);
   for (unsigned number = 0; number < sums.size(); number += 2) {
     FragmentStep step = fragmentStep(tile, number);
     unsigned further = step.down * sumsPitch() + step.right;
@@ -450,24 +341,24 @@ void DeviceContraction::storeSums(ArrayRef<Value *> sums, unsigned base) {
 }
 
 void DeviceContraction::emitTile(Value *workspace) {
-  begin();
+  here.begin();
   packed = workspace;
   if (isPersistent())
     return emitOwnTiles();
-  Value *number = wide(block);
+  Value *number = wide(here.block);
   if (tile.splits > 1) {
     split = b.CreateURem(number, i64(tile.splits));
     number = b.CreateUDiv(number, i64(tile.splits));
   }
   setTile(number);
-  endIfUnused();
+  TileRest rest(here);
+  rest.endIfUnused();
   if (hasRoles())
     startRoles();
-  Rest rest = planRest();
-  bool mends = rest.mended && tile.splits == 1;
+  bool mends = rest.mends() && tile.splits == 1;
   for (unsigned which = 0; which < products.size(); ++which) {
     if (mends && isChecked(which))
-      sumUpSafely(which, [&] { mendSums(rest); });
+      sumUpSafely(which, [&] { rest.mendSums(); });
     else
       sumUpSafely(which);
     if (hasRoles() && which + 1 < products.size())
@@ -476,18 +367,18 @@ void DeviceContraction::emitTile(Value *workspace) {
   barrier();
   if (tile.splits == 1) {
     if (mends && !isChecked(0))
-      mendSums(rest);
-    return emitRest(rest);
+      rest.mendSums();
+    return rest.emit();
   }
   // Four neighbours at a time.
   constexpr unsigned count = 4;
-  auto *type = FixedVectorType::get(sumType(), count);
+  auto *type = FixedVectorType::get(here.sumType(), count);
   for (unsigned which = 0; which < products.size(); ++which)
     for (unsigned number = 0; number < tile.rows * tile.columns / threads(); number += count) {
-      Value *first = b.CreateAdd(b.CreateMul(thread, i32(count)), i32(number * threads()));
+      Value *first = b.CreateAdd(b.CreateMul(here.thread, i32(count)), i32(number * threads()));
       Value *row = b.CreateUDiv(first, i32(tile.columns)), *column = b.CreateURem(first, i32(tile.columns));
-      Value *sums = b.CreateAlignedLoad(type, sumPlace(row, column, sumsBase(which)), Align(16));
-      Value *further = wide(b.CreateMul(thread, i32(count - 1))); // than an element for each thread
-      b.CreateAlignedStore(sums, partialSum(workspace, wide(block), which, further, number), Align(16));
+      Value *sums = b.CreateAlignedLoad(type, here.sumPlace(row, column, here.sumsBase(which)), Align(16));
+      Value *further = wide(b.CreateMul(here.thread, i32(count - 1))); // than an element for each thread
+      b.CreateAlignedStore(sums, partialSum(workspace, wide(here.block), which, further, number), Align(16));
     }
 }

@@ -29,8 +29,7 @@
 // and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp), or bytes (ByteSums.cpp). Where many
 // tiles use them a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all
 // their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp).
-// Blocks with roles stay for several tiles (PersistentTiles.cpp), of which each warp may do the rest for its own sums
-// (WarpRest.cpp, PairRest.cpp).
+// Blocks with roles stay for several tiles (PersistentTiles.cpp). What becomes of sums is another class's concern (TileRest.h).
 //
 // Where a tile's sum is split, blocks leave their sums in the workspace and a second function adds them up in order
 // (SplitSums.cpp).
@@ -39,18 +38,16 @@
 #ifndef TEGULA_CODEGEN_DEVICECONTRACTION_H
 #define TEGULA_CODEGEN_DEVICECONTRACTION_H
 
-#include "codegen/Emitter.h"
-#include "codegen/Fragments.h"
+#include "codegen/BlockTile.h"
 #include "codegen/TileLayout.h"
-#include "codegen/TileProduct.h"
+#include "codegen/TileRest.h"
 #include "codegen/async/Async.h"
-#include "passes/TileMemory.h"
-#include "passes/TileParts.h"
 #include "passes/WindowOperand.h"
 #include <array>
 
 namespace tegula {
 
+/// Owns how a statement's products are made with a tile, and which tile the code being emitted is for.
 class DeviceContraction {
 public:
   DeviceContraction(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile,
@@ -68,10 +65,8 @@ public:
   unsigned sharedBytes() const { return memory.sharedBytes(); }
   /// Planes of operands, and what blocks leave for each other.
   IndexExpr workspaceBytes() const;
-  /// Tiles are not for kernels where this is more than `mostNumbers`.
+  /// Tiles are not for kernels where this is more than BlockTile::mostNumbers.
   IndexExpr largestNumber() const;
-  /// With the lines of a tile beyond the last, 32 bits.
-  static constexpr int64_t mostNumbers = (int64_t(1) << 31) - 1;
   /// Tensors whose address must be a multiple of 16 bytes.
   llvm::SmallVector<mlir::Value> alignedTensors() const;
 
@@ -116,8 +111,6 @@ private:
   unsigned stagers() const { return hasCopiers() ? Warpgroup::threads : threads(); }
 
   // DeviceContraction.cpp
-  IndexExpr pointsOnHost(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
-  bool hasShortNumbers(tgl::AxesOp op, llvm::ArrayRef<unsigned> group) const;
   unsigned blockWorkspaceBytes() const;
   /// That add up one tile's parts: few tiles leave most multiprocessors idle.
   unsigned combineBlocks() const { return tile.rows / combineRows(); }
@@ -126,17 +119,11 @@ private:
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *i64(int64_t value) { return b.getInt64(value); }
   Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
-  llvm::Type *sumType() { return plan.element.isF32() ? b.getFloatTy() : static_cast<llvm::Type *>(b.getInt32Ty()); }
-  llvm::Constant *zeroSum() { return llvm::Constant::getNullValue(sumType()); }
+  llvm::Constant *zeroSum() { return llvm::Constant::getNullValue(here.sumType()); }
   Value *addSums(Value *x, Value *y) { return plan.element.isF32() ? b.CreateFAdd(x, y) : b.CreateAdd(x, y); }
   Value *narrow(Multiplicand type, const ContractionOperand &how, Value *value);
-  Value *special(llvm::Intrinsic::ID id);
   void barrier();
-  Value *sharedAt(Value *bytes);
-  Value *extentOf(tgl::AxesOp op, unsigned axis);
-  Value *pointsOf(tgl::AxesOp op, llvm::ArrayRef<unsigned> axes);
   Value *ceilDiv(Value *x, Value *y);
-  void begin();
   Product makeProduct(unsigned number);
   Sum makeSum(tgl::ReduceOp reduce, int64_t depth, const SumOrder &order, unsigned together = 1);
   Value *stepInSum(const Sum &sum, Value *number);
@@ -148,100 +135,18 @@ private:
   void setPoint(tgl::ReduceOp reduce, const Sum &sum, bool collapses, Value *k);
   void note(const Product &product);
   void note(const PlaneProduct &product);
-  void setNumber(tgl::AxesOp op, llvm::ArrayRef<unsigned> group, bool collapses, Value *number);
+  void placeByParts();
+  bool restsByWarps(const TileRest &rest) const;
   bool batchSharesImage() const;
   void setTile(Value *number);
   unsigned sumsPitch() const { return memory.sumsPitch(); }
   unsigned sumsBytes() const { return memory.sumsBytes(); }
   void storeSums(llvm::ArrayRef<Value *> sums, unsigned base);
   void storePair(Value *first, Value *second, Value *place);
-  Value *sumPlace(Value *row, Value *column, unsigned base);
-  unsigned sumsBase(unsigned product) const;
 
   // SplitSums.cpp
   void forOwnElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
   Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first, unsigned number);
-
-  // TileRest.cpp
-  /// The rest of the statement, in order: what nearly no sum needs, what does not wait for sums, what only makes
-  /// values of them, and what has effects or waits for that.
-  struct Rest {
-    llvm::SmallVector<mlir::Operation *> mending, early, values, late;
-    mlir::Value mended;         ///< what `late` uses instead of the sum, where some are mended
-    bool reads = false;         ///< anything
-    bool readsElements = false; ///< early, what varies along rows and columns
-    /// Writes of parts, with all that makes their values.
-    struct Part {
-      tgl::WriteOp write;
-      llvm::SmallVector<mlir::Operation *> made;
-      TileParts lines;
-    };
-    llvm::SmallVector<Part, 0> parts;
-    bool hasOthers() const { return !late.empty(); }
-  };
-  /// Rows of a column that a thread does at a time.
-  struct RestRows {
-    Value *first, *phase; ///< i32: row `first * phases + phase` in the tile
-    Value *column;        ///< i32, in the tile
-    unsigned phases, step, count;
-    bool asks; ///< some may be beyond the last
-  };
-  unsigned interleavedRows() const;
-  Rest planRest();
-  mlir::arith::CmpIOp guardOfRows();
-  Value *isWritten(mlir::arith::CmpIOp guard, Value *number);
-  void endIfUnused();
-  void findMending(Rest &rest);
-  void splitLate(Rest &rest);
-  Value *keptFromBranch(Value *value);
-  void forRestRows(unsigned each, llvm::function_ref<void(const RestRows &)> body);
-  Value *restRow(const RestRows &its, unsigned n, Value *&number);
-  void mendSums(const Rest &rest);
-  void emitRest(const Rest &rest);
-  void emitRows(const Rest &rest, const RestRows &its);
-
-  // TileParts.cpp
-  void takeParts(Rest &rest);
-  /// Rows of a tile that go into one number: every `step`-th from `first`.
-  struct PartRows {
-    Value *first, *number; ///< i64: in the tile, of the statement
-    unsigned step, count;
-  };
-  unsigned partClasses(const PartLines &rows) const { return tile.rows / rows.length; }
-  PartRows rowsOfClass(const PartLines &rows, Value *number);
-  llvm::Constant *neutralPart(const Rest::Part &part);
-  Value *combineParts(const Rest::Part &part, Value *x, Value *y);
-  Value *partValue(const Rest &rest, const Rest::Part &part, const PartRows &its, Value *index, Value *column);
-  void storePart(const Rest::Part &part, const PartRows &its, Value *columnNumber, Value *value);
-  void emitColumnParts(const Rest &rest, const Rest::Part &part);
-  void emitRowParts(const Rest &rest, const Rest::Part &part);
-  void emitParts(const Rest &rest);
-
-  // WarpRest.cpp
-  bool writesVectors(tgl::WriteOp write) const;
-  bool restsByWarps(const Rest &rest) const;
-  bool areAligned(tgl::WriteOp write, int64_t count) const;
-  bool areRuns(tgl::WriteOp write, int64_t count) const;
-  tgl::WriteOp onlyWrite() const;
-  tgl::WriteOp writeOfLines() const;
-  void meetInWarp();
-  void awaitLines(bool untilWritten);
-  void storeLines(tgl::WriteOp write);
-  void placeByParts();
-  /// Columns of a warpgroup whose sums have a place at a time.
-  unsigned placedColumns() const { return groupColumns(tile) * memory.sumsColumns() / tile.columns; }
-  bool hasPlaceForAll() const { return memory.sumsColumns() == tile.columns; }
-  Value *placedCorner();
-  /// Of a warpgroup's `placedColumns` from `first` on.
-  void emitWarpRest(const Rest &rest, unsigned first = 0);
-  void emitVectors(const Rest &rest, Value *first, unsigned step, unsigned count, Value *column);
-
-  // PairRest.cpp
-  tgl::WriteOp writeOfPairs(const Rest &rest) const;
-  llvm::SmallVector<Value *> wordsOf(llvm::ArrayRef<Value *> pairs, mlir::Type element);
-  Value *pairOf(const Rest &rest, tgl::WriteOp write, Value *first, Value *second);
-  void storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn);
-  void emitPairRest(const Rest &rest, llvm::ArrayRef<Value *> sums);
 
   // TileStaging.cpp
   struct Place {
@@ -249,9 +154,7 @@ private:
     Value *number, *k;      ///< i64: row or column of the statement, point of the sum
     Value *exists;          ///< null: always
   };
-  Value *opaque(Value *word);
   Value *plainWord(Value *word);
-  Value *opaqueThread();
   Place placeOf(const Product &product, const Operand &operand, Value *step, Value *index);
   void forVectors(const Operand &operand, Code code, llvm::function_ref<void(Value *index)> body);
   void copyStep(Product &product, Value *step, Value *stage, Code code);
@@ -370,7 +273,6 @@ private:
   void makeRings();
   Value *awaitStage(const PlaneProduct &product, Value *number);
   void letProducersGoOn();
-  unsigned linesBase() const;
   Value *lineMaximum(unsigned which, Value *line);
   Value *largestOf(Value *unit);
   void forOwnLines(const PlaneProduct &product, llvm::function_ref<void(Value *line)> body);
@@ -431,7 +333,6 @@ private:
 
   // BulkCopies.cpp
   bool copiesInBulk() const;
-  unsigned barriersBase() const { return sharedBytes() - memory.barriersBytes(); }
   void initStageBarriers();
   void copyBulk(Value *to, Value *from, unsigned bytes, Value *barrier);
   void produceInBulk(const PlaneProduct &product);
@@ -457,8 +358,6 @@ private:
   bool isShifted() const { return shifted.has_value(); }
   const SumOrder &groupOrder() const { return packs.front().order; }
   unsigned stepPlanes() const;
-  int64_t countedExtent(tgl::AxesOp op, unsigned axis) const;
-  Value *countedColumnExists(Value *number);
   unsigned patchBytes() const;
   /// Of the ring where it holds rows alone.
   unsigned ringRowsBytes() const { return tile.rows * PlaneTile::lineBytes * ringStages(); }
@@ -484,19 +383,13 @@ private:
   std::vector<PackedProduct> packs; ///< of each product, where they are packed
   std::optional<ShiftedWindows> shifted; ///< where the tile says so: of the only product's columns
   tgl::AxesOp axes;
-  llvm::GlobalVariable *shared = nullptr;
-  Value *thread = nullptr, *lane = nullptr, *block = nullptr; // i32
-  TilePlace corner = {nullptr, nullptr};                      // of the warp
   Value *split = nullptr;                                     // i64
   Value *batch = nullptr;                                     // i64: number of the tile's batch point
   Value *packed = nullptr;                                    // address of the planes of packed operands
-  Group rows, columns;
-  unsigned restRows;                // for which the block does the rest of the statement
   mlir::Value matrixToPack;         // its number is set, not read
-  bool combines = false;            // parts of sums
-  mlir::Operation *guardThatHolds = nullptr; // of all writes: it need not be asked
   unsigned rowBlocks, columnBlocks; // of 16, of a warp
   TileMemory memory;
+  BlockTile here; ///< the tile that the code being emitted is for
   std::vector<ProductLayout> noted;
   llvm::SmallVector<Value *> rings; ///< of each product, where there are roles
   Value *patchRing = nullptr;       ///< of patches of windows

@@ -331,11 +331,13 @@ protected:
                  llvm::function_ref<void()> body);
 
 private:
+  friend class BlockTile;
   friend class ContractionEmitter;
   friend class DeviceContraction;
   friend class DeviceRecurrence;
   friend class DeviceRowTiles;
   friend class DeviceScanTiles;
+  friend class TileRest;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
   llvm::Value *isByAnotherPoint(llvm::Value *when);
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,

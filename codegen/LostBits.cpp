@@ -101,7 +101,7 @@ Value *DeviceContraction::anySumTooSmall(const PlaneProduct &product, ArrayRef<V
   auto order = [&](Value *sizes) { return b.CreateSub(sizes, ConstantInt::get(sizes->getType(), 1)); };
 
   // Of two words of columns a lane and that of the next row have one each to look at.
-  Value *isNext = b.CreateICmpNE(b.CreateAnd(lane, i32(nextRow)), i32(0));
+  Value *isNext = b.CreateICmpNE(b.CreateAnd(here.lane, i32(nextRow)), i32(0));
   Value *ofRows[2] = {}, *leastOfColumns = Constant::getAllOnesValue(pairOfHalves);
   for (unsigned number = 0; number < sums.size(); number += 8) {
     Value *ofColumns[2];

@@ -51,12 +51,12 @@ static IndexExpr ceilDivOnHost(const IndexExpr &points, int64_t by) {
 std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexExpr &bytes) const {
   std::vector<PackedSide> sides;
   bytes = 0;
-  IndexExpr batches = pointsOnHost(axes, plan.batch);
+  IndexExpr batches = here.pointsOnHost(axes, plan.batch);
   for (auto [planned, how, pack] : zip_equal(plan.products, products, packs)) {
     auto summed = cast<tgl::AxesOp>(tgl::ReduceOp(planned.reduce).getOperation());
     unsigned substeps = std::max(how.row.parts, how.column.parts);
     IndexExpr points = pack.order.padded ? IndexExpr(pack.order.points(summed))
-                                         : pointsOnHost(summed, pack.order.axes);
+                                         : here.pointsOnHost(summed, pack.order.axes);
     int64_t depth = isBytes(how.type) ? PlaneTile::lineBytes : PlaneTile::lineElements;
     IndexExpr stages = ceilDivOnHost(points, depth) * int64_t(substeps);
     auto place = [&](int64_t each, const IndexExpr &count) {
@@ -83,7 +83,7 @@ std::vector<DeviceContraction::PackedSide> DeviceContraction::packedSides(IndexE
       IndexExpr sets = chosen ? IndexExpr(chosen->count) : batches;
       if (chosen)
         side.matrix = chosen->number;
-      side.tiles = ceilDivOnHost(pointsOnHost(axes, ofRows ? plan.rows : plan.columns), extent);
+      side.tiles = ceilDivOnHost(here.pointsOnHost(axes, ofRows ? plan.rows : plan.columns), extent);
       side.stages = stages;
       side.blocks = sets * side.tiles * (extent / linesOfBlock);
       side.planes = place(extent * PlaneTile::lineBytes, sets * side.tiles * stages);
@@ -166,7 +166,7 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
   Value *blocksOfSet = b.CreateMul(e.emitSize(side.tiles), i64(blocksOfTile)), *set = b.CreateUDiv(number, blocksOfSet);
   number = b.CreateURem(number, blocksOfSet);
   batch = side.matrix ? i64(0) : set;
-  setNumber(axes, plan.batch, false, batch);
+  here.setNumber(axes, plan.batch, false, batch);
   SaveAndRestore packs(matrixToPack, side.matrix);
   if (side.matrix)
     e.values[side.matrix] = set;
@@ -177,8 +177,8 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
   // Threads side by side have neighbours in memory.
   unsigned units = packThreads() / linesOfBlock; // side by side
   bool alongSum = operand.how->alongSum;
-  Value *ownLine = alongSum ? b.CreateUDiv(thread, i32(units)) : b.CreateURem(thread, i32(linesOfBlock));
-  Value *ownUnit = alongSum ? b.CreateURem(thread, i32(units)) : b.CreateUDiv(thread, i32(linesOfBlock));
+  Value *ownLine = alongSum ? b.CreateUDiv(here.thread, i32(units)) : b.CreateURem(here.thread, i32(linesOfBlock));
+  Value *ownUnit = alongSum ? b.CreateURem(here.thread, i32(units)) : b.CreateUDiv(here.thread, i32(linesOfBlock));
   Value *line = b.CreateAdd(firstLine, ownLine);
   Value *lineNumber = numberOf(operand, wide(line), 1);
 
@@ -191,7 +191,7 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
   };
   auto maximumOf = [&](unsigned which) {
     Value *place = b.CreateAdd(ownLine, i32(which * linesOfBlock));
-    return sharedAt(b.CreateMul(place, i32(sizeof(float))));
+    return here.sharedAt(b.CreateMul(place, i32(sizeof(float))));
   };
 
   Warpgroup warps = warpgroupOf(product);
@@ -218,8 +218,8 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
     return;
   }
 
-  e.emitIf(b.CreateICmpULT(thread, i32(2 * linesOfBlock)), [&] {
-    b.CreateAlignedStore(i32(0), sharedAt(b.CreateMul(thread, i32(sizeof(float)))), Align(4));
+  e.emitIf(b.CreateICmpULT(here.thread, i32(2 * linesOfBlock)), [&] {
+    b.CreateAlignedStore(i32(0), here.sharedAt(b.CreateMul(here.thread, i32(sizeof(float)))), Align(4));
   });
   barrier();
   raiseTo(maximumOf(0), largestOf(load(wide(ownUnit))));
@@ -246,12 +246,12 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
 }
 
 void DeviceContraction::emitPack(Value *workspace) {
-  begin();
+  here.begin();
   packed = workspace;
   split = i64(0); // steps are those of all parts
   IndexExpr bytes = 0;
   std::vector<PackedSide> sides = packedSides(bytes);
-  Value *number = wide(block);
+  Value *number = wide(here.block);
   for (unsigned which = 0; which < products.size(); ++which) {
     PlaneProduct product = makePlaneProduct(which);
     for (bool ofRows : {true, false}) {
@@ -275,8 +275,8 @@ void DeviceContraction::emitPack(Value *workspace) {
 void DeviceContraction::copyLines(const PlaneOperand &operand, const PackedSide &side, Value *number, Value *stage) {
   constexpr unsigned copyBytes = 16;
   Value *from = planesOf(operand, side, number);
-  from = b.CreateInBoundsGEP(b.getInt8Ty(), from, wide(b.CreateMul(thread, i32(copyBytes))));
-  Value *to = b.CreateAdd(b.CreateMul(thread, i32(copyBytes)), i32(operand.offset));
+  from = b.CreateInBoundsGEP(b.getInt8Ty(), from, wide(b.CreateMul(here.thread, i32(copyBytes))));
+  Value *to = b.CreateAdd(b.CreateMul(here.thread, i32(copyBytes)), i32(operand.offset));
   to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, to);
   for (unsigned offset = 0; offset < operand.shared.bytes(); offset += stagers() * copyBytes)
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_cg_shared_global_16,
@@ -364,7 +364,7 @@ void DeviceContraction::loadScales(const PlaneProduct &product) {
   for (bool ofRows : {true, false}) {
     const PlaneOperand &operand = ofRows ? product.row : product.column;
     for (unsigned first = 0; first < operand.shared.extent; first += threads()) {
-      Value *line = b.CreateAdd(thread, i32(first));
+      Value *line = b.CreateAdd(here.thread, i32(first));
       auto load = [&] {
         Value *address = scalePlace(product, operand, sides[2 * product.number + !ofRows], wide(line));
         LoadInst *inverse = b.CreateAlignedLoad(b.getFloatTy(), address, Align(4));
@@ -374,7 +374,7 @@ void DeviceContraction::loadScales(const PlaneProduct &product) {
       if (first + threads() <= operand.shared.extent)
         load();
       else
-        e.emitIf(b.CreateICmpULT(thread, i32(operand.shared.extent - first)), load);
+        e.emitIf(b.CreateICmpULT(here.thread, i32(operand.shared.extent - first)), load);
     }
   }
 }
@@ -382,7 +382,7 @@ void DeviceContraction::loadScales(const PlaneProduct &product) {
 /// Takes the scales out of the sums of the tile.
 void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Value *> sums) {
   // Places are a constant from the first, which the optimiser does not see.
-  TilePlace first = groupSum(b, tile, thread, lane, 0);
+  TilePlace first = groupSum(b, tile, here.thread, here.lane, 0);
   Value *ofRow = scaleOfLine(product, first.row);
   Value *ofColumn = scaleOfLine(product, b.CreateAdd(first.column, i32(product.column.firstLine)));
   auto load = [&](Value *place, Type *type, unsigned further) {

@@ -112,10 +112,10 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
   Value *start = nullptr, *scale = nullptr, *isBlind = nullptr;
   auto findScale = [&] {
     // The sample: an element for each thread, from all over the image.
-    Value *maximum = sharedAt(i32(0));
-    e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] { b.CreateAlignedStore(i32(0), maximum, Align(4)); });
+    Value *maximum = here.sharedAt(i32(0));
+    e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] { b.CreateAlignedStore(i32(0), maximum, Align(4)); });
     barrier();
-    Value *sample = b.CreateUDiv(b.CreateMul(wide(thread), i64(window.pixels * window.channels)), i64(packThreads()));
+    Value *sample = b.CreateUDiv(b.CreateMul(wide(here.thread), i64(window.pixels * window.channels)), i64(packThreads()));
     Value *sampledPixel = offsetAlong(b, type, window.pixelDims, b.CreateURem(sample, i64(window.pixels)));
     Value *sampled = load(sampledPixel, b.CreateUDiv(sample, i64(window.pixels)));
     raiseTo(maximum, b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled));
@@ -123,7 +123,7 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
     start = b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4));
     scale = scaleOf(start, /*isInverse=*/false);
     isBlind = b.CreateICmpEQ(start, i32(0));
-    Value *isFirst = b.CreateAnd(b.CreateICmpEQ(thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
+    Value *isFirst = b.CreateAnd(b.CreateICmpEQ(here.thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
     e.emitIf(isFirst, [&] {
       Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
       b.CreateAlignedStore(scaleOf(start, /*isInverse=*/true), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
@@ -133,9 +133,9 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
   if (isSplit())
     findScale();
 
-  Value *unitOfLane = b.CreateUDiv(lane, i32(shape.lanesOfPixels)), *pixelOfLane =
-                                                                       b.CreateURem(lane, i32(shape.lanesOfPixels));
-  Value *warp = wide(b.CreateLShr(thread, i32(5)));
+  Value *unitOfLane = b.CreateUDiv(here.lane, i32(shape.lanesOfPixels)), *pixelOfLane =
+                                                                       b.CreateURem(here.lane, i32(shape.lanesOfPixels));
+  Value *warp = wide(b.CreateLShr(here.thread, i32(5)));
   int64_t kept = window.keptChannels(), units = kept / WindowOperand::run;
   auto packUnit = [&](Value *pixel, Value *unit) {
     Value *channel = b.CreateMul(unit, i64(WindowOperand::run)), *isInside = nullptr;
@@ -198,7 +198,7 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
 Value *DeviceContraction::imageOf(const PlaneProduct &product, const PlaneOperand &operand, Value *number) {
   tgl::ReadOp read = operand.how->read;
   setPoint(product.reduce, product.sum, /*collapses=*/false, i64(0));
-  setNumber(axes, operand.group->axes, /*collapses=*/false, number);
+  here.setNumber(axes, operand.group->axes, /*collapses=*/false, number);
   for (mlir::Operation *op : operand.side->slice)
     if (op != read)
       e.emitOp(op);
@@ -240,9 +240,9 @@ void DeviceContraction::copyWindows(const PlaneProduct &product, const PlaneOper
     Value *k = b.CreateAdd(firstPoint, b.CreateShl(place.unit, i32(3)));
     Value *exists = total % operand.shared.depth() ? b.CreateICmpULT(k, i32(total)) : nullptr;
     e.values[summed.getAxes()[window.channelAxis]] = wide(b.CreateURem(k, i32(order.padded)));
-    setNumber(summed, ArrayRef(order.axes).drop_back(), /*collapses=*/false,
+    here.setNumber(summed, ArrayRef(order.axes).drop_back(), /*collapses=*/false,
               wide(b.CreateUDiv(k, i32(order.padded))));
-    setNumber(axes, operand.group->axes, /*collapses=*/false, numberOf(operand, wide(lineOf(place)), 1));
+    here.setNumber(axes, operand.group->axes, /*collapses=*/false, numberOf(operand, wide(lineOf(place)), 1));
     for (mlir::Operation *op : operand.side->slice)
       if (op != read)
         e.emitOp(op);

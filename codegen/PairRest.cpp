@@ -16,7 +16,7 @@
 // The words of a lane are rounded without a look at nan, which has a code of its own.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/DeviceContraction.h"
+#include "codegen/TileRest.h"
 
 #include "ir/TglUtils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,10 +34,10 @@ static constexpr unsigned linePitch = 2 * lineColumns + 16;
 
 /// The only write, where it is of 16-bit numbers that can be stored eight at a time. Elementary functions would be written out for
 /// each pair, and elements are read in better order by whole rows.
-tgl::WriteOp DeviceContraction::writeOfPairs(const Rest &rest) const {
+tgl::WriteOp TileRest::writeOfPairs() const {
   tgl::WriteOp write = onlyWrite();
-  if (!e.options.pairRests || !write || rest.readsElements || groupColumns(tile) % lineColumns ||
-      memory.sumsBytes() < threads() / warpThreads * warpRows * linePitch)
+  if (!e.options.pairRests || !write || readsElements || groupColumns(tile) % lineColumns ||
+      here.memory.sumsBytes() < threads() / warpThreads * warpRows * linePitch)
     return nullptr;
   tgl::AxesOp op = axes;
   mlir::Type element = write.getTensor().getType().getElementType();
@@ -49,7 +49,7 @@ tgl::WriteOp DeviceContraction::writeOfPairs(const Rest &rest) const {
 
 /// The words of pairs of numbers. The instruction for bf16 makes 0x7fff of a nan, which is the largest half of a word that it
 /// makes; only then all are made as others have them.
-SmallVector<Value *> DeviceContraction::wordsOf(ArrayRef<Value *> pairs, mlir::Type element) {
+SmallVector<Value *> TileRest::wordsOf(ArrayRef<Value *> pairs, mlir::Type element) {
   auto encodeAll = [&] {
     SmallVector<Value *> words;
     for (Value *pair : pairs)
@@ -72,15 +72,15 @@ SmallVector<Value *> DeviceContraction::wordsOf(ArrayRef<Value *> pairs, mlir::T
 }
 
 /// Eight bytes of f32 in, a word of what is written out.
-Value *DeviceContraction::pairOf(const Rest &rest, tgl::WriteOp write, Value *first, Value *second) {
+Value *TileRest::pairOf(tgl::WriteOp write, Value *first, Value *second) {
   mlir::Value axis = axes.getAxes()[plan.columns.back()];
-  Value *sums = PoisonValue::get(FixedVectorType::get(sumType(), 2)), *result = nullptr;
+  Value *sums = PoisonValue::get(FixedVectorType::get(here.sumType(), 2)), *result = nullptr;
   sums = b.CreateInsertElement(sums, first, uint64_t(0));
   sums = b.CreateInsertElement(sums, second, uint64_t(1));
   Value *number = e.values.lookup(axis);
   e.withLanes(axis, 2, number, nullptr, [&] {
     e.values[tgl::ReduceOp(plan.products.front().reduce).getResult()] = sums;
-    for (mlir::Operation *op : concat<mlir::Operation *const>(rest.early, rest.values, rest.late))
+    for (mlir::Operation *op : concat<mlir::Operation *const>(early, values, late))
       if (op != write)
         e.emitOp(op);
     result = e.splat(e.valueOf(write.getValue()));
@@ -90,45 +90,46 @@ Value *DeviceContraction::pairOf(const Rest &rest, tgl::WriteOp write, Value *fi
 }
 
 /// Eight columns of each of the warp's lines to their places.
-void DeviceContraction::storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn) {
+void TileRest::storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn) {
   constexpr unsigned lanesOfRow = lineColumns / storedColumns, rowsAtOnce = warpThreads / lanesOfRow;
-  TilePlace corner = groupCorner(b, tile, thread);
-  Value *warp = b.CreateAnd(b.CreateLShr(thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
-  Value *inWarp = b.CreateUDiv(lane, i32(lanesOfRow)), *unit = b.CreateURem(lane, i32(lanesOfRow));
+  TilePlace corner = groupCorner(b, tile, here.thread);
+  Value *warp = b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
+  Value *inWarp = b.CreateUDiv(here.lane, i32(lanesOfRow)), *unit = b.CreateURem(here.lane, i32(lanesOfRow));
   Value *row = b.CreateAdd(b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows))), inWarp);
   Value *column = b.CreateAdd(b.CreateAdd(corner.column, b.CreateMul(unit, i32(storedColumns))), i32(firstColumn));
   Value *from = b.CreateAdd(b.CreateAdd(lines, b.CreateMul(inWarp, i32(linePitch))), b.CreateMul(unit, i32(16)));
-  Value *columnNumber = b.CreateAdd(columns.first, wide(column)), *rowNumber = b.CreateAdd(rows.first, wide(row));
+  Value *columnNumber = b.CreateAdd(here.columns.first, wide(column)), *rowNumber = b.CreateAdd(here.rows.first, wide(row));
   tgl::TglTensorType type = write.getTensor().getType();
   auto *unitType = FixedVectorType::get(b.getInt32Ty(), 4);
   Type *elementType = b.getInt16Ty();
   auto store = [&] {
-    setNumber(axes, plan.columns, plan.restCollapsesColumns, columnNumber);
+    setColumn(columnNumber);
     SmallVector<Value *> units;
     for (unsigned first = 0; first < warpRows; first += rowsAtOnce)
-      units.push_back(b.CreateAlignedLoad(unitType, sharedAt(b.CreateAdd(from, i32(first * linePitch))), Align(16)));
+      units.push_back(b.CreateAlignedLoad(unitType, here.sharedAt(b.CreateAdd(from, i32(first * linePitch))), Align(16)));
     for (auto [n, unit] : enumerate(units)) {
       Value *number = b.CreateAdd(rowNumber, i64(n * rowsAtOnce));
       auto storeRow = [&, unit = unit] {
-        setNumber(axes, plan.rows, plan.restCollapsesRows, number);
+        setRow(number);
         Value *offset = e.emitIndex(Emitter::elementOffset(type, write.getSubscriptExprs()));
         Value *to = b.CreateInBoundsGEP(elementType, e.buffers.find(write.getTensor())->second.pointer, offset);
         b.CreateAlignedStore(unit, to, Align(16));
       };
-      rows.fits ? storeRow() : e.emitIf(b.CreateICmpSLT(number, rows.total), storeRow);
+      here.rows.fits ? storeRow() : e.emitIf(b.CreateICmpSLT(number, here.rows.total), storeRow);
     }
   };
-  columns.fits ? store() : e.emitIf(b.CreateICmpSLT(columnNumber, columns.total), store);
+  here.columns.fits ? store() : e.emitIf(b.CreateICmpSLT(columnNumber, here.columns.total), store);
 }
 
 /// The rest of a tile from the sums in registers.
-void DeviceContraction::emitPairRest(const Rest &rest, ArrayRef<Value *> sums) {
-  tgl::WriteOp write = writeOfPairs(rest);
-  TilePlace first = groupSum(b, tile, thread, lane, 0);
-  Value *lines = b.CreateAdd(b.CreateMul(b.CreateLShr(thread, i32(5)), i32(warpRows * linePitch)), i32(sumsBase(0)));
-  Value *own = b.CreateAdd(b.CreateMul(b.CreateLShr(lane, i32(2)), i32(linePitch)), b.CreateShl(b.CreateAnd(lane, i32(3)), i32(2)));
+void TileRest::emitOfPairs(ArrayRef<Value *> sums) {
+  tgl::WriteOp write = writeOfPairs();
+  TilePlace first = groupSum(b, tile, here.thread, here.lane, 0);
+  Value *lines = b.CreateAdd(b.CreateMul(b.CreateLShr(here.thread, i32(5)), i32(warpRows * linePitch)), i32(here.sumsBase(0)));
+  Value *ownLine = b.CreateMul(b.CreateLShr(here.lane, i32(2)), i32(linePitch));
+  Value *own = b.CreateAdd(ownLine, b.CreateShl(b.CreateAnd(here.lane, i32(3)), i32(2)));
   own = b.CreateAdd(lines, own);
-  auto numberIn = [&](const Group &group, Value *inTile, unsigned neighbours) {
+  auto numberIn = [&](const TileGroup &group, Value *inTile, unsigned neighbours) {
     Value *number = b.CreateAdd(group.first, wide(inTile));
     return group.fits ? number : b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(group.total, i64(neighbours)));
   };
@@ -136,18 +137,18 @@ void DeviceContraction::emitPairRest(const Rest &rest, ArrayRef<Value *> sums) {
     SmallVector<Value *> pairs;
     for (unsigned block = 0; block < lineColumns / blockColumns; ++block) {
       Value *column = b.CreateAdd(first.column, i32(start + block * blockColumns));
-      setNumber(axes, plan.columns, plan.restCollapsesColumns, numberIn(columns, column, 2));
+      setColumn(numberIn(here.columns, column, 2));
       for (unsigned half = 0; half < warpRows / blockRows; ++half) {
-        setNumber(axes, plan.rows, plan.restCollapsesRows, numberIn(rows, b.CreateAdd(first.row, i32(half * blockRows)), 1));
+        setRow(numberIn(here.rows, b.CreateAdd(first.row, i32(half * blockRows)), 1));
         unsigned number = (start / blockColumns + block) * 4 + half * 2;
-        pairs.push_back(pairOf(rest, write, sums[number], sums[number + 1]));
+        pairs.push_back(pairOf(write, sums[number], sums[number + 1]));
       }
     }
     SmallVector<Value *> words = wordsOf(pairs, write.getTensor().getType().getElementType());
     meetInWarp(); // the lines before have been read
     for (auto [n, word] : enumerate(words)) {
       unsigned place = n % 2 * blockRows * linePitch + n / 2 * blockColumns * 2;
-      b.CreateAlignedStore(word, sharedAt(b.CreateAdd(own, i32(place))), Align(4));
+      b.CreateAlignedStore(word, here.sharedAt(b.CreateAdd(own, i32(place))), Align(4));
     }
     meetInWarp();
     storeWords(write, lines, start);

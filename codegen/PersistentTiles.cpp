@@ -38,7 +38,7 @@ static constexpr int64_t mostTiles = 8 * maskBytes;
 // Numbers known to the host
 //===----------------------------------------------------------------------===//
 
-unsigned DeviceContraction::maskBase() const { return sumsBase(0) + sumsBytes(); }
+unsigned DeviceContraction::maskBase() const { return here.sumsBase(0) + sumsBytes(); }
 
 IndexExpr DeviceContraction::persistentBlocks() const {
   IndexExpr tiles = numTiles(), least = IndexExpr::floorDiv(tiles + (mostTiles - 1), mostTiles);
@@ -51,15 +51,15 @@ IndexExpr DeviceContraction::persistentBlocks() const {
 
 /// i64.
 Value *DeviceContraction::numOwnTiles() {
-  Value *tiles = b.CreateMul(ceilDiv(rows.total, i64(tile.rows)), ceilDiv(columns.total, i64(tile.columns)));
-  tiles = b.CreateMul(tiles, pointsOf(axes, plan.batch));
-  return ceilDiv(b.CreateSub(tiles, wide(block)), wide(special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x)));
+  Value *tiles = b.CreateMul(ceilDiv(here.rows.total, i64(tile.rows)), ceilDiv(here.columns.total, i64(tile.columns)));
+  tiles = b.CreateMul(tiles, here.pointsOf(axes, plan.batch));
+  return ceilDiv(b.CreateSub(tiles, wide(here.block)), wide(here.special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x)));
 }
 
 /// The `which`-th (i64) of the block.
 void DeviceContraction::setOwnTile(Value *which) {
-  Value *blocks = wide(special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x));
-  setTile(b.CreateAdd(wide(block), b.CreateMul(which, blocks)));
+  Value *blocks = wide(here.special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x));
+  setTile(b.CreateAdd(wide(here.block), b.CreateMul(which, blocks)));
 }
 
 /// Where the stages of the `which`-th tile are among all of the block's.
@@ -75,14 +75,14 @@ void DeviceContraction::setStages(PlaneProduct &product, Value *which) {
 /// The word with the bit of the `which`-th (i64).
 Value *DeviceContraction::maskWord(Value *which) {
   Value *number = b.CreateUDiv(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord));
-  return sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(maskBase())));
+  return here.sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(maskBase())));
 }
 
 /// `body` reckons places anew: what it would share with other tiles takes the registers that sums need.
 void DeviceContraction::forItself(function_ref<void()> body) {
-  SaveAndRestore number(thread, opaqueThread());
-  SaveAndRestore ofWarp(lane, b.CreateAnd(thread, i32(31)));
-  SaveAndRestore its(corner, warpCorner(b, tile, thread));
+  SaveAndRestore number(here.thread, here.opaqueThread());
+  SaveAndRestore ofWarp(here.lane, b.CreateAnd(here.thread, i32(31)));
+  SaveAndRestore its(here.corner, warpCorner(b, tile, here.thread));
   body();
 }
 
@@ -96,8 +96,8 @@ bool DeviceContraction::hasOneTile(const Group &group) const {
 PlaneProduct DeviceContraction::setMovingTile(Value *which) {
   setOwnTile(which);
   PlaneProduct product = makePlaneProduct(0);
-  product.row.isStaged = !hasOneTile(rows);
-  product.column.isStaged = !product.row.isStaged || !hasOneTile(columns);
+  product.row.isStaged = !hasOneTile(here.rows);
+  product.column.isStaged = !product.row.isStaged || !hasOneTile(here.columns);
   return product;
 }
 
@@ -171,22 +171,22 @@ void DeviceContraction::produceOwnTiles() {
 
 void DeviceContraction::emitOwnTiles() {
   startRoles();
-  Rest rest = planRest();
+  TileRest rest(here);
   Value *numTiles = numOwnTiles();
   bool byWarps = restsByWarps(rest);
   SaveAndRestore alone(marksAlone, byWarps && memory.linesBytes()); // else scales lie where sums do
-  bool inBulk = byWarps && writeOfLines();
-  auto meet = [&] { byWarps ? meetInWarp() : barrier(); };
+  bool inBulk = byWarps && rest.storesInBulk();
+  auto meet = [&] { byWarps ? rest.meetInWarp() : barrier(); };
   auto freeSums = [&] { // the rest of the tile before is done
     if (inBulk)
-      awaitLines(/*untilWritten=*/false);
+      rest.awaitLines(/*untilWritten=*/false);
     meet();
   };
-  auto emitOwnRest = [&](unsigned first = 0) { forItself([&] { byWarps ? emitWarpRest(rest, first) : emitRest(rest); }); };
+  auto emitOwnRest = [&](unsigned first = 0) { forItself([&] { byWarps ? rest.emitByWarp(first) : rest.emit(); }); };
   if (isSplit())
-    e.emitIf(b.CreateICmpULT(thread, i32(maskBytes / 4)), [&] {
-      Value *word = b.CreateAdd(b.CreateShl(thread, i32(2)), i32(maskBase()));
-      b.CreateAlignedStore(i32(0), sharedAt(word), Align(4));
+    e.emitIf(b.CreateICmpULT(here.thread, i32(maskBytes / 4)), [&] {
+      Value *word = b.CreateAdd(b.CreateShl(here.thread, i32(2)), i32(maskBase()));
+      b.CreateAlignedStore(i32(0), here.sharedAt(word), Align(4));
     });
 
   // Whether the sums are to be used.
@@ -203,11 +203,11 @@ void DeviceContraction::emitOwnTiles() {
       auto store = [&] {
         if (marksAlone)
           freeSums();
-        forItself([&] { storeGroupSums(sums, sumsBase(0)); });
+        forItself([&] { storeGroupSums(sums, here.sumsBase(0)); });
       };
       marksAlone ? store() : e.emitIf(isSafe, store);
     });
-    Value *marks = marksAlone ? isUnsafe : b.CreateAnd(isUnsafe, b.CreateICmpEQ(thread, i32(0)));
+    Value *marks = marksAlone ? isUnsafe : b.CreateAnd(isUnsafe, b.CreateICmpEQ(here.thread, i32(0)));
     e.emitIf(marks, [&] {
       Value *bit = b.CreateShl(i32(1), b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
       b.CreateAtomicRMW(AtomicRMWInst::Or, maskWord(which), bit, Align(4), AtomicOrdering::Monotonic,
@@ -223,11 +223,11 @@ void DeviceContraction::emitOwnTiles() {
   auto sumUpCarefully = [&] {
     Product product = makeProduct(0);
     Sums sums = sumUp(product, Code::Careful);
-    storeSums(sums, sumsBase(0));
-    if (!rest.mended)
+    storeSums(sums, here.sumsBase(0));
+    if (!rest.mends())
       return;
     barrier();
-    mendSums(rest);
+    rest.mendSums();
   };
 
   if (!isSplit()) {
@@ -242,13 +242,13 @@ void DeviceContraction::emitOwnTiles() {
           Value *isUnsafe = nullptr;
           Sums sums;
           forItself([&] { sums = consume(product, isUnsafe); });
-          if (byWarps && writeOfPairs(rest)) {
-            forItself([&] { emitPairRest(rest, sums); });
+          if (byWarps && rest.fitsPairs()) {
+            forItself([&] { rest.emitOfPairs(sums); });
             return SmallVector<Value *>();
           }
-          for (unsigned first = 0; first < groupColumns(tile); first += placedColumns()) {
+          for (unsigned first = 0; first < groupColumns(tile); first += here.placedColumns()) {
             freeSums();
-            forItself([&] { storeGroupSums(ArrayRef(sums).slice(first / 2, placedColumns() / 2), sumsBase(0)); });
+            forItself([&] { storeGroupSums(ArrayRef(sums).slice(first / 2, here.placedColumns() / 2), here.sumsBase(0)); });
             meet();
             emitOwnRest(first);
           }
@@ -256,7 +256,7 @@ void DeviceContraction::emitOwnTiles() {
         },
         "tile");
     if (inBulk)
-      awaitLines(/*untilWritten=*/false);
+      rest.awaitLines(/*untilWritten=*/false);
     return;
   }
 
@@ -274,7 +274,7 @@ void DeviceContraction::emitOwnTiles() {
         // The rest of the tile before is done, and its mark set.
         auto endTile = [&] {
           if (inBulk) // before a line is written again, or scales where it was
-            awaitLines(/*untilWritten=*/marksAlone);
+            rest.awaitLines(/*untilWritten=*/marksAlone);
           barrier();
         };
         marksAlone ? e.emitIf(isAgain, endTile) : endTile();
@@ -296,5 +296,5 @@ void DeviceContraction::emitOwnTiles() {
       },
       "tile");
   if (inBulk)
-    awaitLines(/*untilWritten=*/false);
+    rest.awaitLines(/*untilWritten=*/false);
 }

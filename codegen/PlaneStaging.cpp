@@ -48,8 +48,8 @@ PlaneProduct DeviceContraction::makePlaneProduct(unsigned number) {
     return result;
   };
   auto windowOf = [](const std::optional<WindowOperand> &window) { return window ? &*window : nullptr; };
-  product.row = operand(planned.row, how.row, rows, 0, 0);
-  product.column = operand(planned.column, how.column, columns, product.row.shared.bytes(), rows.extent);
+  product.row = operand(planned.row, how.row, here.rows, 0, 0);
+  product.column = operand(planned.column, how.column, here.columns, product.row.shared.bytes(), here.rows.extent);
   // Sums of f32 are kept for 64 points at most.
   product.substeps = planes;
   SumOrder order{to_vector(seq<unsigned>(0, cast<tgl::AxesOp>(product.reduce.getOperation()).getAxes().size()))};
@@ -73,8 +73,8 @@ PlaneProduct DeviceContraction::makePlaneProduct(unsigned number) {
 DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &operand, unsigned index) {
   const PlaneTile &shared = operand.shared;
   if (shared.alongSum && !operand.how->alongSum) { // neighbours in memory are lines
-    Value *line = b.CreateURem(thread, i32(shared.extent));
-    Value *unit = b.CreateUDiv(thread, i32(shared.extent));
+    Value *line = b.CreateURem(here.thread, i32(shared.extent));
+    Value *unit = b.CreateUDiv(here.thread, i32(shared.extent));
     return {line, b.CreateAdd(unit, i32(index * (stagers() / shared.extent))), 0};
   }
   return unitInLine(shared.unitsInLine(), index);
@@ -82,12 +82,12 @@ DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &opera
 
 /// The same where `perLine` threads side by side have neighbours along the sum.
 DeviceContraction::UnitPlace DeviceContraction::unitInLine(unsigned perLine, unsigned index) {
-  Value *line = b.CreateUDiv(thread, i32(perLine));
+  Value *line = b.CreateUDiv(here.thread, i32(perLine));
   if (perLine == 4) { // eight threads side by side have lines 0 and 4 of eight, whose units lie in all banks
     Value *high = b.CreateAnd(line, i32(~7)), *odd = b.CreateShl(b.CreateAnd(line, i32(1)), i32(2));
     line = b.CreateOr(b.CreateOr(high, odd), b.CreateAnd(b.CreateLShr(line, i32(1)), i32(3)));
   }
-  return {line, b.CreateURem(thread, i32(perLine)), index * (stagers() / perLine)};
+  return {line, b.CreateURem(here.thread, i32(perLine)), index * (stagers() / perLine)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -129,7 +129,7 @@ Value *DeviceContraction::readOffset(const PlaneProduct &product, const PlaneOpe
                                      Value *number, Value *&inside) {
   tgl::ReadOp read = operand.how->read;
   setPoint(product.reduce, product.sum, operand.side->collapsesSum, k);
-  setNumber(axes, operand.group->axes, operand.side->collapsesAxes, number);
+  here.setNumber(axes, operand.group->axes, operand.side->collapsesAxes, number);
   for (mlir::Operation *op : operand.side->slice)
     if (op != read && !(matrixToPack && op == matrixToPack.getDefiningOp()))
       e.emitOp(op);
@@ -284,7 +284,7 @@ SmallVector<Value *> DeviceContraction::loadUnits(const PlaneProduct &product, V
 }
 
 Value *DeviceContraction::planeStage(const PlaneProduct &product, Value *number) {
-  return sharedAt(b.CreateMul(number, i32(product.stageBytes())));
+  return here.sharedAt(b.CreateMul(number, i32(product.stageBytes())));
 }
 
 /// The stage of `number` (i32) among all that go through the ring.

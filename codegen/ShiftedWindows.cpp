@@ -42,31 +42,6 @@ unsigned DeviceContraction::stepPlanes() const {
 // Columns of the padded image
 //===----------------------------------------------------------------------===//
 
-/// How many points of the axis columns are counted by, where that is not how many it has; else 0.
-int64_t DeviceContraction::countedExtent(tgl::AxesOp op, unsigned axis) const {
-  if (!shifted || op != axes)
-    return 0;
-  unsigned images = plan.columns.size() - shifted->extents.size();
-  auto place = llvm::find(plan.columns, axis) - plan.columns.begin();
-  return place >= images && place < int64_t(plan.columns.size()) ? shifted->extents[place - images] : 0;
-}
-
-/// Whether column `number` (i64) is one of the statement's; null: yes.
-Value *DeviceContraction::countedColumnExists(Value *number) {
-  if (!shifted)
-    return nullptr;
-  Value *exists = nullptr;
-  for (unsigned axis : reverse(plan.columns)) {
-    int64_t counted = countedExtent(axes, axis);
-    if (!counted)
-      break; // images have no padding between them
-    Value *digit = b.CreateURem(number, i64(counted));
-    number = b.CreateUDiv(number, i64(counted));
-    exists = e.emitAnd(exists, b.CreateICmpSLT(digit, i64(*tgl::knownPoints(axes, {axis}))));
-  }
-  return exists;
-}
-
 /// Where in an image of the tensor pixel `number` (i64) of the padded one lies, in elements, and whether it does.
 Value *DeviceContraction::paddedOffset(const WindowOperand &window, tgl::TglTensorType type, Value *number,
                                        Value *&exists) {
@@ -121,7 +96,7 @@ PatchLayout DeviceContraction::patchLayout() const {
 Value *DeviceContraction::patchAt(Value *number) {
   Value *which = b.CreateURem(b.CreateTrunc(number, b.getInt32Ty()), i32(patches));
   int64_t base = ringRowsBytes();
-  return sharedAt(b.CreateAdd(b.CreateMul(which, i32(patchBytes())), i32(base)));
+  return here.sharedAt(b.CreateAdd(b.CreateMul(which, i32(patchBytes())), i32(base)));
 }
 
 /// Of the tile's group `group` (i64) that among all of the block.
@@ -153,7 +128,7 @@ void DeviceContraction::copyPatch(const PlaneProduct &product, const PackedSide 
   // The image and the first run of the tile's point of the batch.
   tgl::ReadOp read = operand.how->read;
   setPoint(product.reduce, product.sum, /*collapses=*/false, i64(0));
-  setNumber(axes, operand.group->axes, /*collapses=*/false, i64(0));
+  here.setNumber(axes, operand.group->axes, /*collapses=*/false, i64(0));
   for (mlir::Operation *op : operand.side->slice)
     if (op != read)
       e.emitOp(op);
@@ -183,7 +158,7 @@ void DeviceContraction::copyPatch(const PlaneProduct &product, const PackedSide 
   }
   for (const ShiftedWindows::Stretch &stretch : shifted->stretches(tile.columns))
     for (int64_t first = 0; first < stretch.count; first += stagers()) {
-      Value *own = b.CreateAdd(thread, i32(first));
+      Value *own = b.CreateAdd(here.thread, i32(first));
       auto copy = [&] {
         Value *pixel = b.CreateAdd(firstPixel, b.CreateAdd(wide(own), i64(stretch.first)));
         pixel = b.CreateBinaryIntrinsic(Intrinsic::smin, pixel, i64(pixels - 1)); // of columns beyond the last
@@ -210,14 +185,14 @@ void DeviceContraction::copyPatch(const PlaneProduct &product, const PackedSide 
 /// Where the places of a group's units are kept: a word for each step of 16 points, as a descriptor has them.
 Value *DeviceContraction::placesAt(Value *step) {
   int64_t base = ringRowsBytes() + patches * patchBytes();
-  return sharedAt(b.CreateAdd(b.CreateShl(step, i32(2)), i32(base)));
+  return here.sharedAt(b.CreateAdd(b.CreateShl(step, i32(2)), i32(base)));
 }
 
 unsigned DeviceContraction::placesBytes() const { return groupOrder().groupPoints / Warpgroup::stepDepth * 4; }
 
 /// Consumers see them at once.
 void DeviceContraction::storePlaces() {
-  e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {
+  e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
     for (unsigned step = 0; step < placesBytes() / 4; ++step) {
       unsigned place = placeOfUnit(2 * step), apart = placeOfUnit(2 * step + 1) - place;
       b.CreateAlignedStore(i32(Warpgroup::coreOffsets(place, apart)), placesAt(i32(step)), Align(4));
@@ -238,7 +213,7 @@ DeviceContraction::Sums DeviceContraction::multiplyShifted(const PlaneProduct &p
     Value *number = b.CreateAdd(b.CreateMul(inGroup, i32(steps)), i32(step));
     offsets.push_back(b.CreateAlignedLoad(b.getInt32Ty(), placesAt(number), Align(4)));
   }
-  TilePlace first = groupCorner(b, tile, thread);
+  TilePlace first = groupCorner(b, tile, here.thread);
   Value *patchAddress = b.CreatePtrToInt(patch, b.getInt32Ty());
   patchAddress = b.CreateAdd(patchAddress, b.CreateMul(first.column, i32(unitBytes)));
   Value *rowAddress = b.CreatePtrToInt(planeStage(product, stage), b.getInt32Ty());

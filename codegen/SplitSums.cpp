@@ -25,7 +25,7 @@ unsigned DeviceContraction::blockWorkspaceBytes() const {
 
 /// Of a tile, added up by one block: few enough for all multiprocessors to take part, if threads have an element each.
 unsigned DeviceContraction::combineRows() const {
-  unsigned least = std::max<unsigned>(interleavedRows(), threads() / tile.columns), own = 16;
+  unsigned least = std::max<unsigned>(TileRest::interleavedRows(plan), threads() / tile.columns), own = 16;
   std::optional<int64_t> tiles = numTiles().asConstant();
   while (tiles && own > least && *tiles * (tile.rows / own) < 2 * int64_t(e.options.multiprocessors))
     own /= 2;
@@ -34,8 +34,8 @@ unsigned DeviceContraction::combineRows() const {
 
 /// Each thread's elements of the tile's rows that are this block's, neighbouring threads along columns.
 void DeviceContraction::forOwnElements(function_ref<void(unsigned number, Value *row, Value *column)> body) {
-  for (unsigned number = 0; number < restRows * tile.columns / threads(); ++number) {
-    Value *element = b.CreateAdd(thread, i32(number * threads()));
+  for (unsigned number = 0; number < here.restRows * tile.columns / threads(); ++number) {
+    Value *element = b.CreateAdd(here.thread, i32(number * threads()));
     body(number, b.CreateUDiv(element, i32(tile.columns)), b.CreateURem(element, i32(tile.columns)));
   }
 }
@@ -46,26 +46,26 @@ Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsig
                                      unsigned number) {
   Value *start = b.CreateMul(blockNumber, i64(blockWorkspaceBytes()));
   Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), workspace, b.CreateAdd(start, e.emitSize(packedBytes())));
-  base = b.CreateInBoundsGEP(b.getFloatTy(), base, b.CreateAdd(wide(thread), first));
+  base = b.CreateInBoundsGEP(b.getFloatTy(), base, b.CreateAdd(wide(here.thread), first));
   return b.CreateInBoundsGEP(b.getFloatTy(), base,
                              i64(product * tile.rows * tile.columns + number * threads()));
 }
 
 void DeviceContraction::emitCombine(Value *workspace) {
-  begin();
-  Value *tileNumber = wide(b.CreateUDiv(block, i32(combineBlocks())));
+  here.begin();
+  Value *tileNumber = wide(b.CreateUDiv(here.block, i32(combineBlocks())));
   setTile(tileNumber);
-  endIfUnused();
+  TileRest rest(here);
+  rest.endIfUnused();
   if (hasRoles())
     splitOff([] {}); // who has no product to stage has nothing to do
-  combines = true;
-  restRows = combineRows();
-  Value *firstRow = b.CreateMul(wide(b.CreateURem(block, i32(combineBlocks()))), i64(restRows));
+  unsigned numRows = combineRows();
+  Value *firstRow = b.CreateMul(wide(b.CreateURem(here.block, i32(combineBlocks()))), i64(numRows));
   Value *firstElement = b.CreateMul(firstRow, i64(tile.columns));
-  rows.first = b.CreateAdd(rows.first, firstRow);
+  here.takePart(numRows, firstRow);
   // Loads of several parts are under way at a time, about as many each time; they are added up in order all the same.
   constexpr unsigned loadsAtOnce = 32;
-  unsigned own = restRows * tile.columns / threads(), most = std::max(1u, loadsAtOnce / own);
+  unsigned own = here.restRows * tile.columns / threads(), most = std::max(1u, loadsAtOnce / own);
   int64_t ahead = divideCeil(tile.splits, divideCeil(tile.splits, int64_t(most)));
   for (unsigned which = 0; which < products.size(); ++which) {
     auto addParts = [&](Value *part, unsigned count, ArrayRef<Value *> current) {
@@ -74,7 +74,7 @@ void DeviceContraction::emitCombine(Value *workspace) {
         Value *from = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), b.CreateAdd(part, i64(n)));
         for (unsigned element = 0; element < own; ++element) {
           Value *place = partialSum(workspace, from, which, firstElement, element);
-          loaded.push_back(b.CreateAlignedLoad(sumType(), place, Align(4)));
+          loaded.push_back(b.CreateAlignedLoad(here.sumType(), place, Align(4)));
         }
       }
       Sums sums(current);
@@ -89,12 +89,11 @@ void DeviceContraction::emitCombine(Value *workspace) {
         [&](Value *part, ArrayRef<Value *> current) { return addParts(part, ahead, current); }, "part");
     sums = addParts(i64(whole), tile.splits - whole, sums);
     forOwnElements([&](unsigned element, Value *row, Value *column) {
-      b.CreateAlignedStore(sums[element], sumPlace(row, column, sumsBase(which)), Align(4));
+      b.CreateAlignedStore(sums[element], here.sumPlace(row, column, here.sumsBase(which)), Align(4));
     });
   }
   barrier();
-  Rest rest = planRest();
-  if (rest.mended)
-    mendSums(rest);
-  emitRest(rest);
+  if (rest.mends())
+    rest.mendSums();
+  rest.emit();
 }

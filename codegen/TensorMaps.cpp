@@ -40,7 +40,7 @@ Value *DeviceContraction::mapOf(const PlaneProduct &product, const PlaneOperand 
   int64_t which = 2 * product.number + (&operand == &product.column);
   Value *start = e.emitSize(workspaceBytes() - mapsBytes());
   if (makesOwnMaps())
-    start = b.CreateAdd(start, b.CreateMul(wide(block), i64(2 * products.size() * mapBytes)));
+    start = b.CreateAdd(start, b.CreateMul(wide(here.block), i64(2 * products.size() * mapBytes)));
   return b.CreateInBoundsGEP(b.getInt8Ty(), packed, b.CreateAdd(start, i64(which * mapBytes)));
 }
 
@@ -52,7 +52,7 @@ std::array<unsigned, 2> DeviceContraction::boxOf(const PlaneOperand &operand) {
 
 /// By one block of a launch before.
 void DeviceContraction::emitMaps(Value *workspace) {
-  begin();
+  here.begin();
   packed = workspace;
   split = i64(0);
   makeMaps();
@@ -61,8 +61,8 @@ void DeviceContraction::emitMaps(Value *workspace) {
 /// By the first thread.
 void DeviceContraction::makeMaps() {
   needPtx(*b.GetInsertBlock()->getModule(), leastPtx);
-  setNumber(axes, plan.batch, /*collapses=*/false, i64(0));
-  e.emitIf(b.CreateICmpEQ(thread, i32(0)), [&] {
+  here.setNumber(axes, plan.batch, /*collapses=*/false, i64(0));
+  e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
     for (unsigned number = 0; number < products.size(); ++number) {
       PlaneProduct product = makePlaneProduct(number);
       for (const PlaneOperand *operand : {&product.row, &product.column})

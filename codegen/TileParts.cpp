@@ -16,7 +16,7 @@
 // Either way the order is the same in every run, and each element is read once.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/DeviceContraction.h"
+#include "codegen/TileRest.h"
 
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
@@ -29,10 +29,7 @@ using tgl::ValueExpr;
 static constexpr unsigned warp = 32;
 
 /// Moves writes of parts, and what only they need, out of the rest.
-void DeviceContraction::takeParts(Rest &rest) {
-  SmallVector<int64_t> counted;
-  if (shifted)
-    counted.assign(shifted->extents.begin(), shifted->extents.end());
+void TileRest::takeParts() {
   auto neededBy = [&](function_ref<bool(tgl::WriteOp)> isRoot) {
     SetVector<mlir::Operation *> needed;
     for (mlir::Operation *op : plan.rest)
@@ -41,49 +38,48 @@ void DeviceContraction::takeParts(Rest &rest) {
     for (unsigned n = 0; n < needed.size(); ++n)
       for (mlir::Value value : valuesUsedBy(needed[n]))
         if (mlir::Operation *definition = value.getDefiningOp();
-            definition && is_contained(plan.rest, definition) && !is_contained(rest.mending, definition))
+            definition && is_contained(plan.rest, definition) && !is_contained(mending, definition))
           needed.insert(definition);
     return needed;
   };
   for (tgl::WriteOp write : partWrites(plan.op)) {
-    std::optional<TileParts> lines = partsOf(write, plan, tile, counted);
+    std::optional<TileParts> lines = partsOf(write, plan, tile, here.countedColumns());
     if (!lines)
       return e.fail(write, "parts of another tile");
     SetVector<mlir::Operation *> needed = neededBy([&](tgl::WriteOp other) { return other == write; });
-    Rest::Part part{write, {}, *lines};
+    Part part{write, {}, *lines};
     copy_if(plan.rest, std::back_inserter(part.made),
             [&](mlir::Operation *op) { return op != write && needed.contains(op); });
-    rest.parts.push_back(std::move(part));
+    parts.push_back(std::move(part));
   }
-  if (rest.parts.empty())
+  if (parts.empty())
     return;
   SetVector<mlir::Operation *> others = neededBy([](tgl::WriteOp write) { return !write->hasAttr(partAttrName); });
-  for (SmallVector<mlir::Operation *> *ops : {&rest.early, &rest.late})
+  for (SmallVector<mlir::Operation *> *ops : {&early, &late})
     erase_if(*ops, [&](mlir::Operation *op) { return !others.contains(op); });
 }
 
 /// The rows of class `number` (i64) of the tile: parts of a result after each other, then what is kept after them.
-DeviceContraction::PartRows DeviceContraction::rowsOfClass(const PartLines &rows, Value *number) {
+TileRest::PartRows TileRest::rowsOfClass(const PartLines &rows, Value *number) {
   Value *last = b.CreateURem(number, i64(rows.after)), *part = b.CreateUDiv(number, i64(rows.after));
   // Results lie one behind the other, and so do the parts of each.
   Value *first = b.CreateAdd(b.CreateMul(part, i64(rows.length * rows.after)), last);
-  return {first, b.CreateAdd(this->rows.first, first), unsigned(rows.after), unsigned(rows.length)};
+  return {first, b.CreateAdd(here.rows.first, first), unsigned(rows.after), unsigned(rows.length)};
 }
 
 /// The term at row `index` (i64) of its class and a column (i32) of the tile; neutral where there is no such row. The
 /// statement's columns are set.
-Value *DeviceContraction::partValue(const Rest &rest, const Rest::Part &part, const PartRows &its, Value *index,
-                                    Value *column) {
+Value *TileRest::partValue(const Part &part, const PartRows &its, Value *index, Value *column) {
   Value *below = b.CreateMul(index, i64(its.step)), *number = b.CreateAdd(its.number, below), *exists = nullptr;
-  if (!rows.fits) {
-    exists = b.CreateICmpSLT(number, rows.total);
-    number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(rows.total, i64(1)));
+  if (!here.rows.fits) {
+    exists = b.CreateICmpSLT(number, here.rows.total);
+    number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(here.rows.total, i64(1)));
   }
-  setNumber(axes, plan.rows, plan.restCollapsesRows, number);
+  setRow(number);
   Value *row = b.CreateTrunc(b.CreateAdd(its.first, below), b.getInt32Ty());
   for (unsigned which = 0; which < plan.products.size(); ++which) {
-    mlir::Value sum = rest.mended ? rest.mended : tgl::ReduceOp(plan.products[which].reduce).getResult();
-    e.values[sum] = b.CreateAlignedLoad(sumType(), sumPlace(row, column, sumsBase(which)), Align(4));
+    mlir::Value sum = mended ? mended : tgl::ReduceOp(plan.products[which].reduce).getResult();
+    e.values[sum] = b.CreateAlignedLoad(here.sumType(), here.sumPlace(row, column, here.sumsBase(which)), Align(4));
   }
   for (mlir::Operation *op : part.made)
     e.emitOp(op);
@@ -91,14 +87,14 @@ Value *DeviceContraction::partValue(const Rest &rest, const Rest::Part &part, co
   return exists ? b.CreateSelect(exists, value, neutralPart(part)) : value;
 }
 
-Constant *DeviceContraction::neutralPart(const Rest::Part &part) {
+Constant *TileRest::neutralPart(const Part &part) {
   tgl::ReduceKind kind = *tgl::WriteOp(part.write).getCombine();
   if (kind == tgl::ReduceKind::Sum)
     return ConstantFP::get(b.getFloatTy(), 0);
   return ConstantFP::getInfinity(b.getFloatTy(), /*Negative=*/kind == tgl::ReduceKind::Max);
 }
 
-Value *DeviceContraction::combineParts(const Rest::Part &part, Value *x, Value *y) {
+Value *TileRest::combineParts(const Part &part, Value *x, Value *y) {
   tgl::ReduceKind kind = *tgl::WriteOp(part.write).getCombine();
   if (kind == tgl::ReduceKind::Sum)
     return b.CreateFAdd(x, y);
@@ -106,12 +102,12 @@ Value *DeviceContraction::combineParts(const Rest::Part &part, Value *x, Value *
 }
 
 /// Of a class with any rows, and the columns of a result of which `columnNumber` (i64) is one.
-void DeviceContraction::storePart(const Rest::Part &part, const PartRows &its, Value *columnNumber, Value *value) {
+void TileRest::storePart(const Part &part, const PartRows &its, Value *columnNumber, Value *value) {
   tgl::WriteOp write = part.write;
   const PartLines &ofRows = part.lines.rows, &ofColumns = part.lines.columns;
   auto store = [&] {
-    setNumber(axes, plan.rows, plan.restCollapsesRows, its.number);
-    setNumber(axes, plan.columns, plan.restCollapsesColumns && !isShifted(), columnNumber);
+    setRow(its.number);
+    setColumn(columnNumber);
     // Columns that are there for padding have the number of the tile's part too, which axes do not tell.
     SmallVector<ValueExpr> place = write.getSubscriptExprs();
     auto setPart = [&](const PartLines &lines, Value *number) {
@@ -134,28 +130,28 @@ void DeviceContraction::storePart(const Rest::Part &part, const PartRows &its, V
     }
     e.storeRaw(e.buffers.find(write.getTensor())->second, place, value, nullptr);
   };
-  if (rows.fits)
+  if (here.rows.fits)
     store();
   else
-    e.emitIf(b.CreateICmpSLT(its.number, rows.total), store);
+    e.emitIf(b.CreateICmpSLT(its.number, here.rows.total), store);
 }
 
 /// A thread for a column and a class.
-void DeviceContraction::emitColumnParts(const Rest &rest, const Rest::Part &part) {
+void TileRest::emitColumnParts(const Part &part) {
   const PartLines &lines = part.lines.rows;
   unsigned columnsAtOnce = std::min<unsigned>(tile.columns, threads()), chunks = tile.columns / columnsAtOnce;
   unsigned classes = partClasses(lines), classesAtOnce = threads() / columnsAtOnce;
-  Value *own = b.CreateUDiv(thread, i32(columnsAtOnce)), *ownColumn = b.CreateURem(thread, i32(columnsAtOnce));
+  Value *own = b.CreateUDiv(here.thread, i32(columnsAtOnce)), *ownColumn = b.CreateURem(here.thread, i32(columnsAtOnce));
   for (unsigned chunk = 0; chunk < chunks; ++chunk) {
     Value *column = b.CreateAdd(ownColumn, i32(chunk * columnsAtOnce));
-    Value *columnNumber = b.CreateAdd(columns.first, wide(column));
+    Value *columnNumber = b.CreateAdd(here.columns.first, wide(column));
     auto emitColumn = [&] {
       e.nextLoopStays = true;
       e.emitLoop(
           wide(own), i64(classes), i64(classesAtOnce), {},
           [&](Value *number, ArrayRef<Value *>) {
             PartRows its = rowsOfClass(lines, number);
-            setNumber(axes, plan.columns, plan.restCollapsesColumns && !isShifted(), columnNumber);
+            setColumn(columnNumber);
             constexpr unsigned ahead = 8; // rows whose sums are on their way together
             unsigned step = std::min(ahead, its.count);
             Value *whole = e.emitLoop(
@@ -163,7 +159,7 @@ void DeviceContraction::emitColumnParts(const Rest &rest, const Rest::Part &part
                 [&](Value *index, ArrayRef<Value *> carried) -> SmallVector<Value *> {
                   Value *value = carried.front();
                   for (unsigned n = 0; n < step; ++n)
-                    value = combineParts(part, value, partValue(rest, part, its, b.CreateAdd(index, i64(n)), column));
+                    value = combineParts(part, value, partValue(part, its, b.CreateAdd(index, i64(n)), column));
                   return {value};
                 },
                 "part").front();
@@ -172,39 +168,39 @@ void DeviceContraction::emitColumnParts(const Rest &rest, const Rest::Part &part
           },
           "class");
     };
-    if (columns.fits)
+    if (here.columns.fits)
       emitColumn();
     else
-      e.emitIf(e.emitAnd(b.CreateICmpSLT(columnNumber, columns.total), countedColumnExists(columnNumber)), emitColumn);
+      e.emitIf(columnExists(columnNumber), emitColumn);
   }
 }
 
 /// A warp for a class, its lanes for columns.
-void DeviceContraction::emitRowParts(const Rest &rest, const Rest::Part &part) {
+void TileRest::emitRowParts(const Part &part) {
   const PartLines &lines = part.lines.rows, &across = part.lines.columns;
   unsigned classes = partClasses(lines), warps = threads() / warp;
   // The results' first columns, but of the first one.
   SmallVector<Value *> starts;
-  Value *whole = b.CreateUDiv(columns.first, i64(across.reduced));
+  Value *whole = b.CreateUDiv(here.columns.first, i64(across.reduced));
   for (int64_t segment = 1; segment < across.segments; ++segment)
     starts.push_back(b.CreateMul(b.CreateAdd(whole, i64(segment)), i64(across.reduced)));
-  auto inLane = [&](unsigned chunk) { return b.CreateAdd(lane, i32(chunk * warp)); };
+  auto inLane = [&](unsigned chunk) { return b.CreateAdd(here.lane, i32(chunk * warp)); };
   e.nextLoopStays = true;
   e.emitLoop(
-      wide(b.CreateUDiv(thread, i32(warp))), i64(classes), i64(warps), {},
+      wide(b.CreateUDiv(here.thread, i32(warp))), i64(classes), i64(warps), {},
       [&](Value *number, ArrayRef<Value *>) {
         PartRows its = rowsOfClass(lines, number);
         auto addRow = [&](Value *index, ArrayRef<Value *> carried) {
           SmallVector<Value *> results(carried);
           for (unsigned chunk = 0; chunk < tile.columns / warp; ++chunk) {
-            Value *column = inLane(chunk), *columnNumber = b.CreateAdd(columns.first, wide(column));
+            Value *column = inLane(chunk), *columnNumber = b.CreateAdd(here.columns.first, wide(column));
             Value *exists = nullptr, *safe = columnNumber;
-            if (!columns.fits) {
-              exists = e.emitAnd(b.CreateICmpSLT(columnNumber, columns.total), countedColumnExists(columnNumber));
-              safe = b.CreateBinaryIntrinsic(Intrinsic::smin, columnNumber, b.CreateSub(columns.total, i64(1)));
+            if (!here.columns.fits) {
+              exists = columnExists(columnNumber);
+              safe = b.CreateBinaryIntrinsic(Intrinsic::smin, columnNumber, b.CreateSub(here.columns.total, i64(1)));
             }
-            setNumber(axes, plan.columns, plan.restCollapsesColumns && !isShifted(), safe);
-            Value *value = partValue(rest, part, its, index, column);
+            setColumn(safe);
+            Value *value = partValue(part, its, index, column);
             for (auto [segment, result] : enumerate(results)) {
               Value *counts = exists;
               if (segment)
@@ -235,9 +231,10 @@ void DeviceContraction::emitRowParts(const Rest &rest, const Rest::Part &part) {
                                             {i32(-1), b.CreateBitCast(result, b.getInt32Ty()), i32(distance), i32(warp - 1)});
             result = combineParts(part, result, b.CreateBitCast(word, result->getType()));
           }
-        e.emitIf(b.CreateICmpEQ(lane, i32(0)), [&] {
-          storePart(part, its, columns.first, results.front());
-          Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(columns.first, i64(tile.columns)), columns.total);
+        e.emitIf(b.CreateICmpEQ(here.lane, i32(0)), [&] {
+          storePart(part, its, here.columns.first, results.front());
+          Value *end = b.CreateAdd(here.columns.first, i64(tile.columns));
+          end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, here.columns.total);
           for (auto [segment, start] : enumerate(starts))
             e.emitIf(b.CreateICmpSLT(start, end), [&] { storePart(part, its, start, results[segment + 1]); });
         });
@@ -246,7 +243,7 @@ void DeviceContraction::emitRowParts(const Rest &rest, const Rest::Part &part) {
       "class");
 }
 
-void DeviceContraction::emitParts(const Rest &rest) {
-  for (const Rest::Part &part : rest.parts)
-    part.lines.columns.isReduced() ? emitRowParts(rest, part) : emitColumnParts(rest, part);
+void TileRest::emitParts() {
+  for (const Part &part : parts)
+    part.lines.columns.isReduced() ? emitRowParts(part) : emitColumnParts(part);
 }

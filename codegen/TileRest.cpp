@@ -11,7 +11,7 @@
 // for sums are done for several rows first, so that their loads are under way together.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/DeviceContraction.h"
+#include "codegen/TileRest.h"
 
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
@@ -22,12 +22,12 @@ using namespace tegula;
 
 /// What makes of the only product's sum the value that all else uses, where there are loops in that: sums of a
 /// transposed convolution that are not finite are added up again. Nearly no sum needs it.
-void DeviceContraction::findMending(Rest &rest) {
-  bool hasLoops = any_of(rest.late, [](mlir::Operation *op) { return op->getNumRegions() != 0; });
+void TileRest::findMending() {
+  bool hasLoops = any_of(late, [](mlir::Operation *op) { return op->getNumRegions() != 0; });
   if (!hasLoops || plan.products.size() != 1)
     return;
   mlir::Value sum = tgl::ReduceOp(plan.products.front().reduce).getResult();
-  for (mlir::Operation *last : rest.late) {
+  for (mlir::Operation *last : late) {
     if (last->getNumResults() != 1 || !last->getResult(0).getType().isF32() || last->getNumRegions())
       continue;
     SetVector<mlir::Operation *> needed;
@@ -38,25 +38,25 @@ void DeviceContraction::findMending(Rest &rest) {
           needed.insert(definition);
     auto isNeeded = [&](mlir::Operation *op) { return needed.contains(op); };
     // All loops are there, and others know the sum and what it was made of by the result alone.
-    bool all = all_of(rest.late, [&](mlir::Operation *op) {
+    bool all = all_of(late, [&](mlir::Operation *op) {
       if (isNeeded(op))
         return !isa<tgl::WriteOp>(op);
       return op->getNumRegions() == 0 && none_of(valuesUsedBy(op), [&](mlir::Value value) {
-               return value == sum || (value != last->getResult(0) && is_contained(rest.late, value.getDefiningOp()) &&
+               return value == sum || (value != last->getResult(0) && is_contained(late, value.getDefiningOp()) &&
                                        isNeeded(value.getDefiningOp()));
              });
     });
     if (!all)
       continue;
-    copy_if(plan.rest, std::back_inserter(rest.mending), isNeeded);
-    erase_if(rest.late, isNeeded);
-    rest.mended = last->getResult(0);
+    copy_if(plan.rest, std::back_inserter(mending), isNeeded);
+    erase_if(late, isNeeded);
+    mended = last->getResult(0);
     return;
   }
 }
 
-DeviceContraction::Rest DeviceContraction::planRest() {
-  Rest rest;
+TileRest::TileRest(const BlockTile &here)
+    : here(here), e(here.e), b(here.b), plan(here.plan), tile(here.tile), axes(here.axes) {
   tgl::Accesses accesses = tgl::accessesOf(tgl::ParallelOp(plan.op));
   DenseSet<mlir::Value> waiting;
   for (const ContractionProduct &product : plan.products)
@@ -73,55 +73,51 @@ DeviceContraction::Rest DeviceContraction::planRest() {
     bool isEarly = read ? !read.getChecked() && !accesses.writes.contains(read.getTensor())
                         : op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op);
     isEarly &= none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
-    rest.reads |= read != nullptr;
     if (isEarly) {
-      rest.early.push_back(op);
-      rest.readsElements |= read && varies(read, plan.rows) && varies(read, plan.columns);
+      early.push_back(op);
+      readsElements |= read && varies(read, plan.rows) && varies(read, plan.columns);
     } else {
-      rest.late.push_back(op);
+      late.push_back(op);
       waiting.insert_range(op->getResults());
     }
   }
-  findMending(rest);
-  takeParts(rest);
-  splitLate(rest);
-  return rest;
+  findMending();
+  takeParts();
+  splitLate();
 }
 
 /// Of what waits for sums, what only makes values of them is no part of a branch.
-void DeviceContraction::splitLate(Rest &rest) {
+void TileRest::splitLate() {
   DenseSet<mlir::Value> waiting; // for what has an effect
   SmallVector<mlir::Operation *> effects;
-  for (mlir::Operation *op : rest.late) {
+  for (mlir::Operation *op : late) {
     bool isValue = op->getNumRegions() == 0 && mlir::isMemoryEffectFree(op) && !isa<tgl::ReadOp>(op) &&
                    none_of(op->getOperands(), [&](mlir::Value value) { return waiting.contains(value); });
     if (isValue) {
-      rest.values.push_back(op);
+      values.push_back(op);
       continue;
     }
     effects.push_back(op);
     waiting.insert_range(op->getResults());
   }
-  rest.late = std::move(effects);
+  late = std::move(effects);
 }
 
 /// The value, of which the optimiser does not know that nothing but a branch needs it: it would be computed there, one
 /// element after the other.
-Value *DeviceContraction::keptFromBranch(Value *value) {
+Value *TileRest::keptFromBranch(Value *value) {
   Type *type = value->getType();
   if (type->isVectorTy() || type->isPointerTy() || type->getPrimitiveSizeInBits() > 32)
     return value;
   Type *bits = b.getIntNTy(type->getPrimitiveSizeInBits());
-  Value *word = opaque(b.CreateZExt(b.CreateBitCast(value, bits), b.getInt32Ty()));
+  Value *word = here.opaque(b.CreateZExt(b.CreateBitCast(value, bits), b.getInt32Ty()));
   return b.CreateBitCast(b.CreateTrunc(word, bits), type);
 }
 
-/// How many rows lie between the elements of two neighbouring columns in the result: phases of a transposed
-/// convolution, which are the fastest of the rows. 1 where it is otherwise.
-unsigned DeviceContraction::interleavedRows() const {
+unsigned TileRest::interleavedRows(const ContractionPlan &plan) {
   if (plan.rows.empty() || plan.columns.empty() || plan.restCollapsesRows || plan.restCollapsesColumns)
     return 1;
-  tgl::AxesOp own = axes;
+  auto own = cast<tgl::AxesOp>(tgl::ParallelOp(plan.op).getOperation());
   std::optional<int64_t> phases = tgl::knownPoints(own, {plan.rows.back()});
   if (phases != 2 && phases != 4)
     return 1;
@@ -140,7 +136,7 @@ unsigned DeviceContraction::interleavedRows() const {
 }
 
 /// The guard `row < n` of all writes, with an n of the tile; null: there is none.
-mlir::arith::CmpIOp DeviceContraction::guardOfRows() {
+mlir::arith::CmpIOp TileRest::guardOfRows() {
   mlir::arith::CmpIOp guard;
   for (mlir::Operation *op : plan.rest) {
     auto write = dyn_cast<tgl::WriteOp>(op);
@@ -161,8 +157,8 @@ mlir::arith::CmpIOp DeviceContraction::guardOfRows() {
 }
 
 /// Whether row `number` of the statement is written.
-Value *DeviceContraction::isWritten(mlir::arith::CmpIOp guard, Value *number) {
-  setNumber(axes, plan.rows, false, number);
+Value *TileRest::isWritten(mlir::arith::CmpIOp guard, Value *number) {
+  here.setNumber(axes, plan.rows, false, number);
   SetVector<mlir::Operation *> needed;
   needed.insert(guard);
   for (unsigned n = 0; n < needed.size(); ++n)
@@ -175,12 +171,11 @@ Value *DeviceContraction::isWritten(mlir::arith::CmpIOp guard, Value *number) {
   return e.valueOf(guard.getResult());
 }
 
-/// Ends the block where no row of its tile is written.
-void DeviceContraction::endIfUnused() {
+void TileRest::endIfUnused() {
   mlir::arith::CmpIOp guard = guardOfRows();
   if (!guard)
     return;
-  Value *isUsed = isWritten(guard, rows.first);
+  Value *isUsed = isWritten(guard, here.rows.first);
   Function *function = b.GetInsertBlock()->getParent();
   BasicBlock *unused = BasicBlock::Create(b.getContext(), "unused", function);
   BasicBlock *used = BasicBlock::Create(b.getContext(), "used", function);
@@ -190,36 +185,42 @@ void DeviceContraction::endIfUnused() {
   b.SetInsertPoint(used);
 }
 
+/// Where tiles may have columns beyond the last.
+Value *TileRest::columnExists(Value *number) {
+  Value *isBefore = b.CreateICmpSLT(number, here.columns.total);
+  return e.emitAnd(isBefore, here.countedColumnExists(number));
+}
+
 /// Goes through the elements of the tile, `each` rows of a column at a time.
-void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestRows &)> body) {
-  unsigned phases = interleavedRows();
+void TileRest::forRestRows(unsigned each, function_ref<void(const RestRows &)> body) {
+  unsigned phases = interleavedRows(plan);
   // Threads side by side: phases, columns, rows.
   unsigned elements = tile.columns * phases;
   unsigned chunks = std::max(1u, elements / threads()), columnsAtOnce = tile.columns / chunks;
   unsigned step = phases * std::max(1u, threads() / elements);
-  Value *phase = b.CreateURem(thread, i32(phases)), *pair = b.CreateUDiv(thread, i32(phases));
+  Value *phase = b.CreateURem(here.thread, i32(phases)), *pair = b.CreateUDiv(here.thread, i32(phases));
   Value *ownColumn = b.CreateURem(pair, i32(columnsAtOnce));
   Value *own = b.CreateUDiv(pair, i32(columnsAtOnce));
 
   // No more rows than all tiles have a multiple of, so that none needs to be asked for.
   std::optional<int64_t> known = tgl::knownPoints(axes, plan.rows);
-  each = std::min<unsigned>(each, restRows / step);
-  auto comesOut = [&](unsigned count) { return rows.fits || (known && *known % restRows % (step * count) == 0); };
+  each = std::min<unsigned>(each, here.restRows / step);
+  auto comesOut = [&](unsigned count) { return here.rows.fits || (known && *known % here.restRows % (step * count) == 0); };
   unsigned count = each;
   while (count > 1 && !comesOut(count))
     count /= 2;
   bool asks = !comesOut(count);
   if (!asks)
     each = count;
-  Value *end = i64(restRows);
-  if (!rows.fits)
-    end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, b.CreateSub(rows.total, rows.first));
+  Value *end = i64(here.restRows);
+  if (!here.rows.fits)
+    end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, b.CreateSub(here.rows.total, here.rows.first));
 
   for (unsigned chunk = 0; chunk < chunks; ++chunk) {
     Value *column = b.CreateAdd(ownColumn, i32(chunk * columnsAtOnce));
-    Value *columnNumber = b.CreateAdd(columns.first, wide(column));
+    Value *columnNumber = b.CreateAdd(here.columns.first, wide(column));
     auto emitColumn = [&] {
-      setNumber(axes, plan.columns, plan.restCollapsesColumns && !isShifted(), columnNumber);
+      setColumn(columnNumber);
       e.nextLoopStays = true;
       e.emitLoop(
           i64(0), b.CreateExactUDiv(end, i64(phases)), i64(step * each / phases), {},
@@ -229,57 +230,56 @@ void DeviceContraction::forRestRows(unsigned each, function_ref<void(const RestR
           },
           "rest");
     };
-    if (columns.fits)
+    if (here.columns.fits)
       emitColumn();
     else
-      e.emitIf(e.emitAnd(b.CreateICmpSLT(columnNumber, columns.total), countedColumnExists(columnNumber)), emitColumn);
+      e.emitIf(columnExists(columnNumber), emitColumn);
   }
 }
 
 /// The `n`-th row of the tile (i32), and of the statement (`number`, i64): as a multiple and the phase, for the optimiser
 /// to see that a thread has but one of these.
-Value *DeviceContraction::restRow(const RestRows &its, unsigned n, Value *&number) {
+Value *TileRest::restRow(const RestRows &its, unsigned n, Value *&number) {
   Value *multiple = b.CreateAdd(its.first, i32(n * its.step / its.phases));
-  Value *before = b.CreateExactUDiv(rows.first, i64(its.phases));
+  Value *before = b.CreateExactUDiv(here.rows.first, i64(its.phases));
   number = b.CreateAdd(b.CreateMul(b.CreateAdd(before, wide(multiple)), i64(its.phases)), wide(its.phase));
   return b.CreateAdd(b.CreateMul(multiple, i32(its.phases)), its.phase);
 }
 
-/// Adds up again what is not finite.
-void DeviceContraction::mendSums(const Rest &rest) {
+void TileRest::mendSums() {
   forRestRows(1, [&](const RestRows &its) {
     Value *number = nullptr, *row = restRow(its, 0, number);
     auto mend = [&] {
-      setNumber(axes, plan.rows, plan.restCollapsesRows, number);
-      Value *place = sumPlace(row, its.column, sumsBase(0));
+      setRow(number);
+      Value *place = here.sumPlace(row, its.column, here.sumsBase(0));
       e.values[tgl::ReduceOp(plan.products.front().reduce).getResult()] =
           b.CreateAlignedLoad(b.getFloatTy(), place, Align(4));
-      for (mlir::Operation *op : rest.mending)
+      for (mlir::Operation *op : mending)
         e.emitOp(op);
-      b.CreateAlignedStore(e.values.lookup(rest.mended), place, Align(4));
+      b.CreateAlignedStore(e.values.lookup(mended), place, Align(4));
     };
     if (its.asks)
-      e.emitIf(b.CreateICmpSLT(number, rows.total), mend);
+      e.emitIf(b.CreateICmpSLT(number, here.rows.total), mend);
     else
       mend();
   });
 }
 
-void DeviceContraction::emitRest(const Rest &rest) {
-  emitParts(rest);
-  if (!rest.hasOthers())
+void TileRest::emit() {
+  emitParts();
+  if (late.empty())
     return;
   mlir::arith::CmpIOp guard = guardOfRows();
   // Loads of several elements are under way at a time: those of the bias come from a cache. Rows that have a guard are
   // chosen by data.
-  unsigned each = rest.readsElements || guard ? 8 : 4;
-  auto emitAll = [&] { forRestRows(each, [&](const RestRows &its) { emitRows(rest, its); }); };
+  unsigned each = readsElements || guard ? 8 : 4;
+  auto emitAll = [&] { forRestRows(each, [&](const RestRows &its) { emitRows(its); }); };
   if (!guard)
     return emitAll();
   // Where the last row is written all are, and none is asked.
-  Value *last = b.CreateAdd(rows.first, i64(restRows - 1));
-  if (!rows.fits)
-    last = b.CreateBinaryIntrinsic(Intrinsic::smin, last, b.CreateSub(rows.total, i64(1)));
+  Value *last = b.CreateAdd(here.rows.first, i64(here.restRows - 1));
+  if (!here.rows.fits)
+    last = b.CreateBinaryIntrinsic(Intrinsic::smin, last, b.CreateSub(here.rows.total, i64(1)));
   Value *isWhole = isWritten(guard, last);
   e.emitIf(isWhole, [&] {
     SaveAndRestore known(guardThatHolds, guard.getOperation());
@@ -288,11 +288,11 @@ void DeviceContraction::emitRest(const Rest &rest) {
   e.emitIf(b.CreateNot(isWhole), emitAll);
 }
 
-void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
+void TileRest::emitRows(const RestRows &its) {
   SmallVector<mlir::Value> kept; // of an element
   for (unsigned axis : plan.rows)
     kept.push_back(axes.getAxes()[axis]);
-  for (mlir::Operation *op : rest.early)
+  for (mlir::Operation *op : early)
     kept.append(op->result_begin(), op->result_end());
   struct Element {
     Value *row, *number;
@@ -303,9 +303,9 @@ void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
     Value *number = nullptr, *row = restRow(its, n, number);
     Value *safe = number;
     if (its.asks)
-      safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(rows.total, i64(1)));
-    setNumber(axes, plan.rows, plan.restCollapsesRows, safe);
-    for (mlir::Operation *op : rest.early)
+      safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(here.rows.total, i64(1)));
+    setRow(safe);
+    for (mlir::Operation *op : early)
       if (op == guardThatHolds)
         e.values[op->getResult(0)] = b.getTrue();
       else
@@ -322,22 +322,22 @@ void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
   // What is made of the sums, of all elements side by side, before there are branches.
   SmallVector<mlir::Value> made;
   for (const ContractionProduct &product : plan.products)
-    made.push_back(rest.mended ? rest.mended : tgl::ReduceOp(product.reduce).getResult());
-  for (mlir::Operation *op : rest.values)
+    made.push_back(mended ? mended : tgl::ReduceOp(product.reduce).getResult());
+  for (mlir::Operation *op : values)
     made.append(op->result_begin(), op->result_end());
-  bool branches = its.asks || any_of(rest.late, [&](mlir::Operation *op) {
+  bool branches = its.asks || any_of(late, [&](mlir::Operation *op) {
                     auto write = dyn_cast<tgl::WriteOp>(op);
                     return write && write.getGuard() && write.getGuard().getDefiningOp() != guardThatHolds;
                   });
   auto isUsedLate = [&](mlir::Value value) {
-    return any_of(value.getUsers(), [&](mlir::Operation *user) { return is_contained(rest.late, user); });
+    return any_of(value.getUsers(), [&](mlir::Operation *user) { return is_contained(late, user); });
   };
   for (Element &element : elements) {
     restore(element);
     for (unsigned which = 0; which < plan.products.size(); ++which)
       e.values[made[which]] =
-          b.CreateAlignedLoad(sumType(), sumPlace(element.row, its.column, sumsBase(which)), Align(4));
-    for (mlir::Operation *op : rest.values)
+          b.CreateAlignedLoad(here.sumType(), here.sumPlace(element.row, its.column, here.sumsBase(which)), Align(4));
+    for (mlir::Operation *op : values)
       e.emitOp(op);
     for (mlir::Value value : made) {
       Value *emitted = e.values.lookup(value);
@@ -348,11 +348,11 @@ void DeviceContraction::emitRows(const Rest &rest, const RestRows &its) {
   for (const Element &element : elements) {
     restore(element);
     auto emitLate = [&] {
-      for (mlir::Operation *op : rest.late)
+      for (mlir::Operation *op : late)
         e.emitOp(op);
     };
     if (its.asks)
-      e.emitIf(b.CreateICmpSLT(element.number, rows.total), emitLate);
+      e.emitIf(b.CreateICmpSLT(element.number, here.rows.total), emitLate);
     else
       emitLate();
   }

@@ -30,8 +30,8 @@ DeviceContraction::Place DeviceContraction::placeOf(const Product &product, cons
                                                     Value *step, Value *index) {
   const SharedTile &shared = operand.shared;
   unsigned perLine = shared.lineLength() / operand.vector;
-  Value *position = b.CreateMul(b.CreateURem(thread, i32(perLine)), i32(operand.vector));
-  Value *line = b.CreateUDiv(thread, i32(perLine));
+  Value *position = b.CreateMul(b.CreateURem(here.thread, i32(perLine)), i32(operand.vector));
+  Value *line = b.CreateUDiv(here.thread, i32(perLine));
   line = b.CreateAdd(line, b.CreateMul(index, i32(threads() / perLine)));
   Place place{line, position, nullptr, nullptr, nullptr};
   Value *k = b.CreateAdd(b.CreateMul(step, i64(shared.depth())), wide(shared.alongSum ? position : line));
@@ -48,24 +48,10 @@ DeviceContraction::Place DeviceContraction::placeOf(const Product &product, cons
   return place;
 }
 
-/// The i32, of which the optimiser knows nothing, where it is computed.
-Value *DeviceContraction::opaque(Value *word) {
-  auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
-  return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true), {word});
-}
-
 /// The same, as often as it is needed: the optimiser does not go back to the 64 bits that the word was cut from.
 Value *DeviceContraction::plainWord(Value *word) {
   auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
   return b.CreateCall(InlineAsm::get(type, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false), {word});
-}
-
-/// What is computed from this number stays in the loop: the places of many elements would take the registers that sums
-/// need.
-Value *DeviceContraction::opaqueThread() {
-  Value *number = opaque(thread);
-  // But how large it gets: then lines of a step do not change what stands before them in a place.
-  return isPowerOf2_32(threads()) ? b.CreateAnd(number, i32(threads() - 1)) : number;
 }
 
 bool DeviceContraction::evaluates(const Product &product) const {
@@ -74,7 +60,7 @@ bool DeviceContraction::evaluates(const Product &product) const {
 
 /// Calls `body` for each vector of this thread, `index` an i32.
 void DeviceContraction::forVectors(const Operand &operand, Code code, function_ref<void(Value *)> body) {
-  SaveAndRestore number(thread, operand.count > mostPlaces ? opaqueThread() : thread);
+  SaveAndRestore number(here.thread, operand.count > mostPlaces ? here.opaqueThread() : here.thread);
   if (code == Code::Quick) {
     for (unsigned index = 0; index < operand.count; ++index)
       body(i32(index));
@@ -105,7 +91,7 @@ DeviceContraction::Copy DeviceContraction::copyAt(const Product &product, const 
   tgl::ReadOp read = operand.how->read;
   const Emitter::Buffer &buffer = e.buffers.find(read.getTensor())->second;
   setPoint(product.reduce, product.sum, operand.side->collapsesSum, place.k);
-  setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
+  here.setNumber(axes, operand.group->axes, operand.side->collapsesAxes, place.number);
   for (mlir::Operation *op : operand.side->slice)
     if (op != read)
       e.emitOp(op);
@@ -201,7 +187,7 @@ std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &prod
 void DeviceContraction::copyLines(const Product &product, const Operand &operand, Value *step, Value *stage,
                                   const tgl::ValueExpr &lineStep) {
   const SharedTile &shared = operand.shared;
-  SaveAndRestore number(thread, operand.count > mostPlaces ? opaqueThread() : thread);
+  SaveAndRestore number(here.thread, operand.count > mostPlaces ? here.opaqueThread() : here.thread);
   Place place = placeOf(product, operand, step, i32(0));
   // Lines from the first on that exist; null: all.
   Value *lines = nullptr;
@@ -250,7 +236,7 @@ void DeviceContraction::copyLines(const Product &product, const Operand &operand
 Value *DeviceContraction::valueAt(tgl::ReduceOp reduce, const Sum &sum, const ContractionSide &side,
                                   const Group &group, Value *k, Value *number) {
   setPoint(reduce, sum, side.collapsesSum, k);
-  setNumber(axes, group.axes, side.collapsesAxes, number);
+  here.setNumber(axes, group.axes, side.collapsesAxes, number);
   for (mlir::Operation *op : side.slice)
     e.emitOp(op);
   Value *result = nullptr;

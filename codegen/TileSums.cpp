@@ -27,7 +27,7 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
     Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
     Fragments fragments;
     for (unsigned number = 0; number < blocks; ++number) {
-      std::array<Value *, 4> words = core.loadBlock(operand.shared, base, lane, first, number, step), small;
+      std::array<Value *, 4> words = core.loadBlock(operand.shared, base, here.lane, first, number, step), small;
       if (isSingle && !operand.how->isExact)
         for (unsigned n = 0; n < 4; ++n) {
           if (operand.how->parts == 1) {
@@ -56,8 +56,8 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
                                         : core.multiply(rowWords[r], ofColumn, sum);
       }
   };
-  Fragments row = load(product.row, corner.row, rowBlocks);
-  Fragments column = load(product.column, corner.column, columnBlocks);
+  Fragments row = load(product.row, here.corner.row, rowBlocks);
+  Fragments column = load(product.column, here.corner.column, columnBlocks);
   // Small products first: they are lost next to large sums.
   if (product.column.how->parts > 1)
     multiply(row.large, column.small);
@@ -101,7 +101,7 @@ DeviceContraction::Sums DeviceContraction::multiplyPoint(Product &product, Value
       values.push_back(b.CreateBitCast(rounds ? core.round(word) : word, b.getFloatTy()));
   };
   // Of every eight rows one is a thread's, of every eight columns two.
-  TilePlace first = fragmentSum(b, tile, corner, lane, 0);
+  TilePlace first = fragmentSum(b, tile, here.corner, here.lane, 0);
   unsigned columnsOf8 = 2 * columnBlocks;
   for (unsigned n = 0; n < 2 * rowBlocks; ++n)
     load(product.row, first.row, n, 1, rowValues);
@@ -147,7 +147,7 @@ DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
   unsigned stages = product.stages, ahead = stages - 1;
   bool copies = product.copies(), evaluated = evaluates(product);
   const Sum &sum = product.sum;
-  auto stageAt = [&](Value *number) { return sharedAt(b.CreateMul(number, i32(product.stageBytes()))); };
+  auto stageAt = [&](Value *number) { return here.sharedAt(b.CreateMul(number, i32(product.stageBytes()))); };
   auto following = [&](Value *number, unsigned by) { // of the ring
     Value *next = b.CreateAdd(number, i32(by));
     return b.CreateSelect(b.CreateICmpUGE(next, i32(stages)), b.CreateSub(next, i32(stages)), next);
@@ -263,7 +263,7 @@ bool DeviceContraction::isChecked(unsigned number) const {
 /// `afterCareful`: where they are not, or may not be, once they have been stored.
 void DeviceContraction::sumUpSafely(unsigned number, function_ref<void()> afterCareful) {
   Product product = makeProduct(number);
-  unsigned base = sumsBase(number);
+  unsigned base = here.sumsBase(number);
   bool hasParts = product.row.how->parts + product.column.how->parts > 2;
   // Shared memory is free once all have summed up.
   auto sumUpAlone = [&](Code code) {

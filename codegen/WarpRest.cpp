@@ -17,8 +17,9 @@
 // Elsewhere all threads of the block meet and share the rest of the tile (TileRest.cpp).
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/DeviceContraction.h"
+#include "codegen/TileRest.h"
 
+#include "codegen/async/Async.h"
 #include "ir/TglUtils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -28,13 +29,11 @@ using namespace tegula;
 
 /// Columns of a lane, and rows of a warp of a warpgroup.
 static constexpr unsigned laneColumns = 4, warpRows = 16, warpThreads = 32;
-/// Columns of a part of a warpgroup's sums, where all have no place beside the ring: 64 bytes of bf16 in a row.
-static constexpr unsigned partColumns = 32;
 /// Of a line of the L2 cache, of which bulk stores should have all.
 static constexpr int64_t lineElements = 32;
 
 /// Whether four columns from a multiple of four on are neighbours of the written tensor that begin at a multiple of four.
-bool DeviceContraction::writesVectors(tgl::WriteOp write) const {
+bool TileRest::writesVectors(tgl::WriteOp write) const {
   tgl::AxesOp op = axes;
   mlir::Value axis = op.getAxes()[plan.columns.back()];
   tgl::TglTensorType type = write.getTensor().getType();
@@ -47,18 +46,17 @@ bool DeviceContraction::writesVectors(tgl::WriteOp write) const {
 }
 
 /// Whether columns that begin at a multiple of `count` do so in the written tensor.
-bool DeviceContraction::areAligned(tgl::WriteOp write, int64_t count) const {
+bool TileRest::areAligned(tgl::WriteOp write, int64_t count) const {
   tgl::AxesOp op = axes;
   tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
   offset = offset.substitute(op.getAxes()[plan.columns.back()], tgl::ValueExpr(int64_t(0)));
   return all_of(offset.expr().terms(), [&](const IndexExpr::Term &term) { return term.coefficient % count == 0; });
 }
 
-bool DeviceContraction::restsByWarps(const Rest &rest) const {
-  if (!e.options.warpRests || !isPersistent() || isShifted() || rest.mended || !rest.parts.empty() || plan.columns.empty())
+bool TileRest::fitsWarps() const {
+  if (!e.options.warpRests || !here.memory.isPersistent() || here.isPadded())
     return false;
-  // With windows that are copied this takes longer, why is not found (KernelBench's level 1, 62, 74 and 80: 1.08 to 1.36 times).
-  if (isPacked() && (packs.front().row || packs.front().column))
+  if (mended || !parts.empty() || plan.columns.empty())
     return false;
   tgl::AxesOp op = axes;
   std::optional<int64_t> total = tgl::knownPoints(op, plan.columns),
@@ -77,7 +75,7 @@ bool DeviceContraction::restsByWarps(const Rest &rest) const {
 }
 
 /// Whether a tile's columns, from a multiple of `count` on, are neighbours in what is written.
-bool DeviceContraction::areRuns(tgl::WriteOp write, int64_t count) const {
+bool TileRest::areRuns(tgl::WriteOp write, int64_t count) const {
   tgl::AxesOp op = axes;
   tgl::ValueExpr offset = Emitter::elementOffset(write.getTensor().getType(), write.getSubscriptExprs());
   int64_t run = 1;
@@ -92,25 +90,8 @@ bool DeviceContraction::areRuns(tgl::WriteOp write, int64_t count) const {
   return true;
 }
 
-/// Where a tile's sums have no place beside the ring, a warp takes them there part by part, if it does the rest alone: the block
-/// stays for other tiles then, and what they need is brought meanwhile.
-void DeviceContraction::placeByParts() {
-  if (!hasRoles() || isSplit() || isPersistent())
-    return;
-  memory.setSumsColumns(tile.columns / groupColumns(tile) * partColumns);
-  if (isPersistent() && restsByWarps(planRest()))
-    return;
-  memory.setSumsColumns(std::nullopt);
-  memory.leaveHalves(); // in blocks that end with their tile boxes are no faster
-}
-
-/// The column of the warpgroup's first placed sum.
-Value *DeviceContraction::placedCorner() {
-  return b.CreateUDiv(groupCorner(b, tile, thread).column, i32(groupColumns(tile) / placedColumns()));
-}
-
 /// The only write, where its place is of the statement's axes alone and no elementary function is on the way to it.
-tgl::WriteOp DeviceContraction::onlyWrite() const {
+tgl::WriteOp TileRest::onlyWrite() const {
   if (any_of(plan.rest, [](mlir::Operation *each) { return isa<mlir::math::MathDialect>(each->getDialect()); }))
     return nullptr;
   tgl::AxesOp op = axes;
@@ -132,8 +113,8 @@ tgl::WriteOp DeviceContraction::onlyWrite() const {
 
 /// The only write, where a warp's part of a row is one run of numbers of 32 bits that it writes. Stores of lanes are hidden by
 /// elementary functions, of which bulk stores would only wait for the last (gelu 6 % slower on an H200).
-tgl::WriteOp DeviceContraction::writeOfLines() const {
-  tgl::WriteOp only = hasPlaceForAll() ? onlyWrite() : tgl::WriteOp();
+tgl::WriteOp TileRest::writeOfLines() const {
+  tgl::WriteOp only = here.memory.sumsColumns() == tile.columns ? onlyWrite() : tgl::WriteOp();
   if (!only || !e.options.bulkStores)
     return nullptr;
   mlir::Type element = only.getTensor().getType().getElementType();
@@ -141,89 +122,89 @@ tgl::WriteOp DeviceContraction::writeOfLines() const {
   return isWord && areRuns(only, groupColumns(tile)) && areAligned(only, lineElements) ? only : nullptr;
 }
 
-void DeviceContraction::meetInWarp() {
+void TileRest::meetInWarp() {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_bar_warp_sync, {i32(-1)});
 }
 
-/// Before the warp's lines are written again.
-void DeviceContraction::awaitLines(bool untilWritten) {
+void TileRest::awaitLines(bool untilWritten) {
   b.CreateIntrinsic(b.getVoidTy(), untilWritten ? Intrinsic::nvvm_cp_async_bulk_wait_group
                                                 : Intrinsic::nvvm_cp_async_bulk_wait_group_read, {i32(0)});
 }
 
 /// The warp's lines, which are what `write` writes, to their places; a lane for each.
-void DeviceContraction::storeLines(tgl::WriteOp write) {
+void TileRest::storeLines(tgl::WriteOp write) {
   async::publish(b);
   meetInWarp();
-  TilePlace corner = groupCorner(b, tile, thread);
-  Value *warp = b.CreateAnd(b.CreateLShr(thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
-  Value *row = b.CreateAdd(b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows))), lane);
-  Value *number = b.CreateAdd(rows.first, wide(row)), *column = b.CreateAdd(columns.first, wide(corner.column));
-  Value *exists = b.CreateICmpULT(lane, i32(warpRows)), *count = i64(groupColumns(tile));
-  if (!rows.fits)
-    exists = b.CreateAnd(exists, b.CreateICmpSLT(number, rows.total));
-  if (!columns.fits) {
-    count = b.CreateBinaryIntrinsic(Intrinsic::smin, count, b.CreateSub(columns.total, column));
+  TilePlace corner = groupCorner(b, tile, here.thread);
+  Value *warp = b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
+  Value *row = b.CreateAdd(b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows))), here.lane);
+  Value *number = b.CreateAdd(here.rows.first, wide(row)), *column = b.CreateAdd(here.columns.first, wide(corner.column));
+  Value *exists = b.CreateICmpULT(here.lane, i32(warpRows)), *count = i64(groupColumns(tile));
+  if (!here.rows.fits)
+    exists = b.CreateAnd(exists, b.CreateICmpSLT(number, here.rows.total));
+  if (!here.columns.fits) {
+    count = b.CreateBinaryIntrinsic(Intrinsic::smin, count, b.CreateSub(here.columns.total, column));
     exists = b.CreateAnd(exists, b.CreateICmpSGT(count, i64(0)));
   }
   e.emitIf(exists, [&] {
-    setNumber(axes, plan.rows, plan.restCollapsesRows, number);
-    setNumber(axes, plan.columns, plan.restCollapsesColumns, column);
+    setRow(number);
+    setColumn(column);
     tgl::TglTensorType type = write.getTensor().getType();
     Value *offset = e.emitIndex(Emitter::elementOffset(type, write.getSubscriptExprs()));
-    Value *to = b.CreateInBoundsGEP(sumType(), e.buffers.find(write.getTensor())->second.pointer, offset);
+    Value *to = b.CreateInBoundsGEP(here.sumType(), e.buffers.find(write.getTensor())->second.pointer, offset);
     to = b.CreateAddrSpaceCast(to, PointerType::get(b.getContext(), 1));
     Value *bytes = b.CreateTrunc(b.CreateMul(count, i64(4)), b.getInt32Ty());
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_bulk_shared_cta_to_global,
-                      {to, sumPlace(row, corner.column, sumsBase(0)), bytes, i64(0), b.getFalse()});
+                      {to, here.sumPlace(row, corner.column, here.sumsBase(0)), bytes, i64(0), b.getFalse()});
   });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_bulk_commit_group, {});
 }
 
 /// The sums are in the warp's lines of shared memory.
-void DeviceContraction::emitWarpRest(const Rest &rest, unsigned first) {
-  unsigned across = placedColumns(), lanesOfRow = std::min(warpThreads, across / laneColumns);
+void TileRest::emitByWarp(unsigned first) {
+  unsigned across = here.placedColumns(), lanesOfRow = std::min(warpThreads, across / laneColumns);
   unsigned rowsAtOnce = warpThreads / lanesOfRow, steps = warpRows / rowsAtOnce, each = std::min(8u, steps);
-  TilePlace corner = groupCorner(b, tile, thread);
-  Value *warp = b.CreateAnd(b.CreateLShr(thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
+  TilePlace corner = groupCorner(b, tile, here.thread);
+  Value *warp = b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));
   Value *firstRow = b.CreateAdd(corner.row, b.CreateMul(warp, i32(warpRows)));
-  firstRow = b.CreateAdd(firstRow, b.CreateUDiv(lane, i32(lanesOfRow)));
-  Value *own = b.CreateMul(b.CreateURem(lane, i32(lanesOfRow)), i32(laneColumns));
-  Value *firstColumn = b.CreateAdd(b.CreateAdd(corner.column, own), i32(first)), *firstPlace = b.CreateAdd(placedCorner(), own);
+  firstRow = b.CreateAdd(firstRow, b.CreateUDiv(here.lane, i32(lanesOfRow)));
+  Value *own = b.CreateMul(b.CreateURem(here.lane, i32(lanesOfRow)), i32(laneColumns));
+  Value *firstColumn = b.CreateAdd(b.CreateAdd(corner.column, own), i32(first));
+  Value *firstPlace = b.CreateAdd(here.placedCorner(), own);
   mlir::Value axis = axes.getAxes()[plan.columns.back()];
 
   for (unsigned chunk = 0; chunk < across; chunk += lanesOfRow * laneColumns) {
     Value *column = b.CreateAdd(firstPlace, i32(chunk));
-    Value *number = b.CreateAdd(columns.first, wide(b.CreateAdd(firstColumn, i32(chunk))));
+    Value *number = b.CreateAdd(here.columns.first, wide(b.CreateAdd(firstColumn, i32(chunk))));
     auto emitColumns = [&] {
-      setNumber(axes, plan.columns, plan.restCollapsesColumns, number);
+      setColumn(number);
       e.withLanes(axis, laneColumns, e.values.lookup(axis), nullptr, [&] {
         e.nextLoopStays = true;
         e.emitLoop(
             i64(0), i64(steps), i64(each), {},
             [&](Value *step, ArrayRef<Value *>) {
               Value *row = b.CreateAdd(firstRow, b.CreateMul(b.CreateTrunc(step, b.getInt32Ty()), i32(rowsAtOnce)));
-              emitVectors(rest, row, rowsAtOnce, each, column);
+              emitVectors(row, rowsAtOnce, each, column);
               return SmallVector<Value *>();
             },
             "rest");
       });
     };
-    if (columns.fits)
+    if (here.columns.fits)
       emitColumns();
     else
-      e.emitIf(b.CreateICmpSLT(number, columns.total), emitColumns);
+      e.emitIf(b.CreateICmpSLT(number, here.columns.total), emitColumns);
   }
   if (tgl::WriteOp write = writeOfLines())
     storeLines(write);
 }
 
 /// `count` rows of a lane's columns, from row `first` on: what is read of all of them before any is written.
-void DeviceContraction::emitVectors(const Rest &rest, Value *first, unsigned step, unsigned count, Value *column) {
+void TileRest::emitVectors(Value *first, unsigned step, unsigned count, Value *column) {
   SmallVector<mlir::Value> kept;
   for (unsigned axis : plan.rows)
     kept.push_back(axes.getAxes()[axis]);
-  for (mlir::Operation *op : rest.early)
+  for (mlir::Operation *op : early)
     kept.append(op->result_begin(), op->result_end());
   auto sumOf = [&](unsigned which) { return tgl::ReduceOp(plan.products[which].reduce).getResult(); };
   for (unsigned which = 0; which < plan.products.size(); ++which)
@@ -234,18 +215,18 @@ void DeviceContraction::emitVectors(const Rest &rest, Value *first, unsigned ste
     SmallVector<Value *> values; // of `kept`
   };
   SmallVector<Row> all;
-  auto *vector = FixedVectorType::get(sumType(), laneColumns);
+  auto *vector = FixedVectorType::get(here.sumType(), laneColumns);
   for (unsigned n = 0; n < count; ++n) {
-    Value *row = b.CreateAdd(first, i32(n * step)), *number = b.CreateAdd(rows.first, wide(row)), *safe = number;
-    if (!rows.fits)
-      safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(rows.total, i64(1)));
-    setNumber(axes, plan.rows, plan.restCollapsesRows, safe);
-    for (mlir::Operation *op : rest.early)
+    Value *row = b.CreateAdd(first, i32(n * step)), *number = b.CreateAdd(here.rows.first, wide(row)), *safe = number;
+    if (!here.rows.fits)
+      safe = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(here.rows.total, i64(1)));
+    setRow(safe);
+    for (mlir::Operation *op : early)
       e.emitOp(op);
     for (unsigned which = 0; which < plan.products.size(); ++which)
       e.values[sumOf(which)] =
-          b.CreateAlignedLoad(vector, sumPlace(row, column, sumsBase(which)), Align(laneColumns * 4));
-    Row its{number, sumPlace(row, column, sumsBase(0)), {}};
+          b.CreateAlignedLoad(vector, here.sumPlace(row, column, here.sumsBase(which)), Align(laneColumns * 4));
+    Row its{number, here.sumPlace(row, column, here.sumsBase(0)), {}};
     for (mlir::Value value : kept)
       its.values.push_back(e.values.lookup(value));
     all.push_back(std::move(its));
@@ -254,15 +235,15 @@ void DeviceContraction::emitVectors(const Rest &rest, Value *first, unsigned ste
     for (auto [value, emitted] : zip_equal(kept, row.values))
       e.values[value] = emitted;
     auto emitLate = [&] {
-      for (mlir::Operation *op : concat<mlir::Operation *const>(rest.values, rest.late))
+      for (mlir::Operation *op : concat<mlir::Operation *const>(values, late))
         if (op != lines)
           e.emitOp(op);
       if (lines) // in place of the sums
         b.CreateAlignedStore(e.splat(e.valueOf(lines.getValue())), row.place, Align(laneColumns * 4));
     };
-    if (rows.fits)
+    if (here.rows.fits)
       emitLate();
     else
-      e.emitIf(b.CreateICmpSLT(row.number, rows.total), emitLate);
+      e.emitIf(b.CreateICmpSLT(row.number, here.rows.total), emitLate);
   }
 }

@@ -52,14 +52,10 @@ static constexpr double smallestMaximum = 0x1p-3;
 // Scales
 //===----------------------------------------------------------------------===//
 
-unsigned DeviceContraction::linesBase() const {
-  return isPersistent() ? memory.ringBytes() : std::max(memory.ringBytes(), sumsBytes());
-}
-
 /// Bits of a line's largest absolute value: `which` 0, of the first step; 1, of all. 2: one over its scale.
 Value *DeviceContraction::lineMaximum(unsigned which, Value *line) {
   Value *number = b.CreateAdd(line, i32(which * (tile.rows + tile.columns)));
-  return sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(linesBase())));
+  return here.sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(memory.linesBase())));
 }
 
 /// The power of two for a line; or one over it.
@@ -99,11 +95,11 @@ Value *DeviceContraction::largestOf(Value *unit) {
 void DeviceContraction::forOwnLines(const PlaneProduct &product, function_ref<void(Value *line)> body) {
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned first = 0; operand->isStaged && first < operand->shared.extent; first += threads()) {
-      auto emitLine = [&] { body(b.CreateAdd(thread, i32(operand->firstLine + first))); };
+      auto emitLine = [&] { body(b.CreateAdd(here.thread, i32(operand->firstLine + first))); };
       if (first + threads() <= operand->shared.extent)
         emitLine();
       else
-        e.emitIf(b.CreateICmpULT(thread, i32(operand->shared.extent - first)), emitLine);
+        e.emitIf(b.CreateICmpULT(here.thread, i32(operand->shared.extent - first)), emitLine);
     }
 }
 
@@ -145,7 +141,7 @@ Value *DeviceContraction::anyLineTooSmall() {
   Value *any = b.getFalse();
   unsigned count = tile.rows + tile.columns;
   for (unsigned first = 0; first < count; first += threads()) {
-    Value *line = b.CreateAdd(thread, i32(first));
+    Value *line = b.CreateAdd(here.thread, i32(first));
     line = b.CreateBinaryIntrinsic(Intrinsic::umin, line, i32(count - 1));
     Value *start = b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4));
     any = b.CreateOr(any, isTooSmall(b.CreateAlignedLoad(b.getFloatTy(), lineMaximum(1, line), Align(4)), start));
@@ -182,7 +178,7 @@ void DeviceContraction::makeRings() {
     async::RingShape shape{Full, ringStages(), 1, barrierThreads() - threads(), threads(), false};
     if (copiesInBulk()) {
       unsigned bytes = number * ringStages() * 8;
-      rings.push_back(async::makeCountedRing(b, shape, sharedAt(i32(barriersBase() + bytes))));
+      rings.push_back(async::makeCountedRing(b, shape, here.sharedAt(i32(memory.barriersBase() + bytes))));
       continue;
     }
     shape.groups = tellsOneByOne() ? threads() / Warpgroup::threads : 1;
@@ -196,7 +192,7 @@ void DeviceContraction::makeRings() {
 /// Waits for the tile's stage `number` (i64); where it is in the ring (i32).
 Value *DeviceContraction::awaitStage(const PlaneProduct &product, Value *number) {
   Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), *stage = inRing(inBlock);
-  Value *group = tellsOneByOne() ? b.CreateUDiv(thread, i32(Warpgroup::threads)) : i32(0);
+  Value *group = tellsOneByOne() ? b.CreateUDiv(here.thread, i32(Warpgroup::threads)) : i32(0);
   async::wait(b, rings[product.number], inBlock, group);
   return stage;
 }
@@ -206,7 +202,7 @@ void DeviceContraction::splitOff(function_ref<void()> body) {
   Function *function = b.GetInsertBlock()->getParent();
   BasicBlock *producer = BasicBlock::Create(b.getContext(), "producer", function);
   BasicBlock *consumer = BasicBlock::Create(b.getContext(), "consumer", function);
-  b.CreateCondBr(b.CreateICmpUGE(thread, i32(threads())), producer, consumer);
+  b.CreateCondBr(b.CreateICmpUGE(here.thread, i32(threads())), producer, consumer);
   b.SetInsertPoint(producer);
   body();
   b.CreateRetVoid();
@@ -220,7 +216,7 @@ void DeviceContraction::startRoles() {
   RoleRegisters registers = roleRegisters(copiesInBulk(), hasCopiers());
   makeRings();
   splitOff([&] {
-    SaveAndRestore own(thread, b.CreateSub(thread, i32(threads())));
+    SaveAndRestore own(here.thread, b.CreateSub(here.thread, i32(threads())));
     SaveAndRestore number(ownBarrier, unsigned(Producers));
     if (copiesInBulk())
       initStageBarriers();
@@ -242,7 +238,7 @@ void DeviceContraction::startRoles() {
     };
     if (!copiesInBulk())
       return produceAll();
-    e.emitIf(b.CreateICmpULT(thread, i32(barrierThreads() - threads())), [&] {
+    e.emitIf(b.CreateICmpULT(here.thread, i32(barrierThreads() - threads())), [&] {
       arriveAt(i32(Finished));
       if (makesOwnMaps()) // by the thread that has boxes copied
         makeMaps();

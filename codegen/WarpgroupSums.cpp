@@ -23,9 +23,9 @@ using namespace tegula;
 
 void DeviceContraction::storeGroupSums(ArrayRef<Value *> sums, unsigned base) {
   // Places are a constant from the first, which the optimiser does not see.
-  TilePlace first = groupSum(b, tile, thread, lane, 0);
-  Value *inGroup = b.CreateSub(first.column, groupCorner(b, tile, thread).column);
-  Value *place = sumPlace(first.row, b.CreateAdd(placedCorner(), inGroup), base);
+  TilePlace first = groupSum(b, tile, here.thread, here.lane, 0);
+  Value *inGroup = b.CreateSub(first.column, groupCorner(b, tile, here.thread).column);
+  Value *place = here.sumPlace(first.row, b.CreateAdd(here.placedCorner(), inGroup), base);
   for (unsigned number = 0; number < sums.size(); number += 2) {
     unsigned further = number / 2 % 2 * 8 * sumsPitch() + number / 4 * 8;
     storePair(sums[number], sums[number + 1], b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4));
@@ -58,7 +58,7 @@ DeviceContraction::Sums DeviceContraction::multiplyPlanes(const PlaneProduct &pr
                                                           ArrayRef<Value *> sums, unsigned firstColumn,
                                                           unsigned columns) {
   Warpgroup warps = warpgroupOf(product);
-  TilePlace first = groupCorner(b, tile, thread);
+  TilePlace first = groupCorner(b, tile, here.thread);
   Value *address = b.CreatePtrToInt(stage, b.getInt32Ty());
   Sums result(sums.begin(), sums.end());
   auto multiply = [&](unsigned step, unsigned rowPlane, unsigned columnPlane) {

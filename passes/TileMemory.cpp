@@ -111,6 +111,13 @@ unsigned TileMemory::sharedBytes() const {
   return std::max(ringBytes(), sumsBytes()) + linesBytes() + (numProducts - 1) * sumsBytes() + barriersBytes();
 }
 
+unsigned TileMemory::sumsBase(unsigned product) const {
+  if (isPersistent())
+    return linesBase() + linesBytes();
+  // The last product's sums lie where the operands were.
+  return product + 1 == numProducts ? 0 : barriersBase() - (product + 1) * sumsBytes();
+}
+
 std::pair<unsigned, unsigned> TileMemory::stageLimits() const {
   if (tile.shifted && isPacked()) // its ring has columns elsewhere
     return {usualStages, usualStages};

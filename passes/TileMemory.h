@@ -59,6 +59,11 @@ public:
   unsigned persistentBytes() const { return ringBytes() + linesBytes() + sumsBytes() + maskBytes + barriersBytes(); }
   unsigned sharedBytes() const;
 
+  /// Where what is kept of lines, a product's sums, and barriers begin, in bytes.
+  unsigned linesBase() const { return isPersistent() ? ringBytes() : std::max(ringBytes(), sumsBytes()); }
+  unsigned sumsBase(unsigned product) const;
+  unsigned barriersBase() const { return sharedBytes() - barriersBytes(); }
+
   /// The fewest and the most stages that such a tile can have on the machine; equal where there is no choice.
   std::pair<unsigned, unsigned> stageLimits() const;
 
