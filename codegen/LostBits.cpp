@@ -19,7 +19,8 @@
 // of either sign (roundings are independent, and 2^8.5 is the size of a normal number where the largest of 64 is below
 // 2^10), where products of normal numbers have sums of 2^17 sqrt(K). A tile is added up again, with care, where a
 // neighbourhood of sums is small beside that: the sums of a thread along a row; or, along a column, four of rows that
-// follow each other. Of ordinary data one sum may be that small, not four of them.
+// follow each other. Of ordinary data one sum may be that small, not four of them. A neighbourhood with a sum of 0 says nothing:
+// beside where operands have zeros alone, as along the diagonal of a triangular matrix, sums have few terms, and many are small.
 //
 // Sums of zeros alone are 0 and right. So that they are known from those of which all is lost, an element that is not 0
 // has a plane that is not 0.
@@ -91,14 +92,14 @@ Value *DeviceContraction::anySumTooSmall(const PlaneProduct &product, ArrayRef<V
   constexpr uint32_t halves = 0x7632, withoutSigns = 0x7fff7fff;
   Type *pairOfHalves = FixedVectorType::get(b.getInt16Ty(), 2);
   auto bitsOf = [&](unsigned number) { return b.CreateBitCast(sums[number], b.getInt32Ty()); };
+  // With 0 the largest number: so is what is next to it, and one comparison tells.
+  auto order = [&](Value *sizes) { return b.CreateSub(sizes, ConstantInt::get(sizes->getType(), 1)); };
   auto sizesAt = [&](unsigned number) {
     Value *word = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_prmt, {bitsOf(number), bitsOf(number + 1), i32(halves)});
-    return b.CreateBitCast(b.CreateAnd(word, i32(withoutSigns)), pairOfHalves);
+    return order(b.CreateBitCast(b.CreateAnd(word, i32(withoutSigns)), pairOfHalves));
   };
   auto larger = [&](Value *one, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umax, one, other); };
   auto choose = [&](Value *condition, Value *one, Value *other) { return b.CreateSelect(condition, one, other); };
-  // With 0 the largest number one comparison tells.
-  auto order = [&](Value *sizes) { return b.CreateSub(sizes, ConstantInt::get(sizes->getType(), 1)); };
 
   // Of two words of columns a lane and that of the next row have one each to look at.
   Value *isNext = b.CreateICmpNE(b.CreateAnd(here.lane, i32(nextRow)), i32(0));
@@ -113,13 +114,13 @@ Value *DeviceContraction::anySumTooSmall(const PlaneProduct &product, ArrayRef<V
     }
     Value *given = choose(isNext, ofColumns[0], ofColumns[1]), *kept = choose(isNext, ofColumns[1], ofColumns[0]);
     given = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_shfl_sync_bfly_i32, {i32(-1), given, i32(nextRow), i32(31)});
-    Value *both = order(larger(b.CreateBitCast(kept, pairOfHalves), b.CreateBitCast(given, pairOfHalves)));
+    Value *both = larger(b.CreateBitCast(kept, pairOfHalves), b.CreateBitCast(given, pairOfHalves));
     leastOfColumns = b.CreateBinaryIntrinsic(Intrinsic::umin, leastOfColumns, both);
   }
   auto half = [&](Value *halves, unsigned number) { return b.CreateExtractElement(halves, number); };
   Value *least = b.CreateBinaryIntrinsic(Intrinsic::umin, half(leastOfColumns, 0), half(leastOfColumns, 1));
   for (Value *ofRow : ofRows)
-    least = b.CreateBinaryIntrinsic(Intrinsic::umin, least, order(larger(half(ofRow, 0), half(ofRow, 1))));
+    least = b.CreateBinaryIntrinsic(Intrinsic::umin, least, larger(half(ofRow, 0), half(ofRow, 1)));
   Value *limit = b.CreateLShr(b.CreateBitCast(smallestSum(product), b.getInt32Ty()), i32(16));
   return b.CreateICmpULT(least, order(b.CreateTrunc(limit, b.getInt16Ty())));
 }
