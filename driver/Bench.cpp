@@ -39,8 +39,9 @@ static cl::list<std::string> constantTexts("p", cl::value_desc("eps=1e-3"),
                                            cl::desc("Constants, scalars"), cl::sub(sub));
 static cl::list<std::string> typeTexts("type", cl::value_desc("T=f16"),
                                        cl::desc("Types of generic parameters"), cl::sub(sub));
-static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|bf16"),
-                                      cl::desc("Of products, for a kernel that does not say"), cl::sub(sub));
+static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
+                                      cl::desc("Of products, for a kernel that does not say"),
+                                      cl::sub(sub));
 static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                                        cl::desc("The tile of matrix products on tensor cores, where it is possible"),
                                        cl::sub(sub));

@@ -70,8 +70,9 @@ static cl::list<std::string>
                cl::sub(sub));
 static cl::opt<int64_t> tile("tile", cl::desc("Elements of a tile where no schedule says"),
                              cl::init(EmitOptions().tile), cl::sub(sub));
-static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|bf16"),
-                                      cl::desc("Of products, for a kernel that does not say"), cl::sub(sub));
+static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
+                                      cl::desc("Of products, for a kernel that does not say"),
+                                      cl::sub(sub));
 static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                                        cl::desc("The tile of matrix products on tensor cores, where it is possible"),
                                        cl::sub(sub));

@@ -117,9 +117,9 @@ bool readSettings(std::initializer_list<llvm::ArrayRef<std::string>> lists,
 }
 
 bool isPrecision(StringRef name) {
-  if (name.empty() || is_contained({"f32", "tf32", "bf16"}, name))
+  if (name.empty() || checked::isPrecision(name))
     return true;
-  errs() << "tegula: --precision takes f32, tf32 or bf16, not '" << name << "'\n";
+  errs() << "tegula: --precision takes " << checked::precisionNames << ", not '" << name << "'\n";
   return false;
 }
 

@@ -27,7 +27,8 @@ bool parseTypes(llvm::ArrayRef<std::string> texts, std::map<std::string, checked
 bool readSettings(std::initializer_list<llvm::ArrayRef<std::string>> lists,
                   std::vector<std::pair<std::string, std::string>> &settings);
 
-/// Whether it is one of f32, tf32 and bf16, or empty. False, with a message on standard error, where not.
+/// Whether it is a precision (checked::isPrecision), or empty. False, with a message on standard
+/// error, where not.
 bool isPrecision(llvm::StringRef name);
 
 /// Whether it is what PipelineOptions::tensorTile takes. False, with the names of all tiles on standard error, where

@@ -40,8 +40,9 @@ static cl::list<std::string> inTexts("in", cl::value_desc("x=x.npy"), cl::desc("
 static cl::list<std::string> outTexts("out", cl::value_desc("y=y.npy"),
                                       cl::desc("Where results go (default: they are shown)"),
                                       cl::sub(sub));
-static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|bf16"),
-                                      cl::desc("Of products, for a kernel that does not say"), cl::sub(sub));
+static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv_tf32|bf16"),
+                                      cl::desc("Of products, for a kernel that does not say"),
+                                      cl::sub(sub));
 static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                                        cl::desc("The tile of matrix products on tensor cores, where it is possible"),
                                        cl::sub(sub));

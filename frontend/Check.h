@@ -33,7 +33,7 @@ struct InstanceOptions {
   std::vector<std::string> givenOptionals;
   /// Sizes known when compiling: they replace their symbol everywhere.
   std::map<std::string, int64_t> sizes;
-  /// What a kernel without a statement `precision` has: tf32, bf16 or f32; empty: f32.
+  /// What a kernel without a statement `precision` has (checked::isPrecision); empty: f32.
   std::string precision;
   /// Report, as remarks, guards that no declaration could prove: divisibility, sizes that must not
   /// be negative. Those that one could are warnings in any case.

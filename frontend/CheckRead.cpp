@@ -89,6 +89,7 @@ std::optional<Subscript> Checker::evalGroup(const ast::Subscript &group, const I
     }
     if (i == 0) {
       result.index = value->index;
+      result.leading = value->index;
       result.exact = value->exact;
       allIndices = extent.has_value();
       if (extent)
@@ -322,6 +323,8 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
   for (size_t i = 0; i != subscripts.size(); ++i) {
     const Subscript &subscript = subscripts[i];
     read->subscripts.push_back(subscript.index);
+    if (subscript.leading)
+      read->groups.push_back({i, *subscript.leading});
     if (fill) {
       for (const auto &[numerator, denominator] : subscript.exact) {
         if (numerator.isSize() && denominator.isSize()) {

@@ -65,6 +65,8 @@ const checked::Expr *Checker::renamed(const Expr *expr) {
     copy->index = renamed(e->index);
     for (IndexExpr &subscript : copy->subscripts)
       subscript = renamed(subscript);
+    for (auto &[dim, leading] : copy->groups)
+      leading = renamed(leading);
     for (IndexExpr &position : copy->positions)
       position = renamed(position);
     for (auto &[numerator, denominator] : copy->exact) {

@@ -260,10 +260,11 @@ void Checker::checkFor(const ast::Stmt &stmt) {
 
 void Checker::checkPrecision(const ast::Stmt &stmt) {
   const std::string &name = stmt.index.name;
-  if (name != "tf32" && name != "bf16" && name != "f32") {
+  if (!isPrecision(name)) {
     Report record = report(Code::UnknownPrecision, stmt.index.span,
-                           "expected tf32, bf16 or f32, got '" + name + "'");
-    record.note("f32, the default, keeps f32 accuracy; tf32 and bf16 allow less");
+                           "expected " + precisionNames + ", got '" + name + "'");
+    record.note("f32, the default, keeps f32 accuracy; tf32 and bf16 allow less, conv_tf32 in "
+                "convolutions alone");
     return;
   }
   frame->precision = name;

@@ -7,9 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Checked.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace tegula::checked {
+
+bool isPrecision(llvm::StringRef name) {
+  return llvm::is_contained({"f32", "tf32", "conv_tf32", "bf16"}, name);
+}
 
 bool isFloat(DType type) {
   switch (type) {

@@ -35,6 +35,10 @@ DType computeType(DType type);
 llvm::StringRef toString(DType type);
 std::optional<DType> parseDType(llvm::StringRef name);
 
+/// What a kernel's `precision` may say, and the names in words.
+bool isPrecision(llvm::StringRef name);
+inline constexpr llvm::StringLiteral precisionNames = "f32, tf32, conv_tf32 or bf16";
+
 struct Expr;
 
 /// An integer that varies: an axis of an equation, reduction, scan or parallel block, a loop
@@ -84,7 +88,7 @@ struct Expr {
     Scalar,     // scalar
     Let,        // let: a value named in a parallel block or at top level
     State,      // state: the current value of a scalar state
-    Read,       // tensor, subscripts, fill, exact, guard, dataDependent
+    Read,       // tensor, subscripts, groups, fill, exact, guard, dataDependent
     Unary, Binary,
     Where,      // operands: condition, yes, no
     Convert,    // operands[0] to `target`: rounds (floats) or truncates and saturates (integers);
@@ -111,6 +115,9 @@ struct Expr {
 
   const Tensor *tensor = nullptr;
   std::vector<IndexExpr> subscripts;
+  /// (dim, first member) of each subscript that is a group `(a, b)`; members behind the first are
+  /// indices, and the members are digits of the subscript.
+  std::vector<std::pair<unsigned, IndexExpr>> groups;
   const Expr *fill = nullptr;      // value outside the tensor
   /// `(numerator, denominator)`: where a division is not exact the read gives the fill (or, with
   /// none, cannot happen: proved or guarded). The subscript holds the floored quotient.
@@ -248,7 +255,7 @@ struct Program {
   std::vector<const Tensor *> inputs, outputs;
   std::vector<const ScalarParam *> scalars;
   std::vector<Guard> guards;
-  std::optional<std::string> precision; // tf32, bf16
+  std::optional<std::string> precision; // see isPrecision
   std::vector<ScheduleSetting> schedule;
   bool deterministic = false;
   std::vector<Stmt *> body;

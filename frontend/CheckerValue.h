@@ -45,6 +45,8 @@ struct Subscript {
   Span span;
   /// Where the subscript is one index without arithmetic.
   const checked::Var *bare = nullptr;
+  /// Where it is a group: its first member.
+  std::optional<IndexExpr> leading;
 };
 
 /// A condition on the way to where an expression stands.

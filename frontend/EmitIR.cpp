@@ -76,7 +76,7 @@ void Emitter::emitEntry() {
   kernel.setGuardsAttr(builder.getArrayAttr(guards));
   precision = program.precision;
   if (precision)
-    kernel.setPrecision(*precision);
+    kernel.setPrecision(precisionOf(/*isConvolution=*/false));
   kernel.setDeterministic(program.deterministic);
   if (!program.schedule.empty())
     kernel.setScheduleAttr(scheduleAttr());
@@ -260,7 +260,7 @@ void Emitter::emitCallee(const Stmt &stmt, StringRef name, ArrayRef<tgl::KernelA
   builder.setInsertionPointToEnd(module.getBody());
   auto kernel = tgl::KernelOp::create(builder, *callSite, name, arguments, /*isPrivate=*/true);
   if (precision)
-    kernel.setPrecision(*precision);
+    kernel.setPrecision(precisionOf(/*isConvolution=*/false));
   Block &block = kernel.getBody().front();
   for (auto [binding, argument] : llvm::zip_equal(bind, block.getArguments()))
     binding(argument);

@@ -30,8 +30,10 @@
 // - `for`: `tgl.for`; `for ... in tiles`: `tgl.tiles`, of the size that the schedule or
 //   EmitOptions::tile gives. A pass that changes `size` changes the private temporaries of the loop
 //   with it: those with a dim of that constant, subscripted by `j - b`.
-// - `tgl.reduce sum` carries `precision` where the program asks for tf32 or bf16 there, so that
-//   inlining cannot mix the precisions of callers and callees.
+// - `tgl.reduce sum` carries `precision`, one of f32, tf32 and bf16, where the program asks for
+// one,
+//   so that inlining cannot mix the precisions of callers and callees. `conv_tf32` is tf32 on sums
+//   that are convolutions and f32 on others, and on kernels, whose attribute is that of other sums.
 //
 // A `parallel` block becomes an outer `tgl.parallel` over those axes along which everything that
 // must be computed once varies: all states, all `=` equations, all costly values that depend on

@@ -44,6 +44,8 @@ public:
   /// The rule of EmitIR.h. Lets that are stored cost nothing.
   bool isCheap(const Expr *expr, llvm::function_ref<bool(const Let *)> isStored);
   bool dependsOnState(const Expr *expr);
+  /// A sum of products of which one factor is read through a window (SPEC 6.5).
+  bool isConvolution(const Expr *sum);
   bool refersTo(const Expr *expr, llvm::function_ref<bool(const Expr *)> what);
   bool readsTensor(const Expr *expr, const Tensor *tensor);
   bool readsTensor(const IndexExpr &expr, const Tensor *tensor);

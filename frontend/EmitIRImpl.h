@@ -130,9 +130,12 @@ private:
                          llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups, const Expr *value,
                          llvm::function_ref<mlir::Value(mlir::Value)> transform = nullptr);
   mlir::Value varianceOver(const Expr *expr, llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups);
-  mlir::Value createReduce(Reduction kind, mlir::Type type, llvm::ArrayRef<const Var *> vars,
-                           bool unbiased, bool filtered, mlir::Location loc,
+  /// `expr`: the reduction that this is, or is a part of.
+  mlir::Value createReduce(const Expr *expr, Reduction kind, mlir::Type type,
+                           llvm::ArrayRef<const Var *> vars, bool filtered, mlir::Location loc,
                            llvm::function_ref<llvm::SmallVector<mlir::Value>()> point);
+  /// What `precision`, which is set, means for a sum; IR knows no precision of convolutions alone.
+  llvm::StringRef precisionOf(bool isConvolution) const;
   mlir::Value computeScan(const Expr *expr);
   mlir::Value convertTo(mlir::Value value, DType target, bool nearest, mlir::Location loc);
   /// To another compute type: exact where that is wider, else rounded, wrapped or compared with 0.
@@ -204,7 +207,7 @@ private:
   /// Number of `tgl.parallel`s around.
   unsigned parallelDepth = 0;
   std::optional<mlir::Location> callSite;
-  std::optional<std::string> precision;
+  std::optional<std::string> precision; ///< the kernel's own, or its caller's
 };
 
 } // namespace tegula::emit

@@ -62,13 +62,19 @@ static Type pointType(Reduction kind, Type result, Type operand, OpBuilder &buil
   }
 }
 
-Value Emitter::createReduce(Reduction kind, Type type, ArrayRef<const Var *> vars, bool unbiased,
+StringRef Emitter::precisionOf(bool isConvolution) const {
+  if (*precision == "conv_tf32")
+    return isConvolution ? "tf32" : "f32";
+  return *precision;
+}
+
+Value Emitter::createReduce(const Expr *expr, Reduction kind, Type type, ArrayRef<const Var *> vars,
                             bool filtered, Location loc,
                             llvm::function_ref<SmallVector<Value>()> point) {
   auto op = tgl::ReduceOp::create(builder, loc, type, reduceKind(kind), axisSpecs(vars), filtered,
-                                  unbiased);
+                                  expr->unbiased);
   if (precision && kind == Reduction::Sum)
-    op->setAttr("precision", builder.getStringAttr(*precision));
+    op->setAttr("precision", builder.getStringAttr(precisionOf(analysis.isConvolution(expr))));
   Block *block = &op.getBody().front();
   Region region(*this, block, vars, block->getArguments());
   setOwnRanges(op, vars);
@@ -107,7 +113,7 @@ Value Emitter::reduceOver(const Expr *expr, Reduction kind, ArrayRef<ArrayRef<co
   bool isInnermost = groups.size() == 1;
   // Counts of counts are sums.
   Reduction own = !isInnermost && kind == Reduction::Count ? Reduction::Sum : kind;
-  return createReduce(own, type, groups.front(), expr->unbiased, isInnermost && expr->filter, loc,
+  return createReduce(expr, own, type, groups.front(), isInnermost && expr->filter, loc,
                       [&]() -> SmallVector<Value> {
                         if (!isInnermost)
                           return {reduceOver(expr, kind, groups.drop_front(), value, transform)};

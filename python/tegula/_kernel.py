@@ -19,7 +19,7 @@ from . import _errors, _tegula
 
 DTYPES = frozenset("f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 i4 u4 bool".split())
 _WORD = re.compile(r"[^\W\d]\w*")
-PRECISIONS = ("f32", "tf32", "bf16")
+PRECISIONS = ("f32", "tf32", "conv_tf32", "bf16")
 STAGES = ("tgl", "scheduled", "llvm", "asm", "ptx")
 CPU = -1
 
@@ -329,8 +329,8 @@ def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input
     generic types (`T="f16"`) and sizes to specialise for (`N=1024`), for all calls; a call that gives a constant
     itself has that one. `checked`: verify every access while running on the CPU. `tuned`: on a CUDA device
     with the schedules that `tegula tune` has kept. `precision`: what products of f32 on a CUDA device may be
-    rounded to where the kernel has no statement `precision`: "f32" (None: the same), "tf32", as PyTorch's
-    convolutions do, or "bf16". `file_name` is for messages.
+    rounded to where the kernel has no statement `precision`: "f32" (None: the same), "tf32", "conv_tf32",
+    which is tf32 in convolutions alone, as PyTorch does by default, or "bf16". `file_name` is for messages.
 
     Raises ProgramError for a wrong program, LaunchError for a kernel or setting that it does not have, ValueError for
     another precision. Warnings are TegulaWarning. Machine code is made by the first call."""

@@ -32,8 +32,9 @@ public:
     options.dependentLaunches = given.dependent_launches;
     options.tuned = given.tuned;
     options.instance.precision = given.precision ? given.precision : "";
-    if (given.precision && !is_contained({"f32", "tf32", "bf16"}, StringRef(given.precision)))
-      return fail("expected a precision f32, tf32 or bf16, got '" + Twine(given.precision) + "'");
+    if (given.precision && !checked::isPrecision(given.precision))
+      return fail(Twine("expected a precision ") + checked::precisionNames + ", got '" +
+                  given.precision + "'");
     return readSettings(options) && readOptionals(options) && readStages(options);
   }
   std::string error;

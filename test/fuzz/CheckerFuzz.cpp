@@ -74,7 +74,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 static const StringRef words[] = {
     "kernel k(x: f32[M, N]) -> (y: f32[M, N]) {", "fn f(a, b) = ", "parallel i in M, j in N {", "}",
     "for t in 0:T {", "for k in tiles(K) {", "for t in T, reverse {", "state h[i in N] = ", "state m = 0.0",
-    "schedule { tile i=8; stages 2 }", "precision tf32", "deterministic", "where P = M - 1", "...", "fill=0",
+    "schedule { tile i=8; stages 2 }", "precision tf32", "precision conv_tf32", "deterministic",
+    "where P = M - 1", "...", "fill=0",
     "sum(", "prod(", "max(", "mean(", "var(", "any(", "count(", "argmax(", "logsumexp(", " for k)",
     " for k in 0:i + 1)", " for k in K if k > i)", " for ..., j)", "cumsum(", "softmax(", "sort(", "argsort(",
     "recurrence(", ", over=j)", ", over=(i, j))", ", reverse=true", ", exclusive=true", "topk(", ", k=2)",

@@ -193,7 +193,8 @@ typedef struct tegula_compile_options {
   int dependent_launches;
   /* Target "cuda": with the schedules that `tegula tune` has kept for these sizes on this device. */
   int tuned;
-  /* Of products, for a kernel without a statement `precision`: "f32" (or NULL), "tf32" or "bf16". */
+  /* Of products, for a kernel without a statement `precision`: "f32" (or NULL), "tf32", "conv_tf32"
+   * (tf32 in convolutions alone) or "bf16". */
   const char *precision;
 } tegula_compile_options;
 

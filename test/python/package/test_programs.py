@@ -138,7 +138,14 @@ def test_precision_is_that_of_products():
     assert 0 < products("tf32")[0] < products(None)[0]
     assert products("bf16")[0] <= products("tf32")[0]
     assert products("f32", "precision tf32;") == products("tf32")
-    with pytest.raises(ValueError, match="expected a precision f32, tf32, bf16, got 'f16'"):
+    assert products("conv_tf32") == products(None)
+
+    def of_windows(precision):
+        conv = "kernel c(x: f32[N, C, H, H], w: f32[O, C, 3, 3]) -> (y: f32[N, O, H - 2, H - 2]) { y = conv2d(x, w) }"
+        return tegula.compile(conv, precision=precision).ptx(N=16, C=64, H=34, O=128)
+
+    assert of_windows("conv_tf32") == of_windows("tf32") != of_windows(None)
+    with pytest.raises(ValueError, match="expected a precision f32, tf32, conv_tf32, bf16, got 'f16'"):
         tegula.compile(product.format(""), precision="f16")
 
 
