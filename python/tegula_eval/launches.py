@@ -25,7 +25,7 @@ def add_command(commands) -> None:
     shared.add_root(launches)
     shared.add_programs(launches, required=True)
     launches.add_argument("--calls", type=shared.count, default=5, help="of which medians are taken")
-    launches.add_argument("--precision", choices=("f32", "tf32", "bf16"), default="f32",
+    launches.add_argument("--precision", choices=("f32", "tf32", "conv_tf32", "bf16"), default="f32",
                           help="of products, for programs that do not say")
     launches.add_argument("--eager", action="store_true", help="kernels of eager mode too")
 

@@ -7,8 +7,9 @@ does not run, eager mode in float32 stands for it, and by how much that is off i
 parameters that are off by one rounding; the record says so. Then everything is timed in turns on new inputs.
 
 At "equal" precision the program is compiled twice for a module whose convolutions take TF32, which is measured: as
-it is, which is timed against the module without TF32, and with products of TF32, which is held against the module
-as PyTorch runs it, and timed against that where it is right.
+it is, which is timed against the module without TF32, and with TF32 where the module takes it, which is held against
+the module as PyTorch runs it, and timed against that where it is right. Where the module has matrix products too,
+which PyTorch does not round, that is convolutions alone.
 
 Runs where `device` is "cpu" the same way.
 """
@@ -36,28 +37,52 @@ from .verdict import ErrorMeasure, Sensitivity, measure_error
 # only adds up in another order. What follows a convolution (a minimum, a mean) may hide that.
 ROUNDED = 1e-5
 OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
+# Operators that cuDNN may run in TF32, by a part of their names; and those whose products cuBLAS makes, in f32.
+CUDNN_KINDS = ("convolution", "cudnn_rnn")
+PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "linear", "_addmm_activation",
+            "_trilinear", "_cdist_forward"}
+PRODUCT_PARTS = ("attention", "transformer")
 
 
 class Seen(Measure):
-    """What a forward pass costs, whether it has convolutions, and draws random numbers. With `asks_rounding`, whether
-    PyTorch takes TF32 for a convolution: such operators are run once more without it, until one differs."""
+    """What a forward pass costs, which kinds of cuDNN's operators it has, and whether it has matrix products beside
+    them, and draws random numbers. With `asks_rounding`, for which kinds PyTorch takes TF32: such operators are run once
+    more without it, until one differs."""
 
     def __init__(self, asks_rounding: bool = False):
         super().__init__()
         self.asks_rounding = asks_rounding
-        self.convolves = self.draws = self.rounds = False
+        self.draws = self.multiplies = False
+        self.kinds: set[str] = set()
+        self.rounded: set[str] = set()
+
+    @property
+    def convolves(self) -> bool:
+        return bool(self.kinds)
+
+    @property
+    def precision(self) -> str:
+        """That of a program's products where the module rounds. Nothing tells the products of a recurrent layer from
+        others: where those alone are rounded, and where nothing else multiplies, it is all of them."""
+        if torch.backends.cuda.matmul.allow_tf32 or not self.multiplies:
+            return "tf32"
+        return "conv_tf32" if "convolution" in (self.rounded or self.kinds) else "tf32"
 
     def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
         name = str(function)
-        convolves = "convolution" in name or "cudnn_rnn" in name
-        self.convolves |= convolves
+        kind = next((one for one in CUDNN_KINDS if one in name), None)
+        if kind:
+            self.kinds.add(kind)
+        base = function.overloadpacket.__name__
+        self.multiplies |= base in PRODUCTS or any(part in base for part in PRODUCT_PARTS)
         self.draws |= any(part in name for part in ("rand", "bernoulli", "dropout", "normal_", "multinomial"))
         result = super().__torch_dispatch__(function, types_, args, kwargs)
-        if convolves and self.asks_rounding and not self.rounds and torch.backends.cudnn.allow_tf32:
+        if kind and self.asks_rounding and kind not in self.rounded and torch.backends.cudnn.allow_tf32:
             with without_tf32():
                 plain = function(*args, **(kwargs or {}))
             first, plain = (one if isinstance(one, torch.Tensor) else one[0] for one in (result, plain))
-            self.rounds = float((first - plain).norm()) > ROUNDED * float(plain.norm())
+            if float((first - plain).norm()) > ROUNDED * float(plain.norm()):
+                self.rounded.add(kind)
         return result
 
 
@@ -139,7 +164,7 @@ class OwnSize:
         if "random" not in case.flags and seen.draws:
             self._flag_random(case)
         # A program that takes TF32 is held against a module that does.
-        takes_tf32 = "tf32" in self.job["program"] or self.options.get("precision") == "tf32"
+        takes_tf32 = "tf32" in self.job["program"] or self.options.get("precision") in ("tf32", "conv_tf32")
         if plain is not case.expected and takes_tf32:
             case.expected = plain
         kept = {"ours": ours, "expected": case.expected, "plain": [] if plain is case.expected else plain}
@@ -158,15 +183,15 @@ class OwnSize:
             return
         candidates = {"program": (kernel, _gaps(ours, plain))}
         rounds = plain is not case.expected and (
-            seen.rounds or any(gap > ROUNDED for gap in _gaps(plain, case.expected)))
+            seen.rounded or any(gap > ROUNDED for gap in _gaps(plain, case.expected)))
         if self.options.get("precision") == "equal" and rounds:
-            told = {**self._told(case), "variant": "tf32"}
+            told = {**self._told(case), "variant": "tf32", "precision": seen.precision}
             self.record["cases"].append(told)
             case.expected = plain
             flag_accuracy(case)
             case.inputs = self._draw().inputs
             ours = kept["ours"] = None
-            kernel, ours, _ = self._run_program(program, case, {}, "tf32")
+            kernel, ours, _ = self._run_program(program, case, {}, seen.precision)
             case.inputs = []
             if self._is_right(ours, case, seen, told, draws, doubts):
                 candidates["program_tf32"] = kernel, _gaps(ours, plain)

@@ -189,7 +189,7 @@ class Program:
     def compile(self, settings: dict[str, str], optionals: list[str] = (), ellipsis_rank: int = 0,
                 target: str = "cpu", threads: int = 0, checked: bool = False,
                 stages: tuple[str, ...] = (), precision: str | None = None) -> "Kernel":
-        """The last kernel; `stages`: whose text Kernel.stage shall give; `precision`: f32, tf32 or bf16, for a kernel
+        """The last kernel; `stages`: whose text Kernel.stage shall give; `precision`: f32, tf32, conv_tf32 or bf16, for a kernel
         that does not say. Raises Refused."""
         pairs = (_Setting * max(len(settings), 1))(
             *[_Setting(name.encode(), value.encode()) for name, value in settings.items()])

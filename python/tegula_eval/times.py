@@ -27,9 +27,9 @@ def add_command(commands) -> None:
     time.add_argument("--threads", type=shared.count, default=1, help="threads of torch and of a program (CPU)")
     time.add_argument("--no-compiled", dest="compiled", action="store_false",
                       help="leave torch.compile out: it takes 10 s and more for each task")
-    time.add_argument("--precision", choices=("equal", "f32", "tf32", "bf16"), default="equal",
+    time.add_argument("--precision", choices=("equal", "f32", "tf32", "conv_tf32", "bf16"), default="equal",
                       help="of products, for programs that do not say; equal: f32, and TF32 beside it where the "
-                           "module's convolutions take that")
+                           "module's convolutions take that, of convolutions alone where it has matrix products")
     time.add_argument("--no-tf32-off", dest="tf32_off", action="store_false",
                       help="no second time of eager mode without TF32, where there are convolutions")
     time.add_argument("--baseline", type=Path,

@@ -154,6 +154,10 @@ def as_markdown(records: list[dict], told: dict, recorded: Baseline) -> str:
     if any("program_tf32_s" in (one.get("timing") or {}) for one in records):
         lines.append("- at TF32: Tegula with products of TF32, where the module's convolutions take that as PyTorch "
                      "runs them; eager, compile and recorded times stand beside it there, TF32 off beside the other")
+        apart = [short_name(one["task"]) for one in records
+                 if any(case.get("precision") == "conv_tf32" for case in one.get("cases", []))]
+        if apart:
+            lines.append(f"- at TF32 in convolutions alone, since the module has matrix products: {', '.join(apart)}")
     lines += ["- bytes %: the time for moving inputs and outputs once over Tegula's; bound %: the larger "
               "of that and of the float32 products"]
     if recorded.source:

@@ -259,3 +259,73 @@ def test_a_module_that_rounds_is_timed_at_its_own_precision_too():
     assert ratios["eager_ratio"] == 3 and ratios["eager_f32_ratio"] == 2
     wrong = record(ROUNDS, CONVOLUTION.replace("sum(", "1.5*sum("), "equal")
     assert wrong["outcome"] == "wrong"
+
+
+@torch.library.custom_op("tegula_test::convolution", mutates_args=())
+def convolution(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """As cuDNN's: of operands that are rounded where it may."""
+    if torch.backends.cudnn.allow_tf32 and x.dtype == torch.float32:
+        x, w = x.bfloat16().float(), w.bfloat16().float()
+    return torch.nn.functional.conv1d(x, w)
+
+
+@torch.library.custom_op("tegula_test::cudnn_rnn", mutates_args=())
+def recurrent(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    low = torch.backends.cudnn.allow_tf32 and x.dtype == torch.float32
+    return (x.bfloat16().float() if low else x) * w
+
+
+@pytest.mark.parametrize("forward, rounded, precision", [
+    (lambda x, w, v: convolution(x, w), {"convolution"}, "tf32"),
+    (lambda x, w, v: convolution(x, w).sum(-1) @ v, {"convolution"}, "conv_tf32"),
+    (lambda x, w, v: torch.nn.functional.linear(convolution(x, w).transpose(1, 2), v.T), {"convolution"}, "conv_tf32"),
+    (lambda x, w, v: torch.nn.functional.scaled_dot_product_attention(*[convolution(x, w)]*3), {"convolution"}, "conv_tf32"),
+    (lambda x, w, v: recurrent(x, w[0, 0, 0]).sum(-1) @ v[:64], {"cudnn_rnn"}, "tf32"),
+    (lambda x, w, v: (recurrent(x, w[0, 0, 0]).mean() + convolution(x, w)).sum(-1) @ v,
+     {"cudnn_rnn", "convolution"}, "conv_tf32"),
+    (lambda x, w, v: torch.nn.functional.conv1d(x, w).sum(-1) @ v, set(), "conv_tf32"),
+])
+def test_products_are_rounded_where_the_module_rounds(forward, rounded, precision):
+    torch.manual_seed(0)
+    tensors = torch.rand(3, 64, 9), torch.rand(65, 64, 3), torch.rand(65, 5)
+    with ownsize.Seen(asks_rounding=True) as seen:
+        forward(*tensors)
+    assert seen.rounded == rounded and seen.precision == precision and seen.convolves
+    torch.backends.cuda.matmul.allow_tf32 = True  # then matrix products round as well
+    try:
+        assert seen.precision == "tf32"
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def test_a_module_with_products_too_rounds_convolutions_alone(monkeypatch):
+    task = ROUNDS.replace("self.w =", "self.v = torch.nn.Parameter(torch.rand(8, 4)); self.w =").replace(
+        "[:, :, 0]\n", "[:, :, 0] @ self.v\n")
+    program = """kernel both(x: f32[N, K], w: f32[O, K, 1], v: f32[O, M]) -> (y: f32[N, M]) {
+      h[n, o, i in 1] = sum(x[n, k] * w[o, k, i] for k)
+      y[n, m] = sum(h[n, o, 0] * v[o, m] for o)
+    }"""
+    asked, compile_for = [], ownsize.compile_for
+
+    def told(program, binding, target, options, precision=None):
+        asked.append(precision)
+        return compile_for(program, binding, target, options, precision)
+    monkeypatch.setattr(ownsize, "compile_for", told)
+
+    def record(text, precision):
+        job = {"task": text, "program": program if text == task else CONVOLUTION, "program_name": "a.tgl",
+               "secret": "s", "key": "k"}
+        return ownsize.OwnSize(job, {**OPTIONS, "precision": precision}, None, lambda name: None).judge_and_time()
+    both = record(task, "equal")
+    assert both["outcome"] == "right" and asked == [None, "conv_tf32"]
+    assert [(one["variant"], one.get("precision")) for one in both["cases"]] == [("own", None), ("tf32", "conv_tf32")]
+    assert both["timing"]["program_tf32_s"] > 0
+    page = times_table.as_markdown([{**both, "task": "level3/5_a", "level": 3}], {}, baseline.read(None))
+    assert "convolutions alone, since the module has matrix products: 3/5" in page
+    alone = record(ROUNDS, "equal")
+    assert asked[2:] == [None, "tf32"] and alone["cases"][1]["precision"] == "tf32"
+    page = times_table.as_markdown([{**alone, "task": "level3/5_a", "level": 3}], {}, baseline.read(None))
+    assert "convolutions alone" not in page
+    # Asked for, it is the precision of the program as it is, and of what it is held against.
+    whole = record(task, "conv_tf32")
+    assert whole["outcome"] == "right" and len(whole["cases"]) == 1 and "lower-precision" not in whole["flags"]
