@@ -66,22 +66,26 @@ static void collectReads(const Expr *value, llvm::SmallVectorImpl<const Expr *> 
     collectReads(operand, reads);
 }
 
-/// Whether two terms of the expression, or of one that it divides or takes the least of, are one
-/// variable times sizes each: `2*p + r - 1`, `(p - r)//2`, `max(p + r, 0)`.
+/// The axis times a size.
+static bool isMultiple(const IndexExpr::Term &term, const IndexVar &axis) {
+  unsigned power = 0;
+  for (const auto &[atom, count] : term.factors) {
+    bool isVariable = atom->kind == IndexExpr::AtomKind::Variable;
+    if (isVariable && atom->var == axis)
+      power += count;
+    else if (isVariable
+                 ? !atom->var.isSymbol()
+                 : !llvm::all_of(atom->operands, [](const IndexExpr &e) { return e.isSize(); }))
+      return false;
+  }
+  return power == 1;
+}
+
+/// Whether the expression, or one that it divides or takes the least of, is a sum with multiples of
+/// both axes: `2*p + r - 1`, `(p - r)//2`, `max(p + r, 0)`.
 static bool adds(const IndexExpr &expr, const IndexVar &one, const IndexVar &other) {
-  auto isMultiple = [](const IndexExpr::Term &term, const IndexVar &of) {
-    return llvm::all_of(term.factors,
-                        [&](const auto &factor) {
-                          return factor.first->kind == IndexExpr::AtomKind::Variable &&
-                                 (factor.first->var.isSymbol() || factor.first->var == of);
-                        }) &&
-           llvm::any_of(term.factors, [&](const auto &factor) {
-             return factor.first->kind == IndexExpr::AtomKind::Variable && factor.first->var == of;
-           });
-  };
-  auto has = [&](const IndexVar &var) {
-    return llvm::any_of(expr.terms(),
-                        [&](const IndexExpr::Term &term) { return isMultiple(term, var); });
+  auto has = [&](const IndexVar &axis) {
+    return llvm::any_of(expr.terms(), [&](const auto &term) { return isMultiple(term, axis); });
   };
   if (has(one) && has(other))
     return true;
