@@ -22,6 +22,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <dlfcn.h>
 #include <mutex>
+#include <unistd.h>
 
 using namespace llvm;
 using namespace tegula;
@@ -220,6 +221,21 @@ static std::string ptxasVersion(StringRef ptxas) {
   return version;
 }
 
+/// Where nothing is said of memory ptxas gets huge pages, and few calls for them: a tile of a product takes 27 MB, and
+/// 7,000 page faults are a tenth of its time. Names that a C library does not know it ignores.
+static constexpr const char *tunablesName = "GLIBC_TUNABLES";
+static constexpr const char *tunables = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:"
+                                        "glibc.malloc.mmap_threshold=134217728";
+
+static SmallVector<StringRef> environmentOfPtxas() {
+  SmallVector<StringRef> variables;
+  for (char **variable = environ; *variable; ++variable)
+    variables.push_back(*variable);
+  if (!sys::Process::GetEnv(tunablesName))
+    variables.push_back(tunables);
+  return variables;
+}
+
 static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   std::string ptxas = findPtxas();
   if (ptxas.empty())
@@ -255,9 +271,10 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
     arguments.push_back("-lineinfo");
   unsigned threads = threadsFor(ptx);
   std::string threadsOption = ("--split-compile=" + Twine(threads)).str(), message;
+  SmallVector<StringRef> environment = environmentOfPtxas();
   auto run = [&] {
     std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
-    return sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, /*SecondsToWait=*/300,
+    return sys::ExecuteAndWait(ptxas, arguments, ArrayRef(environment), redirects, /*SecondsToWait=*/300,
                                /*MemoryLimit=*/0, &message);
   };
   Workers asker([&] { ptxasVersion(ptxas); }); // another process, where they may be slow to start

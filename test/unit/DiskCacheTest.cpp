@@ -264,6 +264,28 @@ TEST_F(DiskCacheTest, CubinsAreKept) {
   EXPECT_EQ(timesRun(), 5u);
 }
 
+/// The assembler has huge pages, unless the user says what memory it has; and all that the user's environment says.
+TEST_F(DiskCacheTest, TheAssemblerHasHugePages) {
+  std::string file = (folder + "/environment").str();
+  setenv("TEGULA_CACHE_DIR", "", 1);
+  setenv("TEGULA_PTXAS", TEGULA_FAKE_PTXAS, 1);
+  setenv("FAKE_PTXAS_ENVIRONMENT", file.c_str(), 1);
+  auto tunables = [&]() -> std::string {
+    llvm::Expected<Cubin> cubin = assemble(".version 8", "sm_90a");
+    EXPECT_TRUE(bool(cubin)) << llvm::toString(cubin.takeError());
+    std::string lines = "\n" + read(file);
+    EXPECT_NE(lines.find("\nFAKE_PTXAS_ENVIRONMENT=" + file + "\n"), std::string::npos);
+    constexpr llvm::StringRef name = "\nGLIBC_TUNABLES=";
+    EXPECT_EQ(llvm::StringRef(lines).count(name), 1u);
+    return llvm::StringRef(lines).split(name).second.split('\n').first.str();
+  };
+  EXPECT_TRUE(llvm::StringRef(tunables()).contains("glibc.malloc.hugetlb=1"));
+  setenv("GLIBC_TUNABLES", "glibc.malloc.perturb=0", 1);
+  EXPECT_EQ(tunables(), "glibc.malloc.perturb=0");
+  unsetenv("GLIBC_TUNABLES");
+  unsetenv("FAKE_PTXAS_ENVIRONMENT");
+}
+
 /// Several functions are assembled by several threads where the assembler knows how.
 TEST_F(DiskCacheTest, AnOldAssemblerTakesOneThread) {
   if (llvm::hardware_concurrency().compute_thread_count() < 2)
