@@ -194,6 +194,7 @@ private:
   Value *isAny(Value *own);
   Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, Code code);
   Sums multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial);
+  void roundStage(const Product &product, Value *stage);
   Sums multiplyPoint(Product &product, Value *stage, Value *point, llvm::ArrayRef<Value *> partial);
 
   // PlaneStaging.cpp
@@ -294,6 +295,7 @@ private:
   IndexExpr persistentBlocks() const;
   unsigned maskBase() const;
   Value *maskWord(Value *which);
+  bool hasShortTileNumbers() const;
   Value *numOwnTiles();
   void setOwnTile(Value *which);
   void setStages(PlaneProduct &product, Value *which);

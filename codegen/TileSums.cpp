@@ -70,8 +70,32 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
   return result;
 }
 
-/// The products of point `point` (i32) of a step added to `partial`, which belongs to threads as fragments do: one of f32
-/// at a time, which have infinities and NaN as IEEE 754 does.
+/// Whether numbers that were stored are to be rounded to what tensor cores take.
+static bool isToRound(const TileOperand &operand) { return operand.how->parts == 1 && !operand.how->isExact; }
+
+/// Rounds a stage's numbers where they lie: to do so for each sum that one is part of would be most of the sums' code.
+void DeviceContraction::roundStage(const Product &product, Value *stage) {
+  assert(product.column.offset == product.row.offset + product.row.shared.bytes() && "one after the other");
+  unsigned first = isToRound(product.row) ? product.row.offset : product.column.offset;
+  unsigned last = product.column.offset + (isToRound(product.column) ? product.column.shared.bytes() : 0);
+  if (first >= last)
+    return;
+  TensorCore core(b, product.row.type);
+  e.nextLoopStays = true;
+  e.emitLoop(
+      wide(here.thread), i64((last - first) / 4), i64(threads()), {},
+      [&](Value *word, ArrayRef<Value *>) -> SmallVector<Value *> {
+        Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(first));
+        place = b.CreateInBoundsGEP(b.getInt32Ty(), place, word);
+        b.CreateAlignedStore(core.round(b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4))), place, Align(4));
+        return {};
+      },
+      "word");
+  barrier();
+}
+
+/// The products of point `point` (i32) of a step, whose numbers are rounded, added to `partial`, which belongs to threads
+/// as fragments do: one of f32 at a time, which have infinities and NaN as IEEE 754 does.
 DeviceContraction::Sums DeviceContraction::multiplyPoint(Product &product, Value *stage, Value *point,
                                                          ArrayRef<Value *> partial) {
   TensorCore core(b, product.row.type);
@@ -96,9 +120,8 @@ DeviceContraction::Sums DeviceContraction::multiplyPoint(Product &product, Value
       for (unsigned n = 0; n < count; ++n)
         words.push_back(b.CreateExtractElement(vector, n));
     }
-    bool rounds = operand.how->parts == 1 && !operand.how->isExact;
     for (Value *word : words)
-      values.push_back(b.CreateBitCast(rounds ? core.round(word) : word, b.getFloatTy()));
+      values.push_back(b.CreateBitCast(word, b.getFloatTy()));
   };
   // Of every eight rows one is a thread's, of every eight columns two.
   TilePlace first = fragmentSum(b, tile, here.corner, here.lane, 0);
@@ -126,6 +149,7 @@ DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value 
   if (keepsPartial)
     partial.assign(sums.size(), ConstantFP::get(b.getFloatTy(), 0));
   if (code == Code::Careful) {
+    roundStage(product, stage);
     e.nextLoopStays = true;
     partial = e.emitLoop(
         i64(0), i64(product.row.shared.depth()), i64(1), partial,
