@@ -157,7 +157,7 @@ bool DeviceContraction::batchSharesImage() const {
 void DeviceContraction::setTile(Value *number) {
   int64_t rasterRows = tile.raster ? tile.raster : isMapped() && memory.areHalves() ? boxedRaster : usualRaster;
   // One for each block is less than 2^31, and of 32 bits divisions are short.
-  auto *type = isPersistent() ? b.getInt64Ty() : b.getInt32Ty();
+  auto *type = hasShortTileNumbers() ? b.getInt32Ty() : b.getInt64Ty();
   auto constant = [&](int64_t value) { return ConstantInt::get(type, value); };
   number = b.CreateTrunc(number, type);
   Value *rowTiles = b.CreateTrunc(ceilDiv(here.rows.total, i64(tile.rows)), type),
@@ -176,7 +176,7 @@ void DeviceContraction::setTile(Value *number) {
   }
   if (!plan.batch.empty() || isa<Constant>(plane)) // else it is less; of a constant LLVM learns that
     number = b.CreateURem(number, plane);
-  if (!isPersistent()) // no number is larger than a stretch of so many
+  if (hasShortTileNumbers()) // no number is larger than a stretch of so many
     columnTiles = b.CreateBinaryIntrinsic(Intrinsic::umin, columnTiles, constant((int64_t(1) << 31) / rasterRows));
   Value *stretch = b.CreateMul(columnTiles, constant(rasterRows));
   Value *firstTile = b.CreateMul(b.CreateUDiv(number, stretch), constant(rasterRows));

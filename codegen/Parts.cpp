@@ -17,6 +17,7 @@
 #include "codegen/Jit.h"
 #include "codegen/Ptx.h"
 #include "codegen/Workers.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallString.h"
@@ -228,6 +229,15 @@ static void appendPtx(std::string &whole, StringRef part) {
   }
 }
 
+/// ptxas has threads take functions in the order of the text: none is to begin the longest when others have nothing left.
+static void putHeaviestFirst(Module &module) {
+  DenseMap<const Function *, uint64_t> weights;
+  for (const Function &function : module)
+    weights[&function] = weightOf(function);
+  module.getFunctionList().sort(
+      [&](const Function &lhs, const Function &rhs) { return weights.lookup(&lhs) > weights.lookup(&rhs); });
+}
+
 std::string emitPtxInParts(Module &module, StringRef target, unsigned threads, PassRuns *runs, std::string &heard) {
   // More parts than threads of a small machine: each should cost little beside what it makes.
   constexpr unsigned mostParts = 16;
@@ -237,6 +247,7 @@ std::string emitPtxInParts(Module &module, StringRef target, unsigned threads, P
     return unit->getEmissionKind() == DICompileUnit::DebugDirectivesOnly;
   });
   unsigned leastPtx = neededPtx(module);
+  putHeaviestFirst(module);
   Shares shares = divide(module, hasLines ? 1 : mostParts, leastWeight);
   std::vector<std::unique_ptr<MemoryBuffer>> texts =
       makeParts(module, shares, threads, heard, [&](Module &part, unsigned number) {

@@ -49,8 +49,19 @@ IndexExpr DeviceContraction::persistentBlocks() const {
 // A block's tiles
 //===----------------------------------------------------------------------===//
 
+/// Whether tiles are known to have numbers of 32 bits. The first division of 64 bits in a function takes ptxas milliseconds.
+bool DeviceContraction::hasShortTileNumbers() const {
+  std::optional<int64_t> tiles = numTiles().asConstant();
+  return !isPersistent() || (tiles && isInt<32>(*tiles));
+}
+
 /// i64.
 Value *DeviceContraction::numOwnTiles() {
+  if (hasShortTileNumbers()) { // there are no more blocks than tiles
+    Value *further = b.CreateSub(i32(*numTiles().asConstant() - 1), here.block);
+    Value *blocks = here.special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
+    return wide(b.CreateAdd(b.CreateUDiv(further, blocks), i32(1)));
+  }
   Value *tiles = b.CreateMul(ceilDiv(here.rows.total, i64(tile.rows)), ceilDiv(here.columns.total, i64(tile.columns)));
   tiles = b.CreateMul(tiles, here.pointsOf(axes, plan.batch));
   return ceilDiv(b.CreateSub(tiles, wide(here.block)), wide(here.special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x)));
