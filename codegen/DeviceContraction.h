@@ -93,6 +93,12 @@ private:
   using Sums = llvm::SmallVector<Value *>;
 
   using Group = TileGroup;
+  /// What a thread knows of its sums.
+  struct Doubts {
+    Value *isUnsafe = nullptr; ///< a bit, the same for all who multiply: sums are not to be used; null: they are
+    Value *lone = nullptr;     ///< i32: a bit for each four sums: some of these alone are not to be used (LostBits.cpp)
+  };
+
   using Sum = TileSum;
   using Operand = TileOperand;
   using Product = TileProduct;
@@ -262,7 +268,7 @@ private:
   void storeFew(const PlaneProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded,
                 llvm::function_ref<void(unsigned number)> afterStage);
   void produceFew(const PlaneProduct &product, unsigned count, llvm::ArrayRef<Value *> loaded);
-  Sums consume(const PlaneProduct &product, Value *&isUnsafe);
+  Sums consume(const PlaneProduct &product, Doubts &doubts);
   bool hasRoomForStages(const PlaneProduct &product);
   Sums sumUpSteps(const PlaneProduct &product);
   Sums sumUpStages(const PlaneProduct &product);
@@ -274,21 +280,23 @@ private:
   void makeRings();
   Value *awaitStage(const PlaneProduct &product, Value *number);
   void letProducersGoOn();
-  Value *lineMaximum(unsigned which, Value *line);
+  enum class LineValue : unsigned { Maximum, InverseScale };
+  Value *lineWord(Value *number);
+  Value *ofLine(LineValue which, Value *line);
   Value *largestOf(Value *unit);
   void forOwnLines(const PlaneProduct &product, llvm::function_ref<void(Value *line)> body);
-  void raiseMaxima(const PlaneProduct &product, llvm::ArrayRef<Value *> maxima, unsigned which);
   Value *scaleOf(Value *maximum, bool isInverse);
   llvm::SmallVector<Value *> findScales(const PlaneProduct &product, llvm::ArrayRef<Value *> units);
-  Value *isTooSmall(Value *whole, Value *start);
-  Value *anyLineTooSmall();
   void raiseTo(Value *place, Value *maximum);
 
   // LostBits.cpp
-  Value *keepNonZero(Value *element, Value *scaled);
+  Value *keepNonZero(Value *element, Value *scaled, unsigned place);
   Value *keepUnit(Value *unit, Value *scale);
   Value *smallestSum(const PlaneProduct &product);
-  Value *anySumTooSmall(const PlaneProduct &product, llvm::ArrayRef<Value *> sums);
+  Doubts findDoubts(const PlaneProduct &product, llvm::ArrayRef<Value *> sums);
+  std::array<Value *, 2> masksOfRows(Value *row);
+  std::array<Value *, 4> sumUpFour(PlaneProduct product, llvm::ArrayRef<Value *> rows, llvm::ArrayRef<Value *> columns);
+  void mendLoneSums(const PlaneProduct &product, const Doubts &doubts, unsigned base);
 
   // PersistentTiles.cpp
   bool isPersistent() const { return memory.isPersistent(); }

@@ -179,7 +179,7 @@ private:
   TilePlace sum(unsigned thread, unsigned index) {
     Value *lane = i32(thread % 32);
     return layout.byWarpgroups
-               ? groupSum(b, layout.tile, i32(thread), lane, index)
+               ? groupSum(b, layout.tile, i32(thread), lane, i32(index))
                : fragmentSum(b, layout.tile, warpCorner(b, layout.tile, i32(thread)), lane, index);
   }
 

@@ -44,14 +44,17 @@ TilePlace groupCorner(IRBuilder<> &b, const TensorTile &tile, Value *thread) {
           b.CreateMul(b.CreateURem(group, across), b.getInt32(groupColumns(tile)))};
 }
 
-TilePlace groupSum(IRBuilder<> &b, const TensorTile &tile, Value *thread, Value *lane, unsigned number) {
+TilePlace groupSum(IRBuilder<> &b, const TensorTile &tile, Value *thread, Value *lane, Value *number) {
   TilePlace corner = groupCorner(b, tile, thread);
   Value *warp = b.CreateAnd(b.CreateLShr(thread, b.getInt32(5)), b.getInt32(3));
   Value *row = b.CreateAdd(b.CreateShl(warp, b.getInt32(4)), b.CreateLShr(lane, b.getInt32(2)));
   row = b.CreateAdd(corner.row, row);
   Value *column = b.CreateAdd(corner.column, b.CreateShl(b.CreateAnd(lane, b.getInt32(3)), b.getInt32(1)));
-  return {b.CreateAdd(row, b.getInt32(number / 2 % 2 * 8)),
-          b.CreateAdd(column, b.getInt32(number / 4 * 8 + number % 2))};
+  // Of every four sums two are neighbours in a row, the others those eight rows below.
+  Value *down = b.CreateShl(b.CreateAnd(number, b.getInt32(2)), b.getInt32(2));
+  Value *right = b.CreateOr(b.CreateShl(b.CreateAnd(number, b.getInt32(~3)), b.getInt32(1)),
+                            b.CreateAnd(number, b.getInt32(1)));
+  return {b.CreateAdd(row, down), b.CreateAdd(column, right)};
 }
 
 unsigned sumsOfThread(const TensorTile &tile) { return tile.rows * tile.columns / tile.threads(); }

@@ -38,9 +38,9 @@ TilePlace fragmentSum(llvm::IRBuilder<> &b, const TensorTile &tile, TilePlace co
 unsigned groupColumns(const TensorTile &tile);
 /// wgmma: the first element of the rectangle of the thread's warpgroup.
 TilePlace groupCorner(llvm::IRBuilder<> &b, const TensorTile &tile, llvm::Value *thread);
-/// wgmma: where sum `number` of a thread lies.
+/// wgmma: where sum `number` (i32) of a thread lies.
 TilePlace groupSum(llvm::IRBuilder<> &b, const TensorTile &tile, llvm::Value *thread, llvm::Value *lane,
-                   unsigned number);
+                   llvm::Value *number);
 
 /// Sums of a thread.
 unsigned sumsOfThread(const TensorTile &tile);

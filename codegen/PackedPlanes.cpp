@@ -189,11 +189,6 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
     unit = b.CreateBinaryIntrinsic(Intrinsic::smin, unit, lastUnit);
     return loadUnitAt(product, operand, b.CreateMul(unit, i64(operand.shared.unitElements())), lineNumber);
   };
-  auto maximumOf = [&](unsigned which) {
-    Value *place = b.CreateAdd(ownLine, i32(which * linesOfBlock));
-    return here.sharedAt(b.CreateMul(place, i32(sizeof(float))));
-  };
-
   Warpgroup warps = warpgroupOf(product);
   auto store = [&](Value *unitNumber, ArrayRef<Value *> planes) {
     e.emitIf(b.CreateICmpSLT(unitNumber, allUnits), [&] {
@@ -218,31 +213,25 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
     return;
   }
 
-  e.emitIf(b.CreateICmpULT(here.thread, i32(2 * linesOfBlock)), [&] {
-    b.CreateAlignedStore(i32(0), here.sharedAt(b.CreateMul(here.thread, i32(sizeof(float)))), Align(4));
-  });
+  auto maximumOf = [&](Value *inBlock) { return here.sharedAt(b.CreateMul(inBlock, i32(sizeof(float)))); };
+  e.emitIf(b.CreateICmpULT(here.thread, i32(linesOfBlock)),
+           [&] { b.CreateAlignedStore(i32(0), maximumOf(here.thread), Align(4)); });
   barrier();
-  raiseTo(maximumOf(0), largestOf(load(wide(ownUnit))));
+  raiseTo(maximumOf(ownLine), largestOf(load(wide(ownUnit))));
   barrier();
-  Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximumOf(0), Align(4));
+  Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximumOf(ownLine), Align(4));
   Value *scale = scaleOf(start, /*isInverse=*/false);
-  SmallVector<Value *> largest = e.emitLoop(
-      i64(0), allUnits, i64(units), {ConstantFP::get(b.getFloatTy(), 0)},
-      [&](Value *first, ArrayRef<Value *> current) {
+  e.emitIf(b.CreateICmpEQ(ownUnit, i32(0)), [&] {
+    b.CreateAlignedStore(scaleOf(start, /*isInverse=*/true), scalePlace(product, operand, side, wide(line)), Align(4));
+  });
+  e.emitLoop(
+      i64(0), allUnits, i64(units), {},
+      [&](Value *first, ArrayRef<Value *>) {
         Value *unitNumber = b.CreateAdd(first, wide(ownUnit));
-        Value *unit = load(unitNumber);
-        store(unitNumber, splitUnit(unit, scale, operand.planes, /*keeps=*/true));
-        return SmallVector<Value *>{b.CreateMaxNum(current.front(), largestOf(unit))};
+        store(unitNumber, splitUnit(load(unitNumber), scale, operand.planes, /*keeps=*/true));
+        return SmallVector<Value *>();
       },
       "span");
-  raiseTo(maximumOf(1), largest.front());
-  barrier();
-  e.emitIf(b.CreateICmpEQ(ownUnit, i32(0)), [&] {
-    Value *whole = b.CreateAlignedLoad(b.getFloatTy(), maximumOf(1), Align(4));
-    Value *inverse = b.CreateSelect(isTooSmall(whole, start), ConstantFP::getNaN(b.getFloatTy()),
-                                    scaleOf(start, /*isInverse=*/true));
-    b.CreateAlignedStore(inverse, scalePlace(product, operand, side, wide(line)), Align(4));
-  });
 }
 
 void DeviceContraction::emitPack(Value *workspace) {
@@ -353,8 +342,8 @@ void DeviceContraction::endCopies(const PlaneProduct &product, Value *total) {
 /// Where one over the scale of a line is.
 Value *DeviceContraction::scaleOfLine(const PlaneProduct &product, Value *line) {
   if (!isPacked())
-    return lineMaximum(2, line);
-  return lineMaximum(0, product.scalesBefore ? b.CreateAdd(product.scalesBefore, line) : line);
+    return ofLine(LineValue::InverseScale, line);
+  return lineWord(product.scalesBefore ? b.CreateAdd(product.scalesBefore, line) : line);
 }
 
 /// Brings one over the scale of each line to shared memory; consumers see it once the first stage is there.
@@ -382,7 +371,7 @@ void DeviceContraction::loadScales(const PlaneProduct &product) {
 /// Takes the scales out of the sums of the tile.
 void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Value *> sums) {
   // Places are a constant from the first, which the optimiser does not see.
-  TilePlace first = groupSum(b, tile, here.thread, here.lane, 0);
+  TilePlace first = groupSum(b, tile, here.thread, here.lane, i32(0));
   Value *ofRow = scaleOfLine(product, first.row);
   Value *ofColumn = scaleOfLine(product, b.CreateAdd(first.column, i32(product.column.firstLine)));
   auto load = [&](Value *place, Type *type, unsigned further) {

@@ -109,7 +109,7 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
     return b.CreateAlignedLoad(element, placeAt(operand, offset), Align(element->getPrimitiveSizeInBits() / 8));
   };
 
-  Value *start = nullptr, *scale = nullptr, *isBlind = nullptr;
+  Value *scale = nullptr;
   auto findScale = [&] {
     // The sample: an element for each thread, from all over the image.
     Value *maximum = here.sharedAt(i32(0));
@@ -120,9 +120,8 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
     Value *sampled = load(sampledPixel, b.CreateUDiv(sample, i64(window.pixels)));
     raiseTo(maximum, b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled));
     barrier();
-    start = b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4));
+    Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4));
     scale = scaleOf(start, /*isInverse=*/false);
-    isBlind = b.CreateICmpEQ(start, i32(0));
     Value *isFirst = b.CreateAnd(b.CreateICmpEQ(here.thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
     e.emitIf(isFirst, [&] {
       Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
@@ -152,10 +151,6 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
       Value *value = load(pixelOffset, own);
       if (exists)
         value = b.CreateSelect(exists, value, Constant::getNullValue(element));
-      if (isSplit()) {
-        Value *isLost = b.CreateAnd(isBlind, isTooSmall(b.CreateUnaryIntrinsic(Intrinsic::fabs, value), start));
-        value = b.CreateSelect(isLost, ConstantFP::getNaN(b.getFloatTy()), value);
-      }
       values = b.CreateInsertElement(values, value, n);
     }
     std::array<Value *, 2> planes = {values, nullptr};

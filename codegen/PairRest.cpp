@@ -124,7 +124,7 @@ void TileRest::storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn
 /// The rest of a tile from the sums in registers.
 void TileRest::emitOfPairs(ArrayRef<Value *> sums) {
   tgl::WriteOp write = writeOfPairs();
-  TilePlace first = groupSum(b, tile, here.thread, here.lane, 0);
+  TilePlace first = groupSum(b, tile, here.thread, here.lane, b.getInt32(0));
   Value *lines = b.CreateAdd(b.CreateMul(b.CreateLShr(here.thread, i32(5)), i32(warpRows * linePitch)), i32(here.sumsBase(0)));
   Value *ownLine = b.CreateMul(b.CreateLShr(here.lane, i32(2)), i32(linePitch));
   Value *own = b.CreateAdd(ownLine, b.CreateShl(b.CreateAnd(here.lane, i32(3)), i32(2)));

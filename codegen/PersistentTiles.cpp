@@ -205,20 +205,22 @@ void DeviceContraction::emitOwnTiles() {
     PlaneProduct product = makePlaneProduct(0);
     note(product);
     setStages(product, which);
-    Value *isUnsafe = nullptr, *isSafe = nullptr;
+    Doubts doubts;
+    Value *isSafe = nullptr;
     forItself([&] {
-      Sums sums = consume(product, isUnsafe);
+      Sums sums = consume(product, doubts);
       if (!isPacked())
         e.emitIf(b.CreateICmpSLT(b.CreateAdd(which, i64(1)), numTiles), [&] { letProducersGoOn(); });
-      isSafe = b.CreateNot(isUnsafe);
+      isSafe = b.CreateNot(doubts.isUnsafe);
       auto store = [&] {
         if (marksAlone)
           freeSums();
         forItself([&] { storeGroupSums(sums, here.sumsBase(0)); });
+        forItself([&] { mendLoneSums(product, doubts, here.sumsBase(0)); });
       };
       marksAlone ? store() : e.emitIf(isSafe, store);
     });
-    Value *marks = marksAlone ? isUnsafe : b.CreateAnd(isUnsafe, b.CreateICmpEQ(here.thread, i32(0)));
+    Value *marks = marksAlone ? doubts.isUnsafe : b.CreateAnd(doubts.isUnsafe, b.CreateICmpEQ(here.thread, i32(0)));
     e.emitIf(marks, [&] {
       Value *bit = b.CreateShl(i32(1), b.CreateURem(b.CreateTrunc(which, b.getInt32Ty()), i32(tilesOfWord)));
       b.CreateAtomicRMW(AtomicRMWInst::Or, maskWord(which), bit, Align(4), AtomicOrdering::Monotonic,
@@ -250,9 +252,9 @@ void DeviceContraction::emitOwnTiles() {
           PlaneProduct product = makePlaneProduct(0);
           note(product);
           setStages(product, which);
-          Value *isUnsafe = nullptr;
+          Doubts doubts;
           Sums sums;
-          forItself([&] { sums = consume(product, isUnsafe); });
+          forItself([&] { sums = consume(product, doubts); });
           if (byWarps && rest.fitsPairs()) {
             forItself([&] { rest.emitOfPairs(sums); });
             return SmallVector<Value *>();

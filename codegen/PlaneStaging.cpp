@@ -318,7 +318,7 @@ std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, u
       Value *element = b.CreateExtractElement(unit, uint64_t(2 * word + n));
       values[n] = b.CreateFMul(element, scale);
       if (keeps)
-        values[n] = keepNonZero(element, values[n]);
+        values[n] = keepNonZero(element, values[n], 2 * word + n);
     }
     for (unsigned plane = 0; plane < planes; ++plane) {
       Value *pair = b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {values[1], values[0]});

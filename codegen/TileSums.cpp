@@ -312,14 +312,17 @@ void DeviceContraction::sumUpSafely(unsigned number, function_ref<void()> afterC
   }
   PlaneProduct planes = makePlaneProduct(number);
   note(planes);
-  Value *isUnsafe = nullptr;
-  Sums fast = hasRoles() ? consume(planes, isUnsafe) : sumUpByWarpgroups(planes);
-  if (!isUnsafe) {
+  Doubts doubts;
+  Sums fast = hasRoles() ? consume(planes, doubts) : sumUpByWarpgroups(planes);
+  if (!doubts.isUnsafe) {
     barrier();
     return storeGroupSums(fast, base);
   }
-  e.emitIf(b.CreateNot(isUnsafe), [&] { storeGroupSums(fast, base); });
-  e.emitIf(isUnsafe, [&] {
+  e.emitIf(b.CreateNot(doubts.isUnsafe), [&] {
+    storeGroupSums(fast, base);
+    mendLoneSums(planes, doubts, base);
+  });
+  e.emitIf(doubts.isUnsafe, [&] {
     storeSums(sumUpAlone(Code::Careful), base);
     if (afterCareful)
       mend();

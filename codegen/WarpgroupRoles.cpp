@@ -13,7 +13,7 @@
 // kept for 32 or 64 points of the sum and added to f32 sums in registers.
 //
 // Where that does not hold a tile is computed again by sumUp: where a sum is not finite (an element too large,
-// or itself not finite), and where a row's first step was 0 and all that came later is tiny (below 2^-9).
+// or itself not finite), or as small as what was lost of it (LostBits.cpp).
 //
 // Half of a block's threads, the producers, load elements, convert and store them (or a third, where a launch before
 // has done so and they copy); the others multiply, and do all the rest. A stage of shared memory goes from one to the other and back by a pair of barriers. While some of
@@ -45,17 +45,19 @@ static RoleRegisters roleRegisters(bool copiesInBulk, bool hasCopiers) {
 static constexpr int scaledExponent = 9;
 /// Exponent of the scale where that step is 0: for elements below 2^10.
 static constexpr int blindExponent = 6;
-/// A scaled line whose largest element stays below this has lost bits: errors are up to 2^-25.
-static constexpr double smallestMaximum = 0x1p-3;
 
 //===----------------------------------------------------------------------===//
 // Scales
 //===----------------------------------------------------------------------===//
 
-/// Bits of a line's largest absolute value: `which` 0, of the first step; 1, of all. 2: one over its scale.
-Value *DeviceContraction::lineMaximum(unsigned which, Value *line) {
-  Value *number = b.CreateAdd(line, i32(which * (tile.rows + tile.columns)));
+/// Of what is kept of lines, word `number` (i32).
+Value *DeviceContraction::lineWord(Value *number) {
   return here.sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(memory.linesBase())));
+}
+
+/// Where bits of the largest absolute value of a line's first step are; or one over its scale.
+Value *DeviceContraction::ofLine(LineValue which, Value *line) {
+  return lineWord(b.CreateAdd(line, i32(unsigned(which) * (tile.rows + tile.columns))));
 }
 
 /// The power of two for a line; or one over it.
@@ -77,16 +79,6 @@ void DeviceContraction::raiseTo(Value *place, Value *maximum) {
                     AtomicOrdering::Monotonic, scope);
 }
 
-/// Enters the largest values of this thread's units.
-void DeviceContraction::raiseMaxima(const PlaneProduct &product, ArrayRef<Value *> maxima, unsigned which) {
-  for (const PlaneOperand *operand : {&product.row, &product.column})
-    for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
-      Value *line = b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine));
-      raiseTo(lineMaximum(which, line), maxima.front());
-      maxima = maxima.drop_front();
-    }
-}
-
 Value *DeviceContraction::largestOf(Value *unit) {
   return b.CreateFPMaxReduce(b.CreateUnaryIntrinsic(Intrinsic::fabs, unit));
 }
@@ -105,48 +97,24 @@ void DeviceContraction::forOwnLines(const PlaneProduct &product, function_ref<vo
 
 /// From the units of the first step, for each its scale.
 SmallVector<Value *> DeviceContraction::findScales(const PlaneProduct &product, ArrayRef<Value *> units) {
-  forOwnLines(product, [&](Value *line) {
-    for (unsigned which : {0u, 1u})
-      b.CreateAlignedStore(i32(0), lineMaximum(which, line), Align(4));
-  });
-  barrier();
   SmallVector<Value *> maxima, scales;
-  for (Value *unit : units)
-    maxima.push_back(largestOf(unit));
-  raiseMaxima(product, maxima, 0);
-  barrier();
-  forOwnLines(product, [&](Value *line) {
-    Value *maximum = b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4));
-    b.CreateAlignedStore(scaleOf(maximum, /*isInverse=*/true), lineMaximum(2, line), Align(4));
-  });
   for (const PlaneOperand *operand : {&product.row, &product.column})
-    for (unsigned index = 0; operand->isStaged && index < operand->count; ++index) {
-      Value *line = b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine));
-      scales.push_back(
-          scaleOf(b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4)), /*isInverse=*/false));
-    }
+    for (unsigned index = 0; operand->isStaged && index < operand->count; ++index)
+      maxima.push_back(ofLine(LineValue::Maximum, b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine))));
+  forOwnLines(product,
+              [&](Value *line) { b.CreateAlignedStore(i32(0), ofLine(LineValue::Maximum, line), Align(4)); });
+  barrier();
+  for (auto [maximum, unit] : zip_equal(maxima, units))
+    raiseTo(maximum, largestOf(unit));
+  barrier();
+  auto load = [&](Value *maximum) { return b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4)); };
+  forOwnLines(product, [&](Value *line) {
+    Value *inverse = scaleOf(load(ofLine(LineValue::Maximum, line)), /*isInverse=*/true);
+    b.CreateAlignedStore(inverse, ofLine(LineValue::InverseScale, line), Align(4));
+  });
+  for (Value *maximum : maxima)
+    scales.push_back(scaleOf(load(maximum), /*isInverse=*/false));
   return scales;
-}
-
-/// Whether a line whose first step had this maximum (bits) and whose whole has that one lost bits.
-Value *DeviceContraction::isTooSmall(Value *whole, Value *start) {
-  Value *scaled = b.CreateFMul(whole, scaleOf(start, /*isInverse=*/false));
-  Value *isSmall = b.CreateFCmpOLT(scaled, ConstantFP::get(b.getFloatTy(), smallestMaximum));
-  Value *isZero = b.CreateFCmpOEQ(whole, ConstantFP::get(b.getFloatTy(), 0));
-  return b.CreateAnd(isSmall, b.CreateNot(isZero));
-}
-
-/// Whether one of the lines that this thread looks at had a first step of 0 and is tiny.
-Value *DeviceContraction::anyLineTooSmall() {
-  Value *any = b.getFalse();
-  unsigned count = tile.rows + tile.columns;
-  for (unsigned first = 0; first < count; first += threads()) {
-    Value *line = b.CreateAdd(here.thread, i32(first));
-    line = b.CreateBinaryIntrinsic(Intrinsic::umin, line, i32(count - 1));
-    Value *start = b.CreateAlignedLoad(b.getInt32Ty(), lineMaximum(0, line), Align(4));
-    any = b.CreateOr(any, isTooSmall(b.CreateAlignedLoad(b.getFloatTy(), lineMaximum(1, line), Align(4)), start));
-  }
-  return any;
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,27 +233,17 @@ void DeviceContraction::produce(const PlaneProduct &product) {
   SmallVector<Value *> first = loadNext(product, i64(0));
   if (unsigned few = fewStages(product))
     return produceFew(product, few, first);
-  unsigned numUnits = first.size();
   SmallVector<Value *> scales = findScales(product, first);
-  // Carried: the largest values so far; the units of the step.
-  SmallVector<Value *> carried(numUnits, ConstantFP::get(b.getFloatTy(), 0));
-  carried.append(first);
-  SmallVector<Value *> last = e.emitLoop(
-      i64(0), numStages(product), i64(1), carried,
-      [&](Value *number, ArrayRef<Value *> current) {
-        SmallVector<Value *> next(current.take_front(numUnits));
-        ArrayRef<Value *> units = current.drop_front(numUnits);
+  e.emitLoop(
+      i64(0), numStages(product), i64(1), first, // the units of the step
+      [&](Value *number, ArrayRef<Value *> units) {
         Value *inTile = b.CreateTrunc(number, b.getInt32Ty());
         async::acquire(b, rings[product.number], inTile);
         storeUnits(product, units, scales, planeStage(product, inRing(inTile)));
         async::commit(b, rings[product.number], inTile);
-        for (unsigned unit = 0; unit < numUnits; ++unit)
-          next[unit] = b.CreateMaxNum(next[unit], largestOf(units[unit]));
-        next.append(loadNext(product, b.CreateAdd(number, i64(1))));
-        return next;
+        return loadNext(product, b.CreateAdd(number, i64(1)));
       },
       "step");
-  raiseMaxima(product, ArrayRef(last).take_front(numUnits), 1);
   arriveAt(i32(Finished));
 }
 
@@ -302,18 +260,15 @@ void DeviceContraction::storeFew(const PlaneProduct &product, unsigned count, Ar
                                  function_ref<void(unsigned number)> afterStage) {
   unsigned numUnits = unitsOfStage(product);
   SmallVector<Value *> scales = findScales(product, loaded.take_front(numUnits));
-  SmallVector<Value *> maxima(numUnits, ConstantFP::get(b.getFloatTy(), 0)), later;
+  SmallVector<Value *> later;
   auto isLoaded = [&](unsigned number) { return (number + 1) * numUnits <= loaded.size(); };
   for (unsigned number = 0; number < count; ++number) {
     ArrayRef<Value *> units = isLoaded(number) ? loaded.slice(number * numUnits, numUnits) : ArrayRef(later);
     storeUnits(product, units, scales, planeStage(product, i32(number)));
     afterStage(number);
-    for (auto [maximum, unit] : zip_equal(maxima, units))
-      maximum = b.CreateMaxNum(maximum, largestOf(unit));
     if (number + 1 < count && !isLoaded(number + 1))
       later = loadNext(product, i64(number + 1));
   }
-  raiseMaxima(product, maxima, 1);
 }
 
 void DeviceContraction::produceFew(const PlaneProduct &product, unsigned count, ArrayRef<Value *> loaded) {
@@ -406,8 +361,8 @@ DeviceContraction::Sums DeviceContraction::sumUpSteps(const PlaneProduct &produc
       "step");
 }
 
-/// `isUnsafe`: a bit, the same for all consumers: the sums are not to be used; null: they are. Shared memory is free for sums.
-DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, Value *&isUnsafe) {
+/// Shared memory is free for sums.
+DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, Doubts &doubts) {
   if (isPacked() && isSplit())
     loadScales(product);
   Sums sums = isShifted()            ? sumUpShifted(product)
@@ -416,17 +371,12 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
                                      : sumUpStages(product);
   if (!isSplit())
     return sums;
-  if (isPacked()) {
-    if (copiesInBulk()) // else all have met since scales were loaded
-      barrier();
-    Value *isLost = anySumTooSmall(product, sums);
-    unscale(product, sums);
-    isUnsafe = isAnyNotFinite(sums, isLost);
-    return sums;
-  }
-  waitAt(i32(Finished));
-  Value *isLost = anySumTooSmall(product, sums);
+  if (!isPacked())
+    waitAt(i32(Finished));
+  else if (copiesInBulk()) // else all have met since scales were loaded
+    barrier();
+  doubts = findDoubts(product, sums);
   unscale(product, sums);
-  isUnsafe = isAnyNotFinite(sums, b.CreateOr(isLost, anyLineTooSmall()));
+  doubts.isUnsafe = isAnyNotFinite(sums, doubts.isUnsafe);
   return sums;
 }

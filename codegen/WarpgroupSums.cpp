@@ -23,7 +23,7 @@ using namespace tegula;
 
 void DeviceContraction::storeGroupSums(ArrayRef<Value *> sums, unsigned base) {
   // Places are a constant from the first, which the optimiser does not see.
-  TilePlace first = groupSum(b, tile, here.thread, here.lane, 0);
+  TilePlace first = groupSum(b, tile, here.thread, here.lane, i32(0));
   Value *inGroup = b.CreateSub(first.column, groupCorner(b, tile, here.thread).column);
   Value *place = here.sumPlace(first.row, b.CreateAdd(here.placedCorner(), inGroup), base);
   for (unsigned number = 0; number < sums.size(); number += 2) {

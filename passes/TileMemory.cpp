@@ -85,14 +85,14 @@ unsigned TileMemory::linesBytes() const {
     return 0;
   unsigned lines = 4 * (tile.rows + tile.columns);
   if (!isPacked() || !isPersistent())
-    return (isPacked() ? 1 : 3) * lines;
+    return (isPacked() ? 1 : 2) * lines;
   bool fits = leastPersistentBytes() + 2 * lines <= machine.sharedBytes;
   return fits ? 2 * lines : 0;
 }
 
 /// Scales of packed lines may lie where sums do later.
 unsigned TileMemory::leastPersistentBytes() const {
-  unsigned lines = isPacked() || !isSplit ? 0 : 3 * 4 * (tile.rows + tile.columns);
+  unsigned lines = isPacked() || !isSplit ? 0 : 2 * 4 * (tile.rows + tile.columns);
   return ringBytes() + lines + sumsBytes() + maskBytes + barriersBytes();
 }
 

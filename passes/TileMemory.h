@@ -47,7 +47,7 @@ public:
   void setSumsColumns(std::optional<unsigned> columns) { placedColumns = columns; }
   unsigned sumsPitch() const { return sumsColumns() + 8; }
   unsigned sumsBytes() const { return tile.rows * sumsPitch() * 4; }
-  /// The largest values of lines, of the first step and of all, and their scales; or scales alone, in a block that stays those of
+  /// The largest values of lines in their first step, and their scales; or scales alone, in a block that stays those of
   /// two tiles in turn, or none where there is no room: then they lie where sums do later.
   unsigned linesBytes() const;
   /// Whether a block goes on with another tile: its sums have a place of their own.

@@ -133,7 +133,7 @@ TEST(Fragments, HoldEveryElementOnce) {
   for (int64_t rows : {64, 128})
     for (int64_t columns : {64, 128, 256}) {
       TensorTile tile{rows, columns, 2, 4, 1, /*warpgroups=*/true};
-      check(tile, [&](Value *thread, Value *lane, unsigned sum) { return groupSum(b, tile, thread, lane, sum); });
+      check(tile, [&](Value *thread, Value *lane, unsigned sum) { return groupSum(b, tile, thread, lane, b.getInt32(sum)); });
     }
 }
 
