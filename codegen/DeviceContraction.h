@@ -287,13 +287,15 @@ private:
   void forOwnLines(const PlaneProduct &product, llvm::function_ref<void(Value *line)> body);
   Value *scaleOf(Value *maximum, bool isInverse);
   llvm::SmallVector<Value *> findScales(const PlaneProduct &product, llvm::ArrayRef<Value *> units);
-  void raiseTo(Value *place, Value *maximum);
+  void noteLargest(Value *largest, Value *least, Value *value);
 
   // LostBits.cpp
   Value *keepNonZero(Value *element, Value *scaled, unsigned place);
   Value *keepUnit(Value *unit, Value *scale);
   Value *smallestSum(const PlaneProduct &product);
   Doubts findDoubts(const PlaneProduct &product, llvm::ArrayRef<Value *> sums);
+  Value *inverseScale(Value *largest, Value *least);
+  Value *hasWideLine(const PlaneProduct &product, TilePlace place, unsigned numSums);
   std::array<Value *, 2> masksOfRows(Value *row);
   std::array<Value *, 4> sumUpFour(PlaneProduct product, llvm::ArrayRef<Value *> rows, llvm::ArrayRef<Value *> columns);
   void mendLoneSums(const PlaneProduct &product, const Doubts &doubts, unsigned base);

@@ -17,14 +17,20 @@
 //   2^-25 / sqrt(3) * sqrt(2 K) * 2^8.5 = 2^-16.8 sqrt(K)
 //
 // of either sign (roundings are independent, and 2^8.5 is the size of a normal number where the largest of 64 is below
-// 2^10), where products of normal numbers have sums of 2^17 sqrt(K). A tile is added up again, with care, where a
-// neighbourhood of sums is small beside that: the sums of a thread along a row; or, along a column, four of rows that
-// follow each other. Of ordinary data one sum may be that small, not four of them. A neighbourhood with a sum of 0 says nothing:
-// beside where operands have zeros alone, as along the diagonal of a triangular matrix, sums have few terms, and many are small.
+// 2^10), where products of normal numbers have sums of 2^17 sqrt(K). A tile is added up again, with care, where all of a thread's
+// sums are small beside that.
 //
-// A sum may be lost alone: where a row has a 0 just where a column has what is large. One that is smaller still, 2^-5 of what a
-// neighbourhood may be, its warp adds up again from the operands, point by point, and puts it into its place in shared memory: of
-// ordinary data one in 2^19 is that small by chance, one of 30 tiles of 128 x 128 has such a sum.
+// Or where a neighbourhood is: the thread's sums along a row; or, along a column, four of rows that follow each other. Of random
+// numbers one sum may be that small by chance, not four of them; but rows that are much alike, as deep in a network, have sums that
+// are small together. What is lost of one line and not of all, though, is lost as that line is wide: what is large there meets zeros.
+// Its first step, where its scale comes from, tells: eight neighbours are far below the step's largest. The sign of one over the scale
+// says so. Where none of a thread's lines is wide, small is what is left of sums of which all was lost. A neighbourhood with a sum of 0
+// says nothing: beside where operands have zeros alone, as along the diagonal of a triangular matrix, sums have few terms, and many are
+// small.
+//
+// A sum may be lost alone: where a row has a 0 just where a column has what is large. Where a line is wide its warp adds such a sum up
+// again from the operands, point by point, and puts it into its place in shared memory, which takes as long as a tile of a short sum.
+// By chance it happens to one sum in 2^30.
 //
 // Sums of zeros alone are 0 and right. So that they are known from those of which all is lost, an element that is not 0
 // has a plane that is not 0. What such elements of a unit keep is not of their own sign: of numbers of one sign it would be a part
@@ -57,9 +63,12 @@ static Value *keptElement(IRBuilder<> &b, Value *least, unsigned place) {
 /// 2^-20 of them; where values are rounded to TF32's 11 bits, 2^-13; of windows, which share a scale with far more elements
 /// and are as small as this next to where an image is dark, 2^-17.
 static int smallSumExponent(bool isRounded, bool hasWindow) { return isRounded ? -4 : hasWindow ? 0 : 3; }
-/// The same of a sum alone, less that: errors are 2^-15, 2^-11 and 2^-12. A row's or a column's sums are that small together or
-/// not at all, unless by chance, and what is computed again by chance takes time.
-static int aloneExponent(bool isRounded) { return isRounded ? 2 : 5; }
+/// The same of a sum alone, less that: errors are 2^-17, 2^-14 of windows, 2^-11 of values that are rounded.
+static int aloneExponent(bool isRounded) { return isRounded ? 2 : 3; }
+/// Where no line is wide, less that.
+static constexpr int narrowExponent = 13;
+/// Some neighbours in a wide line are less than its largest times two to that. Where half of all elements are 0 that is one line in 1000.
+static constexpr int wideExponent = -12;
 
 /// The `scaled` value of a unit's element `place`; not 0 where the element is not.
 Value *DeviceContraction::keepNonZero(Value *element, Value *scaled, unsigned place) {
@@ -107,6 +116,35 @@ Value *DeviceContraction::smallestSum(const PlaneProduct &product) {
   return b.CreateBitCast(b.CreateShl(exponent, i32(mantissaBits)), b.getFloatTy());
 }
 
+/// One over the scale of a line of which that is the `largest` of the first step and that the `least`, less 1, of what is the largest
+/// of neighbours and not 0, as bits: below 0 where the line is wide.
+Value *DeviceContraction::inverseScale(Value *largest, Value *least) {
+  constexpr int mantissaBits = 23;
+  Value *limit = b.CreateBinaryIntrinsic(Intrinsic::usub_sat, largest, i32(-wideExponent << mantissaBits));
+  Value *inverse = scaleOf(largest, /*isInverse=*/true);
+  return b.CreateSelect(b.CreateICmpULT(least, limit), b.CreateFNeg(inverse), inverse);
+}
+
+/// Whether one of this thread's lines is wide.
+Value *DeviceContraction::hasWideLine(const PlaneProduct &product, TilePlace place, unsigned numSums) {
+  Type *word = b.getInt32Ty(), *pair = FixedVectorType::get(word, 2);
+  Value *rows = scaleOfLine(product, place.row);
+  Value *columns = scaleOfLine(product, b.CreateAdd(place.column, i32(product.column.firstLine)));
+  auto at = [&](Value *from, Value *words) { return b.CreateInBoundsGEP(word, from, words); };
+  Value *ofRows = b.CreateOr(b.CreateAlignedLoad(word, rows, Align(4)),
+                             b.CreateAlignedLoad(word, at(rows, i32(8)), Align(4)));
+  e.nextLoopStays = true;
+  Value *signs = e.emitLoop(
+      i64(0), i64(2 * numSums), i64(8), {ofRows}, // of every eight columns two
+      [&](Value *column, ArrayRef<Value *> current) -> SmallVector<Value *> {
+        Value *two = b.CreateAlignedLoad(pair, at(columns, b.CreateTrunc(column, word)), Align(8));
+        Value *both = b.CreateOr(b.CreateExtractElement(two, uint64_t(0)), b.CreateExtractElement(two, uint64_t(1)));
+        return {b.CreateOr(current.front(), both)};
+      },
+      "column")[0];
+  return b.CreateICmpSLT(signs, i32(0));
+}
+
 /// What the sizes of a thread's sums are looked at in: for each two of its rows that its sums are in, all bits but signs where the
 /// row is the statement's, none where it is not. Such a row is the last again: what it tells would be told as often.
 std::array<Value *, 2> DeviceContraction::masksOfRows(Value *row) {
@@ -119,7 +157,7 @@ std::array<Value *, 2> DeviceContraction::masksOfRows(Value *row) {
   return masks;
 }
 
-/// Whether a neighbourhood of this thread's sums is small, and not 0, and which of its sums are smaller still; scales are
+/// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of its sums are alone; scales are
 /// still in them.
 DeviceContraction::Doubts DeviceContraction::findDoubts(const PlaneProduct &product, ArrayRef<Value *> sums) {
   constexpr int nextRow = 4; // lanes: rows follow each other (Warpgroup.h)
@@ -161,42 +199,44 @@ DeviceContraction::Doubts DeviceContraction::findDoubts(const PlaneProduct &prod
   }
   auto half = [&](Value *halves, unsigned number) { return b.CreateExtractElement(halves, number); };
   auto leastHalf = [&](Value *halves) { return smaller(half(halves, 0), half(halves, 1)); };
-  Value *leastOfRows = nullptr;
-  for (Value *ofRow : ofRows) {
-    Value *both = larger(half(ofRow, 0), half(ofRow, 1));
-    leastOfRows = leastOfRows ? smaller(leastOfRows, both) : both;
+  Value *mostly = Constant::getAllOnesValue(b.getInt16Ty()), *leastOfRows = mostly, *largest = b.getInt16(0);
+  for (unsigned which = 0; which < 2; ++which) {
+    Value *both = larger(half(ofRows[which], 0), half(ofRows[which], 1));
+    leastOfRows = smaller(leastOfRows, both);
+    largest = larger(largest, choose(b.CreateICmpNE(masks[which], i32(0)), both, b.getInt16(0)));
   }
-  // Columns beyond the last are the last again: four of the thread's are others.
+  // Columns beyond the last are the last again: four of the thread's are others. So are rows: one of the thread's is another.
+  Value *areOthers = b.CreateICmpNE(masks[0], i32(0));
   if (!here.columns.fits) {
     Value *fourth = b.CreateAdd(here.columns.first, wide(b.CreateAdd(place.column, i32(9))));
-    Value *mostly = Constant::getAllOnesValue(b.getInt16Ty());
-    leastOfRows = choose(b.CreateICmpSLT(fourth, here.columns.total), leastOfRows, mostly);
+    areOthers = b.CreateAnd(areOthers, b.CreateICmpSLT(fourth, here.columns.total));
   }
+  leastOfRows = choose(areOthers, leastOfRows, mostly);
+  largest = choose(areOthers, largest, mostly);
   // As sizes in order.
-  auto limitOf = [&](Value *limit) {
-    Value *upper = b.CreateLShr(b.CreateBitCast(limit, word), i32(16));
-    return order(b.CreateTrunc(upper, b.getInt16Ty()));
-  };
   Value *limit = smallestSum(product);
-  double fraction = std::ldexp(1.0, -aloneExponent(products[product.number].isRounded));
-  Value *ofAlone = limitOf(b.CreateFMul(limit, ConstantFP::get(b.getFloatTy(), fraction)));
-  Doubts doubts;
-  doubts.isUnsafe = b.CreateICmpULT(smaller(leastHalf(leastOfColumns), leastOfRows), limitOf(limit));
-  doubts.lone = e.emitIfElse(
-      b.CreateICmpULT(leastHalf(leastOfAll), ofAlone),
-      [&] {
-        Value *both = b.CreateVectorSplat(2, ofAlone), *mask = i32(0);
-        for (auto [number, ofFour] : enumerate(ofFours)) {
-          Value *isLone = b.CreateICmpNE(b.CreateBitCast(smaller(ofFour, both), word), b.CreateBitCast(both, word));
-          mask = choose(isLone, b.CreateOr(mask, i32(int64_t(1) << number)), mask);
-        }
-        return mask;
-      },
-      i32(0));
-  // Of many the whole tile is sooner added up again.
-  Value *areMany = b.CreateICmpUGT(b.CreateUnaryIntrinsic(Intrinsic::ctpop, doubts.lone), i32(mostLone));
-  doubts.isUnsafe = b.CreateOr(doubts.isUnsafe, areMany);
-  return doubts;
+  auto below = [&](int exponent) {
+    Value *less = b.CreateFMul(limit, ConstantFP::get(b.getFloatTy(), std::ldexp(1.0, -exponent)));
+    return order(b.CreateTrunc(b.CreateLShr(b.CreateBitCast(less, word), i32(16)), b.getInt16Ty()));
+  };
+  auto isBelow = [&](Value *size, Value *its) { return b.CreateICmpULT(size, its); };
+  int alone = aloneExponent(products[product.number].isRounded);
+  Value *leastTogether = smaller(leastHalf(leastOfColumns), leastOfRows), *leastAlone = leastHalf(leastOfAll);
+  auto look = [&]() -> SmallVector<Value *> {
+    Value *isWide = hasWideLine(product, place, sums.size());
+    auto limitOf = [&](int exponent) { return choose(isWide, below(exponent), below(exponent + narrowExponent)); };
+    Value *both = b.CreateVectorSplat(2, limitOf(alone)), *lone = i32(0);
+    for (auto [number, ofFour] : enumerate(ofFours)) {
+      Value *isLone = b.CreateICmpNE(b.CreateBitCast(smaller(ofFour, both), word), b.CreateBitCast(both, word));
+      lone = choose(isLone, b.CreateOr(lone, i32(int64_t(1) << number)), lone);
+    }
+    // Of many the whole tile is sooner added up again.
+    Value *areMany = b.CreateICmpUGT(b.CreateUnaryIntrinsic(Intrinsic::ctpop, lone), i32(mostLone));
+    return {b.CreateOr(isBelow(leastTogether, limitOf(0)), areMany), lone};
+  };
+  Value *isSuspect = b.CreateOr(isBelow(leastTogether, below(0)), isBelow(leastAlone, below(alone)));
+  SmallVector<Value *> found = e.emitIfElse(isSuspect, look, {b.getFalse(), i32(0)});
+  return {b.CreateOr(found[0], isBelow(largest, below(0))), found[1]};
 }
 
 //===----------------------------------------------------------------------===//

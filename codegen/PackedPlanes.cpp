@@ -213,16 +213,20 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
     return;
   }
 
-  auto maximumOf = [&](Value *inBlock) { return here.sharedAt(b.CreateMul(inBlock, i32(sizeof(float)))); };
-  e.emitIf(b.CreateICmpULT(here.thread, i32(linesOfBlock)),
-           [&] { b.CreateAlignedStore(i32(0), maximumOf(here.thread), Align(4)); });
+  auto largestAt = [&](Value *inBlock) { return here.sharedAt(b.CreateMul(inBlock, i32(sizeof(float)))); };
+  auto leastAt = [&](Value *inBlock) { return largestAt(b.CreateAdd(inBlock, i32(linesOfBlock))); };
+  auto loadWord = [&](Value *place) { return b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4)); };
+  e.emitIf(b.CreateICmpULT(here.thread, i32(linesOfBlock)), [&] {
+    b.CreateAlignedStore(i32(0), largestAt(here.thread), Align(4));
+    b.CreateAlignedStore(i32(-1), leastAt(here.thread), Align(4));
+  });
   barrier();
-  raiseTo(maximumOf(ownLine), largestOf(load(wide(ownUnit))));
+  noteLargest(largestAt(ownLine), leastAt(ownLine), largestOf(load(wide(ownUnit))));
   barrier();
-  Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximumOf(ownLine), Align(4));
-  Value *scale = scaleOf(start, /*isInverse=*/false);
+  Value *largest = loadWord(largestAt(ownLine)), *scale = scaleOf(largest, /*isInverse=*/false);
   e.emitIf(b.CreateICmpEQ(ownUnit, i32(0)), [&] {
-    b.CreateAlignedStore(scaleOf(start, /*isInverse=*/true), scalePlace(product, operand, side, wide(line)), Align(4));
+    Value *inverse = inverseScale(largest, loadWord(leastAt(ownLine)));
+    b.CreateAlignedStore(inverse, scalePlace(product, operand, side, wide(line)), Align(4));
   });
   e.emitLoop(
       i64(0), allUnits, i64(units), {},
@@ -368,15 +372,16 @@ void DeviceContraction::loadScales(const PlaneProduct &product) {
   }
 }
 
-/// Takes the scales out of the sums of the tile.
+/// Takes the scales out of the sums of the tile. (Signs say something else: LostBits.cpp.)
 void DeviceContraction::unscale(const PlaneProduct &product, MutableArrayRef<Value *> sums) {
   // Places are a constant from the first, which the optimiser does not see.
   TilePlace first = groupSum(b, tile, here.thread, here.lane, i32(0));
   Value *ofRow = scaleOfLine(product, first.row);
   Value *ofColumn = scaleOfLine(product, b.CreateAdd(first.column, i32(product.column.firstLine)));
   auto load = [&](Value *place, Type *type, unsigned further) {
-    return b.CreateAlignedLoad(type, b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4),
-                               Align(type->getPrimitiveSizeInBits() / 8));
+    Value *from = b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), place, further * 4);
+    return b.CreateUnaryIntrinsic(Intrinsic::fabs,
+                                  b.CreateAlignedLoad(type, from, Align(type->getPrimitiveSizeInBits() / 8)));
   };
   Value *rows[] = {load(ofRow, b.getFloatTy(), 0), load(ofRow, b.getFloatTy(), 8)}, *columns = nullptr;
   for (auto [number, sum] : enumerate(sums)) {

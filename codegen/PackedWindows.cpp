@@ -111,21 +111,27 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
 
   Value *scale = nullptr;
   auto findScale = [&] {
-    // The sample: an element for each thread, from all over the image.
-    Value *maximum = here.sharedAt(i32(0));
-    e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] { b.CreateAlignedStore(i32(0), maximum, Align(4)); });
+    // The sample: an element for each thread, from all over the image; neighbours are those of a warp.
+    Value *largestAt = here.sharedAt(i32(0)), *leastAt = here.sharedAt(i32(sizeof(float)));
+    auto loadWord = [&](Value *place) { return b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4)); };
+    e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
+      b.CreateAlignedStore(i32(0), largestAt, Align(4));
+      b.CreateAlignedStore(i32(-1), leastAt, Align(4));
+    });
     barrier();
     Value *sample = b.CreateUDiv(b.CreateMul(wide(here.thread), i64(window.pixels * window.channels)), i64(packThreads()));
     Value *sampledPixel = offsetAlong(b, type, window.pixelDims, b.CreateURem(sample, i64(window.pixels)));
     Value *sampled = load(sampledPixel, b.CreateUDiv(sample, i64(window.pixels)));
-    raiseTo(maximum, b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled));
+    Value *size = b.CreateBitCast(b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled), b.getInt32Ty());
+    Value *ofWarp = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_redux_sync_umax, {size, i32(-1)});
+    e.emitIf(b.CreateICmpEQ(here.lane, i32(0)), [&] { noteLargest(largestAt, leastAt, ofWarp); });
     barrier();
-    Value *start = b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4));
-    scale = scaleOf(start, /*isInverse=*/false);
+    Value *largest = loadWord(largestAt);
+    scale = scaleOf(largest, /*isInverse=*/false);
     Value *isFirst = b.CreateAnd(b.CreateICmpEQ(here.thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
     e.emitIf(isFirst, [&] {
       Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
-      b.CreateAlignedStore(scaleOf(start, /*isInverse=*/true), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
+      b.CreateAlignedStore(inverseScale(largest, loadWord(leastAt)), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
                            Align(4));
     });
   };

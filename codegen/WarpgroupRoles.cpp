@@ -72,11 +72,13 @@ Value *DeviceContraction::scaleOf(Value *maximum, bool isInverse) {
   return b.CreateBitCast(b.CreateShl(scale, i32(mantissaBits)), b.getFloatTy());
 }
 
-/// Makes what is at a place of shared memory the bits of `maximum` at least.
-void DeviceContraction::raiseTo(Value *place, Value *maximum) {
+/// Makes what is at `largest` in shared memory the bits of `value` at least, and what is at `least` these, less 1, at most: of 0
+/// that is the largest number.
+void DeviceContraction::noteLargest(Value *largest, Value *least, Value *value) {
   SyncScope::ID scope = b.getContext().getOrInsertSyncScopeID("block");
-  b.CreateAtomicRMW(AtomicRMWInst::UMax, place, b.CreateBitCast(maximum, b.getInt32Ty()), Align(4),
-                    AtomicOrdering::Monotonic, scope);
+  Value *bits = b.CreateBitCast(value, b.getInt32Ty());
+  b.CreateAtomicRMW(AtomicRMWInst::UMax, largest, bits, Align(4), AtomicOrdering::Monotonic, scope);
+  b.CreateAtomicRMW(AtomicRMWInst::UMin, least, b.CreateSub(bits, i32(1)), Align(4), AtomicOrdering::Monotonic, scope);
 }
 
 Value *DeviceContraction::largestOf(Value *unit) {
@@ -97,23 +99,27 @@ void DeviceContraction::forOwnLines(const PlaneProduct &product, function_ref<vo
 
 /// From the units of the first step, for each its scale.
 SmallVector<Value *> DeviceContraction::findScales(const PlaneProduct &product, ArrayRef<Value *> units) {
-  SmallVector<Value *> maxima, scales;
+  // Until one over the scale is known, the least of units' largest values is in its place.
+  auto largestAt = [&](Value *line) { return ofLine(LineValue::Maximum, line); };
+  auto leastAt = [&](Value *line) { return ofLine(LineValue::InverseScale, line); };
+  auto load = [&](Value *place) { return b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4)); };
+  SmallVector<Value *> lines, scales;
   for (const PlaneOperand *operand : {&product.row, &product.column})
     for (unsigned index = 0; operand->isStaged && index < operand->count; ++index)
-      maxima.push_back(ofLine(LineValue::Maximum, b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine))));
-  forOwnLines(product,
-              [&](Value *line) { b.CreateAlignedStore(i32(0), ofLine(LineValue::Maximum, line), Align(4)); });
-  barrier();
-  for (auto [maximum, unit] : zip_equal(maxima, units))
-    raiseTo(maximum, largestOf(unit));
-  barrier();
-  auto load = [&](Value *maximum) { return b.CreateAlignedLoad(b.getInt32Ty(), maximum, Align(4)); };
+      lines.push_back(b.CreateAdd(lineOf(unitOf(*operand, index)), i32(operand->firstLine)));
   forOwnLines(product, [&](Value *line) {
-    Value *inverse = scaleOf(load(ofLine(LineValue::Maximum, line)), /*isInverse=*/true);
-    b.CreateAlignedStore(inverse, ofLine(LineValue::InverseScale, line), Align(4));
+    b.CreateAlignedStore(i32(0), largestAt(line), Align(4));
+    b.CreateAlignedStore(i32(-1), leastAt(line), Align(4));
   });
-  for (Value *maximum : maxima)
-    scales.push_back(scaleOf(load(maximum), /*isInverse=*/false));
+  barrier();
+  for (auto [line, unit] : zip_equal(lines, units))
+    noteLargest(largestAt(line), leastAt(line), largestOf(unit));
+  barrier();
+  forOwnLines(product, [&](Value *line) {
+    b.CreateAlignedStore(inverseScale(load(largestAt(line)), load(leastAt(line))), leastAt(line), Align(4));
+  });
+  for (Value *line : lines)
+    scales.push_back(scaleOf(load(largestAt(line)), /*isInverse=*/false));
   return scales;
 }
 
