@@ -285,7 +285,10 @@ private:
   Value *ofLine(LineValue which, Value *line);
   Value *largestOf(Value *unit);
   void forOwnLines(const PlaneProduct &product, llvm::function_ref<void(Value *line)> body);
-  Value *scaleOf(Value *maximum, bool isInverse);
+  /// Scaling puts the largest element of a line's first step below 2^10: what is 64 times as large fits, and little is lost. An
+  /// image has far more elements than are looked at: of those of a softmax some are 64 times as large.
+  static constexpr int lineExponent = 9, sampledExponent = 5;
+  Value *scaleOf(Value *maximum, bool isInverse, int scaledExponent = lineExponent);
   llvm::SmallVector<Value *> findScales(const PlaneProduct &product, llvm::ArrayRef<Value *> units);
   void noteLargest(Value *largest, Value *least, Value *value);
 
@@ -294,7 +297,7 @@ private:
   Value *keepUnit(Value *unit, Value *scale);
   Value *smallestSum(const PlaneProduct &product);
   Doubts findDoubts(const PlaneProduct &product, llvm::ArrayRef<Value *> sums);
-  Value *inverseScale(Value *largest, Value *least);
+  Value *inverseScale(Value *largest, Value *least, int scaledExponent = lineExponent);
   Value *hasWideLine(const PlaneProduct &product, TilePlace place, unsigned numSums);
   std::array<Value *, 2> masksOfRows(Value *row);
   std::array<Value *, 4> sumUpFour(PlaneProduct product, llvm::ArrayRef<Value *> rows, llvm::ArrayRef<Value *> columns);

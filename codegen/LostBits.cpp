@@ -118,10 +118,10 @@ Value *DeviceContraction::smallestSum(const PlaneProduct &product) {
 
 /// One over the scale of a line of which that is the `largest` of the first step and that the `least`, less 1, of what is the largest
 /// of neighbours and not 0, as bits: below 0 where the line is wide.
-Value *DeviceContraction::inverseScale(Value *largest, Value *least) {
+Value *DeviceContraction::inverseScale(Value *largest, Value *least, int scaledExponent) {
   constexpr int mantissaBits = 23;
   Value *limit = b.CreateBinaryIntrinsic(Intrinsic::usub_sat, largest, i32(-wideExponent << mantissaBits));
-  Value *inverse = scaleOf(largest, /*isInverse=*/true);
+  Value *inverse = scaleOf(largest, /*isInverse=*/true, scaledExponent);
   return b.CreateSelect(b.CreateICmpULT(least, limit), b.CreateFNeg(inverse), inverse);
 }
 

@@ -111,7 +111,10 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
 
   Value *scale = nullptr;
   auto findScale = [&] {
-    // The sample: an element for each thread, from all over the image; neighbours are those of a warp.
+    // The sample: elements from all over the image, not all from its first columns; neighbours are those of a warp.
+    constexpr unsigned samplesOfThread = 4;
+    int64_t elements = window.pixels * window.channels, samples = int64_t(samplesOfThread) * packThreads();
+    int64_t apart = std::max<int64_t>(1, elements / samples), further = 0x9e37 % apart;
     Value *largestAt = here.sharedAt(i32(0)), *leastAt = here.sharedAt(i32(sizeof(float)));
     auto loadWord = [&](Value *place) { return b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4)); };
     e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
@@ -119,19 +122,27 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
       b.CreateAlignedStore(i32(-1), leastAt, Align(4));
     });
     barrier();
-    Value *sample = b.CreateUDiv(b.CreateMul(wide(here.thread), i64(window.pixels * window.channels)), i64(packThreads()));
-    Value *sampledPixel = offsetAlong(b, type, window.pixelDims, b.CreateURem(sample, i64(window.pixels)));
-    Value *sampled = load(sampledPixel, b.CreateUDiv(sample, i64(window.pixels)));
-    Value *size = b.CreateBitCast(b.CreateUnaryIntrinsic(Intrinsic::fabs, sampled), b.getInt32Ty());
+    Value *sampled = ConstantFP::get(element, 0);
+    for (unsigned n = 0; n < samplesOfThread; ++n) {
+      Value *sample = wide(b.CreateAdd(here.thread, i32(n * packThreads())));
+      Value *place = b.CreateMul(sample, i64(apart));
+      if (apart > 1)
+        place = b.CreateAdd(place, b.CreateURem(b.CreateMul(sample, i64(further)), i64(apart)));
+      place = b.CreateBinaryIntrinsic(Intrinsic::umin, place, i64(elements - 1));
+      Value *pixel = offsetAlong(b, type, window.pixelDims, b.CreateURem(place, i64(window.pixels)));
+      Value *value = load(pixel, b.CreateUDiv(place, i64(window.pixels)));
+      sampled = b.CreateMaxNum(sampled, b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
+    }
+    Value *size = b.CreateBitCast(sampled, b.getInt32Ty());
     Value *ofWarp = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_redux_sync_umax, {size, i32(-1)});
     e.emitIf(b.CreateICmpEQ(here.lane, i32(0)), [&] { noteLargest(largestAt, leastAt, ofWarp); });
     barrier();
     Value *largest = loadWord(largestAt);
-    scale = scaleOf(largest, /*isInverse=*/false);
+    scale = scaleOf(largest, /*isInverse=*/false, sampledExponent);
     Value *isFirst = b.CreateAnd(b.CreateICmpEQ(here.thread, i32(0)), b.CreateICmpEQ(blockOfImage, i64(0)));
     e.emitIf(isFirst, [&] {
       Value *scales = b.CreateInBoundsGEP(b.getInt8Ty(), packed, e.emitSize(side.scales));
-      b.CreateAlignedStore(inverseScale(largest, loadWord(leastAt)), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
+      b.CreateAlignedStore(inverseScale(largest, loadWord(leastAt), sampledExponent), b.CreateInBoundsGEP(b.getFloatTy(), scales, image),
                            Align(4));
     });
   };

@@ -41,8 +41,6 @@ static RoleRegisters roleRegisters(bool copiesInBulk, bool hasCopiers) {
   return copiesInBulk ? ofBulkCopiers : hasCopiers ? ofCopiers : ofHalves;
 }
 
-/// Exponent of the power of two below which scaling puts the largest element of the first step.
-static constexpr int scaledExponent = 9;
 /// Exponent of the scale where that step is 0: for elements below 2^10.
 static constexpr int blindExponent = 6;
 
@@ -60,8 +58,8 @@ Value *DeviceContraction::ofLine(LineValue which, Value *line) {
   return lineWord(b.CreateAdd(line, i32(unsigned(which) * (tile.rows + tile.columns))));
 }
 
-/// The power of two for a line; or one over it.
-Value *DeviceContraction::scaleOf(Value *maximum, bool isInverse) {
+/// The power of two for a line that puts its maximum, as bits, from 2^`scaledExponent` on and below twice that; or one over it.
+Value *DeviceContraction::scaleOf(Value *maximum, bool isInverse, int scaledExponent) {
   constexpr int bias = 127, mantissaBits = 23;
   Value *exponent = b.CreateLShr(maximum, i32(mantissaBits));
   exponent = b.CreateBinaryIntrinsic(Intrinsic::umax, exponent, i32(scaledExponent + 1));
