@@ -225,8 +225,7 @@ private:
   Value *loadSteps(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number, int64_t step);
   Value *loadUnitAt(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *number);
   Value *loadUnit(const PlaneProduct &product, const PlaneOperand &operand, Value *step, unsigned index);
-  /// `keeps`: elements that are not 0 have planes that are not 0.
-  std::array<Value *, 2> splitUnit(Value *unit, Value *scale, unsigned planes, bool keeps);
+  std::array<Value *, 2> splitUnit(Value *unit, Value *scale, unsigned planes);
   static unsigned unitsOfStage(const PlaneProduct &product);
   llvm::SmallVector<Value *> loadUnits(const PlaneProduct &product, Value *step);
   void storeUnits(const PlaneProduct &product, llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales,
@@ -293,8 +292,7 @@ private:
   void noteLargest(Value *largest, Value *least, Value *value);
 
   // LostBits.cpp
-  Value *keepNonZero(Value *element, Value *scaled, unsigned place);
-  Value *keepUnit(Value *unit, Value *scale);
+  Value *keepUnit(Value *unit, Value *scale, Value *words);
   Value *smallestSum(const PlaneProduct &product);
   Doubts findDoubts(const PlaneProduct &product, llvm::ArrayRef<Value *> sums);
   Value *inverseScale(Value *largest, Value *least, int scaledExponent = lineExponent);

@@ -45,18 +45,17 @@
 using namespace llvm;
 using namespace tegula;
 
-/// The least number of f16 above 0; what is not larger than its half is rounded to 0.
-static constexpr double leastOfPlane = 0x1p-24;
+/// The exponent of half the least number of f16 above 0: what is not larger is rounded to 0.
 static constexpr int lostExponent = -25;
 
 /// Fours of a thread's sums with a lone one that are added up again by themselves.
 static constexpr unsigned mostLone = 2;
 
-/// What an element of a unit that would be 0 is instead, before scaling if `least` is.
-static Value *keptElement(IRBuilder<> &b, Value *least, unsigned place) {
+/// The bits of f16 that an element of a unit has instead of 0.
+static uint32_t keptBits(unsigned place) {
   static_assert(PlaneTile::unit == 8);
   constexpr StringLiteral signs = "++-+-++-";
-  return signs[place] == '-' ? b.CreateFNeg(least) : least;
+  return signs[place] == '-' ? 0x8001 : 0x0001;
 }
 
 /// Exponents of the size of sums, over sqrt(K), from which on what was lost is not looked for: errors of sums of that size are
@@ -70,37 +69,45 @@ static constexpr int narrowExponent = 13;
 /// Some neighbours in a wide line are less than its largest times two to that. Where half of all elements are 0 that is one line in 1000.
 static constexpr int wideExponent = -12;
 
-/// The `scaled` value of a unit's element `place`; not 0 where the element is not.
-Value *DeviceContraction::keepNonZero(Value *element, Value *scaled, unsigned place) {
-  Type *type = b.getFloatTy();
-  Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, scaled);
-  Value *isSmall = b.CreateFCmpOLE(size, ConstantFP::get(type, std::ldexp(1.0, lostExponent)));
-  Value *isLost = b.CreateAnd(isSmall, b.CreateFCmpONE(element, ConstantFP::get(type, 0)));
-  return b.CreateSelect(isLost, keptElement(b, ConstantFP::get(type, leastOfPlane), place), scaled);
+/// Whether one of these four words of f16 has a 0.
+static Value *hasZero(IRBuilder<> &b, Value *words) {
+  auto *pair = FixedVectorType::get(b.getHalfTy(), 2);
+  auto sizeAt = [&](unsigned number) {
+    return b.CreateUnaryIntrinsic(Intrinsic::fabs, b.CreateBitCast(b.CreateExtractElement(words, uint64_t(number)), pair));
+  };
+  auto smaller = [&](Value *one, Value *other) { return b.CreateMinimum(one, other); };
+  Value *least = smaller(smaller(sizeAt(0), sizeAt(1)), smaller(sizeAt(2), sizeAt(3)));
+  return b.CreateOrReduce(b.CreateFCmpOEQ(least, Constant::getNullValue(pair)));
 }
 
-/// A unit to be stored with this scale, none of whose elements is lost. That one is is rare: few instructions find out.
-Value *DeviceContraction::keepUnit(Value *unit, Value *scale) {
+/// `words`, the large parts of a unit times its scale, where no element is 0 that is not 0 in the unit. That one is is rare, and of
+/// numbers that are not 0 few instructions find out.
+Value *DeviceContraction::keepUnit(Value *unit, Value *scale, Value *words) {
   constexpr int bias = 127, mantissaBits = 23;
-  unsigned count = PlaneTile::unit;
+  constexpr unsigned count = PlaneTile::unit;
   auto splat = [&](Value *value) { return b.CreateVectorSplat(count, value); };
-  // Numbers up to that are lost: a power of two, as the scale is.
-  Value *least = b.CreateSub(i32((2 * bias + lostExponent) << mantissaBits), b.CreateBitCast(scale, b.getInt32Ty()));
-  least = b.CreateBinaryIntrinsic(Intrinsic::smax, least, i32(0));
-  // Without their signs, and with 0 the largest, one comparison of words tells.
-  Value *words = b.CreateBitCast(unit, FixedVectorType::get(b.getInt32Ty(), count));
-  Value *smallest = b.CreateIntMinReduce(b.CreateSub(b.CreateShl(words, splat(i32(1))), splat(i32(1))), /*IsSigned=*/false);
-  auto keep = [&]() -> Value * {
-    Value *limit = b.CreateBitCast(least, b.getFloatTy());
-    Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, unit), *kept = PoisonValue::get(unit->getType());
-    Value *large = b.CreateFMul(limit, ConstantFP::get(b.getFloatTy(), leastOfPlane * std::ldexp(1.0, -lostExponent)));
-    for (unsigned place = 0; place < count; ++place)
-      kept = b.CreateInsertElement(kept, keptElement(b, large, place), uint64_t(place));
-    Value *isSomething = b.CreateFCmpONE(unit, Constant::getNullValue(unit->getType()));
-    Value *isLost = b.CreateAnd(b.CreateFCmpOLE(size, splat(limit)), isSomething);
-    return b.CreateSelect(isLost, kept, unit);
+  auto keepSome = [&]() -> Value * {
+    // Numbers up to that are lost: a power of two, as the scale is.
+    Value *least = b.CreateSub(i32((2 * bias + lostExponent) << mantissaBits), b.CreateBitCast(scale, b.getInt32Ty()));
+    least = b.CreateBinaryIntrinsic(Intrinsic::smax, least, i32(0));
+    // Without their signs, and with 0 the largest, one comparison of words tells.
+    Value *bits = b.CreateShl(b.CreateBitCast(unit, FixedVectorType::get(b.getInt32Ty(), count)), splat(i32(1)));
+    Value *smallest = b.CreateIntMinReduce(b.CreateSub(bits, splat(i32(1))), /*IsSigned=*/false);
+    auto keep = [&]() -> Value * {
+      Value *isSmall = b.CreateFCmpOLE(b.CreateUnaryIntrinsic(Intrinsic::fabs, unit), splat(b.CreateBitCast(least, b.getFloatTy())));
+      Value *isLost = b.CreateAnd(isSmall, b.CreateFCmpONE(unit, Constant::getNullValue(unit->getType()))), *kept = words;
+      for (unsigned place = 0; place < count; ++place) {
+        Value *word = b.CreateExtractElement(kept, uint64_t(place / 2));
+        unsigned shift = place % 2 * 16;
+        Value *its = b.CreateOr(b.CreateAnd(word, i32(~(0xffffu << shift))), i32(keptBits(place) << shift));
+        word = b.CreateSelect(b.CreateExtractElement(isLost, uint64_t(place)), its, word);
+        kept = b.CreateInsertElement(kept, word, uint64_t(place / 2));
+      }
+      return kept;
+    };
+    return e.emitIfElse(b.CreateICmpULT(smallest, b.CreateShl(least, i32(1))), keep, words);
   };
-  return e.emitIfElse(b.CreateICmpULT(smallest, b.CreateShl(least, i32(1))), keep, unit);
+  return e.emitIfElse(hasZero(b, words), keepSome, words);
 }
 
 /// The size of sums of the block, scales still in them, below which neighbours may be what was lost; a power of two (f32).

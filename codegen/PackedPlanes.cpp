@@ -232,7 +232,7 @@ void DeviceContraction::packLines(const PlaneProduct &product, PlaneOperand oper
       i64(0), allUnits, i64(units), {},
       [&](Value *first, ArrayRef<Value *>) {
         Value *unitNumber = b.CreateAdd(first, wide(ownUnit));
-        store(unitNumber, splitUnit(load(unitNumber), scale, operand.planes, /*keeps=*/true));
+        store(unitNumber, splitUnit(load(unitNumber), scale, operand.planes));
         return SmallVector<Value *>();
       },
       "span");

@@ -172,7 +172,7 @@ void DeviceContraction::packPixels(const PlaneProduct &product, const PlaneOpera
     }
     std::array<Value *, 2> planes = {values, nullptr};
     if (isSplit())
-      planes = splitUnit(values, scale, operand.planes, /*keeps=*/true);
+      planes = splitUnit(values, scale, operand.planes);
     // In elements, and how far the next plane is.
     Value *first = b.CreateAdd(b.CreateMul(image, i64(pixels)), pixel);
     int64_t apart = isShifted() ? window.images * pixels * WindowOperand::run : kept;

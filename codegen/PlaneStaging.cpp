@@ -308,8 +308,9 @@ SmallVector<Value *> DeviceContraction::loadNext(const PlaneProduct &product, Va
   return loadUnits(product, b.CreateAdd(step, b.CreateURem(number, substeps)));
 }
 
-/// A unit times its line's scale as the sum of one or two vectors of f16, four words each.
-std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, unsigned planes, bool keeps) {
+/// A unit times its line's scale as the sum of one or two vectors of f16, four words each. Elements that are not 0 have a large
+/// part that is not 0.
+std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, unsigned planes) {
   auto *words = FixedVectorType::get(b.getInt32Ty(), PlaneTile::unit / 2);
   std::array<Value *, 2> result{PoisonValue::get(words), PoisonValue::get(words)};
   for (unsigned word = 0; word < PlaneTile::unit / 2; ++word) {
@@ -317,8 +318,6 @@ std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, u
     for (unsigned n = 0; n < 2; ++n) {
       Value *element = b.CreateExtractElement(unit, uint64_t(2 * word + n));
       values[n] = b.CreateFMul(element, scale);
-      if (keeps)
-        values[n] = keepNonZero(element, values[n], 2 * word + n);
     }
     for (unsigned plane = 0; plane < planes; ++plane) {
       Value *pair = b.CreateIntrinsic(Intrinsic::nvvm_ff2f16x2_rn, {values[1], values[0]});
@@ -328,6 +327,7 @@ std::array<Value *, 2> DeviceContraction::splitUnit(Value *unit, Value *scale, u
             b.CreateFSub(values[n], b.CreateFPExt(b.CreateExtractElement(pair, uint64_t(n)), b.getFloatTy()));
     }
   }
+  result[0] = keepUnit(unit, scale, result[0]);
   return result;
 }
 
@@ -348,8 +348,7 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
         store(unit, 0);
         continue;
       }
-      unit = keepUnit(unit, scales.front());
-      std::array<Value *, 2> planes = splitUnit(unit, scales.front(), operand->planes, /*keeps=*/false);
+      std::array<Value *, 2> planes = splitUnit(unit, scales.front(), operand->planes);
       scales = scales.drop_front();
       for (unsigned plane = 0; plane < operand->planes; ++plane)
         store(planes[plane], plane);
