@@ -294,6 +294,13 @@ private:
   // LostBits.cpp
   Value *keepUnit(Value *unit, Value *scale, Value *words);
   Value *smallestSum(const PlaneProduct &product);
+  /// Sizes of a thread's sums, 0 being the largest number: the least of all, of each four, and of neighbourhoods, of which the largest
+  /// counts; the largest of all (i16; of fours two, of a column each).
+  struct SumSizes {
+    Value *least, *leastTogether, *largest;
+    llvm::SmallVector<Value *> ofFours;
+  };
+  SumSizes sizesOf(llvm::ArrayRef<Value *> sums, TilePlace first);
   Doubts findDoubts(const PlaneProduct &product, llvm::ArrayRef<Value *> sums);
   Value *inverseScale(Value *largest, Value *least, int scaledExponent = lineExponent);
   Value *hasWideLine(const PlaneProduct &product, TilePlace place, unsigned numSums);

@@ -164,86 +164,95 @@ std::array<Value *, 2> DeviceContraction::masksOfRows(Value *row) {
   return masks;
 }
 
-/// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of its sums are alone; scales are
-/// still in them.
-DeviceContraction::Doubts DeviceContraction::findDoubts(const PlaneProduct &product, ArrayRef<Value *> sums) {
+static Value *larger(IRBuilder<> &b, Value *one, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umax, one, other); }
+static Value *smaller(IRBuilder<> &b, Value *one, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umin, one, other); }
+
+/// Sizes so that 0 is the largest number: so is what is next to it, and one comparison tells.
+static Value *order(IRBuilder<> &b, Value *sizes) { return b.CreateSub(sizes, ConstantInt::get(sizes->getType(), 1)); }
+
+/// Of what is in the two halves of a word.
+using Choice = Value *(IRBuilder<> &, Value *, Value *);
+static Value *ofHalves(IRBuilder<> &b, Value *halves, Choice choose) {
+  return choose(b, b.CreateExtractElement(halves, uint64_t(0)), b.CreateExtractElement(halves, uint64_t(1)));
+}
+
+/// How large this thread's sums are, in order. Upper halves tell: limits are powers of two, and sums that are not 0 are no less than
+/// products of planes, 2^-48. A word has those of two columns.
+DeviceContraction::SumSizes DeviceContraction::sizesOf(ArrayRef<Value *> sums, TilePlace first) {
   constexpr int nextRow = 4; // lanes: rows follow each other (Warpgroup.h)
-  // Upper halves tell: the limit is a power of two, and sums that are not 0 are no less than products of planes, 2^-48. A word
-  // has those of two columns, without signs.
   constexpr uint32_t halves = 0x7632;
   Type *word = b.getInt32Ty(), *pairOfHalves = FixedVectorType::get(b.getInt16Ty(), 2);
-  TilePlace place = groupSum(b, tile, here.thread, here.lane, i32(0));
-  std::array<Value *, 2> masks = masksOfRows(place.row);
+  std::array<Value *, 2> masks = masksOfRows(first.row);
   auto bitsOf = [&](unsigned number) { return b.CreateBitCast(sums[number], word); };
-  // With 0 the largest number: so is what is next to it, and one comparison tells.
-  auto order = [&](Value *sizes) { return b.CreateSub(sizes, ConstantInt::get(sizes->getType(), 1)); };
   auto sizesAt = [&](unsigned number) {
     Value *pair = b.CreateIntrinsic(word, Intrinsic::nvvm_prmt, {bitsOf(number), bitsOf(number + 1), i32(halves)});
-    return order(b.CreateBitCast(b.CreateAnd(pair, masks[number / 2 % 2]), pairOfHalves));
+    return order(b, b.CreateBitCast(b.CreateAnd(pair, masks[number / 2 % 2]), pairOfHalves));
   };
-  auto larger = [&](Value *one, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umax, one, other); };
-  auto smaller = [&](Value *one, Value *other) { return b.CreateBinaryIntrinsic(Intrinsic::umin, one, other); };
   auto choose = [&](Value *condition, Value *one, Value *other) { return b.CreateSelect(condition, one, other); };
 
+  SumSizes sizes;
   // Of two words of columns a lane and that of the next row have one each to look at.
   Value *isNext = b.CreateICmpNE(b.CreateAnd(here.lane, i32(nextRow)), i32(0));
-  Value *ofRows[2] = {}, *leastOfColumns = Constant::getAllOnesValue(pairOfHalves), *leastOfAll = leastOfColumns;
-  SmallVector<Value *> ofFours;
+  Value *ofRows[2] = {}, *ofColumns = Constant::getAllOnesValue(pairOfHalves), *ofAll = ofColumns;
   for (unsigned number = 0; number < sums.size(); number += 8) {
-    Value *ofColumns[2];
+    Value *ofTwo[2];
     for (unsigned which = 0; which < 2; ++which) {
       Value *own[] = {sizesAt(number + 4 * which), sizesAt(number + 4 * which + 2)};
       for (unsigned row = 0; row < 2; ++row)
-        ofRows[row] = ofRows[row] ? larger(ofRows[row], own[row]) : own[row];
-      ofColumns[which] = b.CreateBitCast(larger(own[0], own[1]), word);
-      ofFours.push_back(smaller(own[0], own[1]));
-      leastOfAll = smaller(leastOfAll, ofFours.back());
+        ofRows[row] = ofRows[row] ? larger(b, ofRows[row], own[row]) : own[row];
+      ofTwo[which] = b.CreateBitCast(larger(b, own[0], own[1]), word);
+      sizes.ofFours.push_back(smaller(b, own[0], own[1]));
+      ofAll = smaller(b, ofAll, sizes.ofFours.back());
     }
-    Value *given = choose(isNext, ofColumns[0], ofColumns[1]), *kept = choose(isNext, ofColumns[1], ofColumns[0]);
+    Value *given = choose(isNext, ofTwo[0], ofTwo[1]), *kept = choose(isNext, ofTwo[1], ofTwo[0]);
     given = b.CreateIntrinsic(word, Intrinsic::nvvm_shfl_sync_bfly_i32, {i32(-1), given, i32(nextRow), i32(31)});
-    Value *both = larger(b.CreateBitCast(kept, pairOfHalves), b.CreateBitCast(given, pairOfHalves));
-    leastOfColumns = smaller(leastOfColumns, both);
+    ofColumns = smaller(b, ofColumns, larger(b, b.CreateBitCast(kept, pairOfHalves), b.CreateBitCast(given, pairOfHalves)));
   }
-  auto half = [&](Value *halves, unsigned number) { return b.CreateExtractElement(halves, number); };
-  auto leastHalf = [&](Value *halves) { return smaller(half(halves, 0), half(halves, 1)); };
   Value *mostly = Constant::getAllOnesValue(b.getInt16Ty()), *leastOfRows = mostly, *largest = b.getInt16(0);
   for (unsigned which = 0; which < 2; ++which) {
-    Value *both = larger(half(ofRows[which], 0), half(ofRows[which], 1));
-    leastOfRows = smaller(leastOfRows, both);
-    largest = larger(largest, choose(b.CreateICmpNE(masks[which], i32(0)), both, b.getInt16(0)));
+    Value *both = ofHalves(b, ofRows[which], larger);
+    leastOfRows = smaller(b, leastOfRows, both);
+    largest = larger(b, largest, choose(b.CreateICmpNE(masks[which], i32(0)), both, b.getInt16(0)));
   }
   // Columns beyond the last are the last again: four of the thread's are others. So are rows: one of the thread's is another.
   Value *areOthers = b.CreateICmpNE(masks[0], i32(0));
   if (!here.columns.fits) {
-    Value *fourth = b.CreateAdd(here.columns.first, wide(b.CreateAdd(place.column, i32(9))));
+    Value *fourth = b.CreateAdd(here.columns.first, wide(b.CreateAdd(first.column, i32(9))));
     areOthers = b.CreateAnd(areOthers, b.CreateICmpSLT(fourth, here.columns.total));
   }
-  leastOfRows = choose(areOthers, leastOfRows, mostly);
-  largest = choose(areOthers, largest, mostly);
-  // As sizes in order.
+  sizes.largest = choose(areOthers, largest, mostly);
+  sizes.leastTogether = smaller(b, ofHalves(b, ofColumns, smaller), choose(areOthers, leastOfRows, mostly));
+  sizes.least = ofHalves(b, ofAll, smaller);
+  return sizes;
+}
+
+/// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of its sums are alone; scales are
+/// still in them.
+DeviceContraction::Doubts DeviceContraction::findDoubts(const PlaneProduct &product, ArrayRef<Value *> sums) {
+  Type *word = b.getInt32Ty();
+  TilePlace first = groupSum(b, tile, here.thread, here.lane, i32(0));
+  SumSizes sizes = sizesOf(sums, first);
   Value *limit = smallestSum(product);
-  auto below = [&](int exponent) {
+  auto below = [&](int exponent) { // as sizes in order
     Value *less = b.CreateFMul(limit, ConstantFP::get(b.getFloatTy(), std::ldexp(1.0, -exponent)));
-    return order(b.CreateTrunc(b.CreateLShr(b.CreateBitCast(less, word), i32(16)), b.getInt16Ty()));
+    return order(b, b.CreateTrunc(b.CreateLShr(b.CreateBitCast(less, word), i32(16)), b.getInt16Ty()));
   };
-  auto isBelow = [&](Value *size, Value *its) { return b.CreateICmpULT(size, its); };
   int alone = aloneExponent(products[product.number].isRounded);
-  Value *leastTogether = smaller(leastHalf(leastOfColumns), leastOfRows), *leastAlone = leastHalf(leastOfAll);
   auto look = [&]() -> SmallVector<Value *> {
-    Value *isWide = hasWideLine(product, place, sums.size());
-    auto limitOf = [&](int exponent) { return choose(isWide, below(exponent), below(exponent + narrowExponent)); };
+    Value *isWide = hasWideLine(product, first, sums.size());
+    auto limitOf = [&](int exponent) { return b.CreateSelect(isWide, below(exponent), below(exponent + narrowExponent)); };
     Value *both = b.CreateVectorSplat(2, limitOf(alone)), *lone = i32(0);
-    for (auto [number, ofFour] : enumerate(ofFours)) {
-      Value *isLone = b.CreateICmpNE(b.CreateBitCast(smaller(ofFour, both), word), b.CreateBitCast(both, word));
-      lone = choose(isLone, b.CreateOr(lone, i32(int64_t(1) << number)), lone);
+    for (auto [number, ofFour] : enumerate(sizes.ofFours)) {
+      Value *isLone = b.CreateICmpNE(b.CreateBitCast(smaller(b, ofFour, both), word), b.CreateBitCast(both, word));
+      lone = b.CreateSelect(isLone, b.CreateOr(lone, i32(int64_t(1) << number)), lone);
     }
     // Of many the whole tile is sooner added up again.
     Value *areMany = b.CreateICmpUGT(b.CreateUnaryIntrinsic(Intrinsic::ctpop, lone), i32(mostLone));
-    return {b.CreateOr(isBelow(leastTogether, limitOf(0)), areMany), lone};
+    return {b.CreateOr(b.CreateICmpULT(sizes.leastTogether, limitOf(0)), areMany), lone};
   };
-  Value *isSuspect = b.CreateOr(isBelow(leastTogether, below(0)), isBelow(leastAlone, below(alone)));
+  Value *isSuspect = b.CreateOr(b.CreateICmpULT(sizes.leastTogether, below(0)), b.CreateICmpULT(sizes.least, below(alone)));
   SmallVector<Value *> found = e.emitIfElse(isSuspect, look, {b.getFalse(), i32(0)});
-  return {b.CreateOr(found[0], isBelow(largest, below(0))), found[1]};
+  return {b.CreateOr(found[0], b.CreateICmpULT(sizes.largest, below(0))), found[1]};
 }
 
 //===----------------------------------------------------------------------===//
