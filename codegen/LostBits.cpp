@@ -7,34 +7,34 @@
 //===----------------------------------------------------------------------===//
 //
 // An element far below its line's largest keeps fewer bits in planes of f16 than f32 has: its error is up to 2^-25 of
-// what scaling makes 2^9 to 2^10 (WarpgroupRoles.cpp). That says nothing where what it is multiplied with is as large as
-// all else: large terms make it a part of a sum's error that f32's own roundings exceed. It says everything where the
-// other operand makes up for it, as where columns of one have other units and rows of the other take them out again, or
-// where what is large meets zeros: then sums are as small as their errors.
+// what scaling makes 2^9 to 2^10 (WarpgroupRoles.cpp). That says nothing where what it is multiplied with is as large
+// as all else: large terms make it a part of a sum's error that f32's own roundings exceed. It says everything where
+// the other operand makes up for it, as where columns of one have other units and rows of the other take them out
+// again, or where what is large meets zeros: then sums are as small as their errors.
 //
 // So sums tell. With the scales still in them the terms that were lost are, over K points,
 //
 //   2^-25 / sqrt(3) * sqrt(2 K) * 2^8.5 = 2^-16.8 sqrt(K)
 //
 // of either sign (roundings are independent, and 2^8.5 is the size of a normal number where the largest of 64 is below
-// 2^10), where products of normal numbers have sums of 2^17 sqrt(K). A tile is added up again, with care, where all of a thread's
-// sums are small beside that.
+// 2^10), where products of normal numbers have sums of 2^17 sqrt(K). A tile is added up again, with care, where all of
+// a thread's sums are small beside that.
 //
-// Or where a neighbourhood is: the thread's sums along a row; or, along a column, four of rows that follow each other. Of random
-// numbers one sum may be that small by chance, not four of them; but rows that are much alike, as deep in a network, have sums that
-// are small together. What is lost of one line and not of all, though, is lost as that line is wide: what is large there meets zeros.
-// Its first step, where its scale comes from, tells: eight neighbours are far below the step's largest. The sign of one over the scale
-// says so. Where none of a thread's lines is wide, small is what is left of sums of which all was lost. A neighbourhood with a sum of 0
-// says nothing: beside where operands have zeros alone, as along the diagonal of a triangular matrix, sums have few terms, and many are
-// small.
+// Or where a neighbourhood is: the thread's sums along a row; or, along a column, four of rows that follow each other.
+// Of random numbers one sum may be that small by chance, not four of them; but rows that are much alike, as deep in a
+// network, have sums that are small together. What is lost of one line and not of all, though, is lost as that line is
+// wide: what is large there meets zeros. Its first step, where its scale comes from, tells: eight neighbours are far
+// below the step's largest. The sign of one over the scale says so. Where none of a thread's lines is wide, small is
+// what is left of sums of which all was lost. A neighbourhood with a sum of 0 says nothing: beside where operands have
+// zeros alone, as along the diagonal of a triangular matrix, sums have few terms, and many are small.
 //
-// A sum may be lost alone: where a row has a 0 just where a column has what is large. Where a line is wide its warp adds such a sum up
-// again from the operands, point by point, and puts it into its place in shared memory, which takes as long as a tile of a short sum.
-// By chance it happens to one sum in 2^30.
+// A sum may be lost alone: where a row has a 0 just where a column has what is large. Where a line is wide its warp
+// adds such a sum up again from the operands, point by point, and puts it into its place in shared memory, which takes
+// as long as a tile of a short sum. By chance it happens to one sum in 2^30.
 //
 // Sums of zeros alone are 0 and right. So that they are known from those of which all is lost, an element that is not 0
-// has a plane that is not 0. What such elements of a unit keep is not of their own sign: of numbers of one sign it would be a part
-// of all sums, and not of alternating signs: of equal factors it would add up to 0.
+// has a plane that is not 0. What such elements of a unit keep is not of their own sign: of numbers of one sign it
+// would be a part of all sums, and not of alternating signs: of equal factors it would add up to 0.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
@@ -58,15 +58,16 @@ static uint32_t keptBits(unsigned place) {
   return signs[place] == '-' ? 0x8001 : 0x0001;
 }
 
-/// Exponents of the size of sums, over sqrt(K), from which on what was lost is not looked for: errors of sums of that size are
-/// 2^-20 of them; where values are rounded to TF32's 11 bits, 2^-13; of windows, which share a scale with far more elements
-/// and are as small as this next to where an image is dark, 2^-17.
+/// Exponents of the size of sums, over sqrt(K), from which on what was lost is not looked for: errors of sums of that
+/// size are 2^-20 of them; where values are rounded to TF32's 11 bits, 2^-13; of windows, which share a scale with far
+/// more elements and are as small as this next to where an image is dark, 2^-17.
 static int smallSumExponent(bool isRounded, bool hasWindow) { return isRounded ? -4 : hasWindow ? 0 : 3; }
 /// The same of a sum alone, less that: errors are 2^-17, 2^-14 of windows, 2^-11 of values that are rounded.
 static int aloneExponent(bool isRounded) { return isRounded ? 2 : 3; }
 /// Where no line is wide, less that.
 static constexpr int narrowExponent = 13;
-/// Some neighbours in a wide line are less than its largest times two to that. Where half of all elements are 0 that is one line in 1000.
+/// Some neighbours in a wide line are less than its largest times two to that. Where half of all elements are 0 that is
+/// one line in 1000.
 static constexpr int wideExponent = -12;
 
 /// Whether one of these four words of f16 has a 0.
@@ -80,8 +81,8 @@ static Value *hasZero(IRBuilder<> &b, Value *words) {
   return b.CreateOrReduce(b.CreateFCmpOEQ(least, Constant::getNullValue(pair)));
 }
 
-/// `words`, the large parts of a unit times its scale, where no element is 0 that is not 0 in the unit. That one is is rare, and of
-/// numbers that are not 0 few instructions find out.
+/// `words`, the large parts of a unit times its scale, where no element is 0 that is not 0 in the unit. That one is is
+/// rare, and of numbers that are not 0 few instructions find out.
 Value *DeviceContraction::keepUnit(Value *unit, Value *scale, Value *words) {
   constexpr int bias = 127, mantissaBits = 23;
   constexpr unsigned count = PlaneTile::unit;
@@ -94,7 +95,8 @@ Value *DeviceContraction::keepUnit(Value *unit, Value *scale, Value *words) {
     Value *bits = b.CreateShl(b.CreateBitCast(unit, FixedVectorType::get(b.getInt32Ty(), count)), splat(i32(1)));
     Value *smallest = b.CreateIntMinReduce(b.CreateSub(bits, splat(i32(1))), /*IsSigned=*/false);
     auto keep = [&]() -> Value * {
-      Value *isSmall = b.CreateFCmpOLE(b.CreateUnaryIntrinsic(Intrinsic::fabs, unit), splat(b.CreateBitCast(least, b.getFloatTy())));
+      Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, unit);
+      Value *isSmall = b.CreateFCmpOLE(size, splat(b.CreateBitCast(least, b.getFloatTy())));
       Value *isLost = b.CreateAnd(isSmall, b.CreateFCmpONE(unit, Constant::getNullValue(unit->getType()))), *kept = words;
       for (unsigned place = 0; place < count; ++place) {
         Value *word = b.CreateExtractElement(kept, uint64_t(place / 2));
@@ -110,7 +112,8 @@ Value *DeviceContraction::keepUnit(Value *unit, Value *scale, Value *words) {
   return e.emitIfElse(hasZero(b, words), keepSome, words);
 }
 
-/// The size of sums of the block, scales still in them, below which neighbours may be what was lost; a power of two (f32).
+/// The size of sums of the block, scales still in them, below which neighbours may be what was lost; a power of two
+/// (f32).
 Value *DeviceContraction::smallestSum(const PlaneProduct &product) {
   constexpr int bias = 127, mantissaBits = 23;
   int64_t pointsOfStep = int64_t(product.row.shared.depth()) * product.substeps;
@@ -123,8 +126,8 @@ Value *DeviceContraction::smallestSum(const PlaneProduct &product) {
   return b.CreateBitCast(b.CreateShl(exponent, i32(mantissaBits)), b.getFloatTy());
 }
 
-/// One over the scale of a line of which that is the `largest` of the first step and that the `least`, less 1, of what is the largest
-/// of neighbours and not 0, as bits: below 0 where the line is wide.
+/// One over the scale of a line of which that is the `largest` of the first step and that the `least`, less 1, of what
+/// is the largest of neighbours and not 0, as bits: below 0 where the line is wide.
 Value *DeviceContraction::inverseScale(Value *largest, Value *least, int scaledExponent) {
   constexpr int mantissaBits = 23;
   Value *limit = b.CreateBinaryIntrinsic(Intrinsic::usub_sat, largest, i32(-wideExponent << mantissaBits));
@@ -152,8 +155,9 @@ Value *DeviceContraction::hasWideLine(const PlaneProduct &product, TilePlace pla
   return b.CreateICmpSLT(signs, i32(0));
 }
 
-/// What the sizes of a thread's sums are looked at in: for each two of its rows that its sums are in, all bits but signs where the
-/// row is the statement's, none where it is not. Such a row is the last again: what it tells would be told as often.
+/// What the sizes of a thread's sums are looked at in: for each two of its rows that its sums are in, all bits but
+/// signs where the row is the statement's, none where it is not. Such a row is the last again: what it tells would be
+/// told as often.
 std::array<Value *, 2> DeviceContraction::masksOfRows(Value *row) {
   constexpr uint32_t withoutSigns = 0x7fff7fff;
   std::array<Value *, 2> masks{i32(withoutSigns), i32(withoutSigns)};
@@ -176,8 +180,8 @@ static Value *ofHalves(IRBuilder<> &b, Value *halves, Choice choose) {
   return choose(b, b.CreateExtractElement(halves, uint64_t(0)), b.CreateExtractElement(halves, uint64_t(1)));
 }
 
-/// How large this thread's sums are, in order. Upper halves tell: limits are powers of two, and sums that are not 0 are no less than
-/// products of planes, 2^-48. A word has those of two columns.
+/// How large this thread's sums are, in order. Upper halves tell: limits are powers of two, and sums that are not 0 are
+/// no less than products of planes, 2^-48. A word has those of two columns.
 DeviceContraction::SumSizes DeviceContraction::sizesOf(ArrayRef<Value *> sums, TilePlace first) {
   constexpr int nextRow = 4; // lanes: rows follow each other (Warpgroup.h)
   constexpr uint32_t halves = 0x7632;
@@ -214,7 +218,8 @@ DeviceContraction::SumSizes DeviceContraction::sizesOf(ArrayRef<Value *> sums, T
     leastOfRows = smaller(b, leastOfRows, both);
     largest = larger(b, largest, choose(b.CreateICmpNE(masks[which], i32(0)), both, b.getInt16(0)));
   }
-  // Columns beyond the last are the last again: four of the thread's are others. So are rows: one of the thread's is another.
+  // Columns beyond the last are the last again: four of the thread's are others. So are rows: one of the thread's is
+  // another.
   Value *areOthers = b.CreateICmpNE(masks[0], i32(0));
   if (!here.columns.fits) {
     Value *fourth = b.CreateAdd(here.columns.first, wide(b.CreateAdd(first.column, i32(9))));
@@ -226,8 +231,8 @@ DeviceContraction::SumSizes DeviceContraction::sizesOf(ArrayRef<Value *> sums, T
   return sizes;
 }
 
-/// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of its sums are alone; scales are
-/// still in them.
+/// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of its sums are alone;
+/// scales are still in them.
 DeviceContraction::Doubts DeviceContraction::findDoubts(const PlaneProduct &product, ArrayRef<Value *> sums) {
   Type *word = b.getInt32Ty();
   TilePlace first = groupSum(b, tile, here.thread, here.lane, i32(0));
@@ -259,8 +264,8 @@ DeviceContraction::Doubts DeviceContraction::findDoubts(const PlaneProduct &prod
 // Lone sums again
 //===----------------------------------------------------------------------===//
 
-/// The block's sums of two of the tile's rows and two of its columns (i32), rows first, the same for the warp, which adds them up in
-/// f32.
+/// The block's sums of two of the tile's rows and two of its columns (i32), rows first, the same for the warp, which
+/// adds them up in f32.
 std::array<Value *, 4> DeviceContraction::sumUpFour(PlaneProduct product, ArrayRef<Value *> rows,
                                                     ArrayRef<Value *> columns) {
   constexpr unsigned warpThreads = 32;
@@ -302,8 +307,8 @@ std::array<Value *, 4> DeviceContraction::sumUpFour(PlaneProduct product, ArrayR
   return {sums[0], sums[1], sums[2], sums[3]};
 }
 
-/// Puts what lone sums are into their places among those from `base` on, where all of the warp's are; its threads come here
-/// together.
+/// Puts what lone sums are into their places among those from `base` on, where all of the warp's are; its threads come
+/// here together.
 void DeviceContraction::mendLoneSums(const PlaneProduct &product, const Doubts &doubts, unsigned base) {
   Type *word = b.getInt32Ty();
   auto first = [&](Value *bits) { return b.CreateBinaryIntrinsic(Intrinsic::cttz, bits, b.getFalse()); };
