@@ -107,7 +107,7 @@ private:
   enum class Code { Quick, Careful };
 
   /// Barriers of a block with roles by number, the first one of rings; 0 is of those who do the rest.
-  enum RolesBarrier : unsigned { Producers = 1, Finished = 2, Again = 3, Full = 4 };
+  enum RolesBarrier : unsigned { Producers = 1, Ready = 2, Again = 3, Full = 4 };
   /// Of warpgroups.
   unsigned ringStages() const { return memory.stages(); }
   Value *inRing(Value *number);

@@ -211,7 +211,7 @@ void DeviceContraction::startRoles() {
     if (!copiesInBulk())
       return produceAll();
     e.emitIf(b.CreateICmpULT(here.thread, i32(barrierThreads() - threads())), [&] {
-      arriveAt(i32(Finished));
+      arriveAt(i32(Ready));
       if (makesOwnMaps()) // by the thread that has boxes copied
         makeMaps();
       if (isMapped())
@@ -221,7 +221,7 @@ void DeviceContraction::startRoles() {
   });
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(registers.consumer)});
   if (copiesInBulk()) // the barriers of stages are there
-    waitAt(i32(Finished));
+    waitAt(i32(Ready));
   if (isShifted())
     storePlaces();
 }
@@ -248,7 +248,6 @@ void DeviceContraction::produce(const PlaneProduct &product) {
         return loadNext(product, b.CreateAdd(number, i64(1)));
       },
       "step");
-  arriveAt(i32(Finished));
 }
 
 /// How many stages the tile has, where the ring has room for all of them; 0: it has not, or nobody knows.
@@ -277,7 +276,6 @@ void DeviceContraction::storeFew(const PlaneProduct &product, unsigned count, Ar
 
 void DeviceContraction::produceFew(const PlaneProduct &product, unsigned count, ArrayRef<Value *> loaded) {
   storeFew(product, count, loaded, [&](unsigned number) { async::commit(b, rings[product.number], i32(number)); });
-  arriveAt(i32(Finished));
 }
 
 /// Of the tile, of this block.
@@ -375,9 +373,7 @@ DeviceContraction::Sums DeviceContraction::consume(const PlaneProduct &product, 
                                      : sumUpStages(product);
   if (!isSplit())
     return sums;
-  if (!isPacked())
-    waitAt(i32(Finished));
-  else if (copiesInBulk()) // else all have met since scales were loaded
+  if (isPacked() && copiesInBulk()) // else all have met since scales were stored
     barrier();
   doubts = findDoubts(product, sums);
   unscale(product, sums);

@@ -267,7 +267,7 @@ INSTANTIATE_TEST_SUITE_P(
                         0,
                         true},
         EmulatedProgram{
-            "split", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-warpgroups", 2},
+            "split", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-warpgroups", 1},
         EmulatedProgram{
             "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 1032}}, "128x128-warpgroups/2", 2},
         EmulatedProgram{
