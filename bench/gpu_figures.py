@@ -2,7 +2,8 @@
 """Measures tables of docs/performance.md on a machine with a CUDA device and prints them as Markdown.
 
     TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--rows=TEXT] [--seconds=0.2]
-                                                         [--only=products,f32,tf32,accuracy,attention,equations,grouped,memory,small,compile]
+                                                         [--only=products,f32,tf32,accuracy,wide,attention,f32attention,
+                                                                 equations,grouped,memory,small,compile]
 
 Kernel and torch's call take turns in this process (TEGULA_LIBRARY, PYTHONPATH=python), the L2 cache emptied before each, medians
 of ten; results are checked. --rows takes those rows alone whose name has the text in it.
@@ -14,10 +15,15 @@ f32           the same, at f32's accuracy beside cuBLAS's f32 (TF32 off)
 tf32          the same, `precision tf32` beside cuBLAS's TF32
 accuracy      f32 products of several kinds of data beside cuBLAS's f32: errors of the whole in relation to the norm of the result
               in float64, and of the worst element in relation to the sum of its terms' absolute values
+wide          f32 products of data that asks for care, columns of one operand in units of 2^-20 to 2^20, which rows of the other take
+              out again: whole products are added up without tensor cores, beside cuBLAS's f32; errors as of `accuracy`
 attention     beside scaled_dot_product_attention by cuDNN and by flash attention, or, which alone takes head dims beyond 256, its
               memory-efficient backend; the ratio is to the fastest, the difference to cuDNN's result, or that, in relation to its norm
+f32attention  the same kernels in f32, 2 x 8 heads of 4096 rows, beside the backends that take it, without TF32: the
+              memory-efficient one and equations; the ratio is to the faster, the error beside its in relation to the norm of the
+              result in float64, in 2048 rows
 equations     f32 attention as the library's function, without tiles, beside scaled_dot_product_attention's memory-efficient
-              backend (TF32 off); errors in relation to the norm of the result in float64, in 2048 rows
+              backend (TF32 off); errors as of `f32attention`
 grouped       rows times the matrices that data chooses for them, beside torch._grouped_mm with the sort that it needs, without it,
               and a loop over the matrices
 memory        sums of columns, scans and places of the largest elements of many shapes beside torch.sum, cumsum and argmax; a call

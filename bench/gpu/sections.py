@@ -84,6 +84,17 @@ def accuracy_row(measure, name, kind, M, N, K):
     return errors_of_kind(measure.f32_product(kind, M, N, K, timed=False)[1])
 
 
+def wide():
+    for M, N, K in (4096, 4096, 4096), (2048, 2048, 2048), (128, 4096, 4096):
+        yield f"f32 {sizes_of(M, N, K)}", M, N, K
+
+
+def wide_row(measure, name, M, N, K):
+    (ours, theirs), errors = measure.f32_product("other units", M, N, K, timed=True)
+    cells, right = errors_of_kind(errors)
+    return [f"{ours:.1f}", f"{theirs:.1f}", tflops(2 * M * N * K, ours), f"{theirs / ours:.2f}", *cells], right
+
+
 def attention():
     for T in "bf16", "f16":
         for D, H in (64, 16), (128, 16), (256, 8), (512, 8), (1024, 4):
@@ -106,6 +117,13 @@ def equations():
         text = ("kernel attention(q: f32[B, H, S, D], k: f32[B, H, T, D], v: f32[B, H, T, D]) -> (o: f32[B, H, S, D]) {\n"
                 f"  o = scaled_dot_product_attention(q, k, v{', is_causal=true' if causal else ''})\n}}\n")
         yield f"f32 {D} {B}x{S}{' causal' if causal else ''}, {H} heads", text, ["EFFICIENT_ATTENTION"], B, H, S, D, causal
+
+
+def f32_attention():
+    for causal in True, False:
+        for D in 64, 96, 112, 120, 128:
+            yield (f"f32 {D} 2x4096{' causal' if causal else ''}, 8 heads", text_of(CAUSAL if causal else ONLINE, "f32"),
+                   ["EFFICIENT_ATTENTION", "MATH"], 2, 8, 4096, D, causal)
 
 
 def f32_attention_row(measure, name, text, backends, B, H, S, D, causal):
@@ -187,8 +205,12 @@ SECTIONS = {
     "f32": Section(PRODUCT, f32, product_row),
     "tf32": Section(PRODUCT, tf32, product_row),
     "accuracy": Section(["data and product", "error, torch's", "worst element, torch's"], accuracy, accuracy_row),
+    "wide": Section(["product", "ours, us", "cuBLAS, us", "TFLOP/s", "ratio", "error, cuBLAS's", "worst element, cuBLAS's"],
+                    wide, wide_row),
     "attention": Section(["attention", "ours, us", "cuDNN, us", "flash, us", "efficient, us", "TFLOP/s", "ratio", "differs by"],
                          attention, attention_row),
+    "f32attention": Section(["case", "ours, us", "efficient, us", "math, us", "TFLOP/s", "ratio", "error, PyTorch's"],
+                            f32_attention, f32_attention_row),
     "equations": Section(["case", "ours, us", "efficient, us", "TFLOP/s", "ratio", "error, PyTorch's"],
                          equations, f32_attention_row),
     "grouped": Section(["case", "ours, us", "_grouped_mm with sort, us", "without, us", "loop, us", "TFLOP/s", "ratio", "error"],

@@ -85,7 +85,7 @@ for section in names:
 # An error that is the reference's too is none: of data that nobody adds up better.
 Same = fixed()
 Same.f32_product = lambda self, *case, **timed: ([20.0, 30.0], [(LARGE, LARGE), (LARGE, LARGE)])
-assert printed("accuracy", Same)[0] == 0
+assert printed("wide", Same)[0] == 0
 Same.along = lambda self, *case: ([20.0, 30.0], TINY, False)
 code, lines = printed("memory", Same)
 assert code == 4 and all(line.endswith("not the same twice |") for line in lines[2:])

@@ -15,14 +15,18 @@ try:
 except FileNotFoundError as missing:
     pytest.skip(str(missing), allow_module_level=True)
 
+ATTENTION = {causal: measure.text_of(sections.CAUSAL if causal else sections.ONLINE, "f32") for causal in (False, True)}
 ROWS = [
     ("f32", ("f32", None, 48, 40, 33)),
     ("products", ("bf16", 2, 48, 40, 64)),
     ("products", ("i8", None, 32, 32, 64)),
     ("accuracy", ("positive", 48, 40, 66)),
     ("accuracy", ("cancelling", 48, 40, 66)),
+    ("wide", (48, 40, 66)),
     ("attention", ("bf16", 1, 2, 96, 32, False)),
     ("attention", ("f16", 1, 2, 96, 32, True)),
+    ("f32attention", (ATTENTION[False], ["FLASH_ATTENTION", "MATH"], 2, 2, 96, 24, False)),
+    ("f32attention", (ATTENTION[True], ["FLASH_ATTENTION", "MATH"], 2, 2, 96, 24, True)),
     ("equations", next(sections.equations())[1:2] + (["MATH"], 2, 2, 96, 24, False)),
     ("grouped", ("f32", 64, 16, 24, 4, "uneven")),
     ("memory", next(sections.memory())[1:4] + ((300, 20),)),
