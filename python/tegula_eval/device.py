@@ -32,7 +32,7 @@ class DeviceRun:
         self.is_stopped = False
 
     def run(self, jobs: list[dict]) -> None:
-        """Raises what `told` raises, and RuntimeError where a process does not start."""
+        """Raises what `told` raises, RuntimeError where a process does not start, and KeyboardInterrupt once `stop` was called."""
         shares = [jobs[place::len(self.devices)] for place in range(len(self.devices))]
         running = 0
         for device, share in zip(self.devices, shares):
@@ -50,6 +50,11 @@ class DeviceRun:
                     raise record
         finally:
             self.is_stopped = True
+
+    def stop(self) -> None:
+        """Ends `run`, what has ended being told before. A handler of signals may call it."""
+        self.is_stopped = True
+        self.messages.put((None, KeyboardInterrupt()))
 
     def _share(self, device: str, jobs: list[dict]) -> None:
         try:
@@ -146,6 +151,8 @@ class Process:
         tail = self.output.read().decode(errors="replace").strip()
         message = "not done at the deadline" if how == "timeout" else \
             f"exit code {self.process.returncode}; {tail}"
+        if self.owner.is_stopped:  # by a signal that this process had as well
+            return list(self.jobs.values()), self.ahead
         if self.stage == "start":
             raise RuntimeError(f"the process of the device does not start: {message}")
         if self.compiling:  # one of these; which one, a process that compiles one at a time tells

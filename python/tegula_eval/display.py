@@ -4,6 +4,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
+from . import times_table
+
 COLOURS = {"right": "green", "audited": "green", "wrong": "red", "unjudged": "yellow", "task": "yellow"}
 
 
@@ -64,18 +66,19 @@ class Live:
     def end(self, record: dict) -> None:
         from rich.text import Text
         self.counts[record["outcome"]] += 1
-        if record["outcome"] not in ("right", "audited"):
+        if record["outcome"] not in ("right", "audited") or times_table.medians(record):
             self.live.console.print(Text(line(record), style=COLOURS.get(record["outcome"], "magenta")))
         self.live.update(self._render())
 
 
 def line(record: dict) -> str:
-    """`level1/3_Scale#1.0: right`: sample and turn where a model was asked."""
+    """`level1/3_Scale#1.0: right (1.8 s): 542 us, eager 1210 us (2.23)`: sample and turn where a model was asked."""
     asked = record.get("asked")
     name = record["task"] + (f"#{asked['sample']}.{asked['turn']}" if asked else "")
     flags = f" [{', '.join(record['flags'])}]" if record.get("flags") else ""
     if record["outcome"] in ("right", "audited"):
-        return f"{name}: {record['outcome']}{flags} ({record['seconds']:.1f} s)"
+        times = times_table.medians(record)
+        return f"{name}: {record['outcome']}{flags} ({record['seconds']:.1f} s){f': {times}' if times else ''}"
     return f"{name}: {record['outcome']} ({record['reason']}){flags}: {record['message']}"
 
 

@@ -5,9 +5,10 @@ import argparse
 import hashlib
 import json
 import os
+import signal
 from pathlib import Path
 
-from . import audit, baseline, device, display, options as shared, summary, times_table
+from . import audit, baseline, device, display, options as shared, signals, summary, times_table
 from .store import Store
 from .tasks import Task, TaskError, find_tasks
 
@@ -46,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     tasks = find_tasks(options.root, options.level, options.tasks)
     store = Store(options.out)
     try:
-        records, left, missing = _run(options, tasks, store)
+        with signals.handled([signal.SIGTERM], signal.default_int_handler):
+            records, left, missing, is_stopped = _run(options, tasks, store)
     finally:
         store.close()
     records = audit.add_flags(records, flags)
@@ -60,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
     print(times_table.as_text(records, told, recorded))
     if left:
         print(f"{left} programs are left: the same command goes on")
+    if is_stopped:
+        raise KeyboardInterrupt
     return RIGHT if not left and all(one["outcome"] == summary.GOOD for one in records) else NOT_RIGHT
 
 
@@ -76,7 +80,8 @@ def devices(options) -> list[str]:
     return [f"cuda:{number}" for number in (visible.split(",") if visible else range(torch.cuda.device_count()))]
 
 
-def _run(options, tasks: list[Task], store: Store) -> tuple[list[dict], int, int]:
+def _run(options, tasks: list[Task], store: Store) -> tuple[list[dict], int, int, bool]:
+    """The records, how many programs are left and how many tasks have none, and whether a signal ended the run."""
     from .cli import find_program
     settings = {"device": options.target, "threads": options.threads, "turns": options.turns,
                 "compiled": options.compiled, "tf32_off": options.tf32_off,
@@ -101,6 +106,7 @@ def _run(options, tasks: list[Task], store: Store) -> tuple[list[dict], int, int
     if not jobs and not kept:
         raise TaskError(f"{options.programs} holds no program for any of {len(tasks)} tasks")
     records: list[dict] = []
+    is_stopped = False
     with display.make(len(jobs) + len(kept), len(kept), options.plain) as shown:
         def told(job: dict, record: dict) -> None:
             task, path = places[job["key"]]
@@ -113,5 +119,10 @@ def _run(options, tasks: list[Task], store: Store) -> tuple[list[dict], int, int
             shown.done(task.key)
 
         if jobs:
-            device.DeviceRun(devices(options), settings, options.deadline, options.seconds, told).run(jobs)
-    return kept + records, len(jobs) - len(records), missing
+            on_devices = device.DeviceRun(devices(options), settings, options.deadline, options.seconds, told)
+            try:
+                with signals.handled([signal.SIGINT, signal.SIGTERM], lambda *_: on_devices.stop()):
+                    on_devices.run(jobs)
+            except KeyboardInterrupt:
+                is_stopped = True
+    return kept + records, len(jobs) - len(records), missing, is_stopped

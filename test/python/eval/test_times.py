@@ -1,11 +1,16 @@
 """tegula-eval time: the way of a device, with the CPU as the device."""
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 
 import pytest
 import torch
-from conftest import RIGHT, SCALE, module
+from conftest import RIGHT, SCALE, TREE, module
 
-from tegula_eval import baseline, cli, ownsize, runner, tasks, times_table, turns, verdict
+from tegula_eval import baseline, cli, display, ownsize, runner, tasks, times_table, turns, verdict
 
 try:
     runner.library_path()
@@ -56,6 +61,8 @@ def test_right_wrong_and_refused(bench, capsys):
     assert timing["bytes"] == 4 * (33 * 17 + 34 * 17 + 34 + 33 * 34)
     assert records[2]["cases"][0]["wrong"] and records[2]["timing"] is None
     told = capsys.readouterr().out
+    assert re.search(r"^\[\d/4\] level1/1_task: right \(\d+\.\d s\): [\d.]+ us, eager [\d.]+ us \([\d.]+\)$", told, re.M), told
+    assert re.search(r"^\[\d/4\] level1/2_task: wrong \(value\): ", told, re.M)
     assert "1 of 4 right" in told and "recorded: times.tsv" in told and "rec. eager" in told
     page = (bench.folder / "out" / "times.md").read_text()
     assert "| level1/2_task | wrong (value) |" in page and "recorded eager us" in page and "1000000" in page
@@ -76,6 +83,41 @@ def test_goes_on_where_it_was_stopped(bench, capsys):
     code, records = bench()
     assert code == 0 and records[1]["timing"] == first
     assert len((bench.folder / "out" / "results.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_the_table_of_what_was_done(bench, number):
+    bench.write(1, SMALL, RIGHT)
+    bench.write(2, module("import time; time.sleep(6000) if x.device.type != 'meta' else 0; return -x"), NEGATE)
+    command = [sys.executable, "-m", "tegula_eval", "time", f"--root={bench.folder / 'tasks'}", "--target=cpu", "--plain",
+               f"--programs={bench.folder / 'programs'}", f"--out={bench.folder / 'out'}", "--no-compiled", "--deadline=6000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                          env={**os.environ, "PYTHONPATH": str(TREE / "python")}) as run:
+        first = run.stdout.readline()
+        assert re.match(r"\[1/2\] level1/1_task: right .* us, eager .* us", first), first + run.stderr.read()
+        if number == signal.SIGINT:  # a terminal sends it to all of them
+            os.killpg(run.pid, number)
+        else:
+            run.send_signal(number)
+        told, errors = run.communicate(timeout=60)
+    assert run.returncode == cli.STOPPED and "the same command goes on from here" in errors, errors
+    assert "2_task" not in told and re.search(r"^1/1 +right +[\d.]+ ", told, re.M), told
+    assert "1 programs are left" in told and "1 of 1 right" in told, told
+    assert "| level1/1_task | right |" in (bench.folder / "out" / "times.md").read_text()
+    assert len((bench.folder / "out" / "results.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_line_has_the_times_of_each_side():
+    timing = {"program_s": 542e-6, "program_tf32_s": 301e-6, "eager_s": 1210e-6, "eager_ratio": 4.02, "eager_f32_s": 2e-3,
+              "eager_f32_ratio": 3.69, "compile_s": 90e-6, "compile_ratio": 0.3}
+    record = {"task": "level1/1_a", "outcome": "right", "flags": [], "seconds": 1.84, "timing": timing}
+    assert display.line(record) == ("level1/1_a: right (1.8 s): 542 us, at TF32 301 us, eager 1210 us (4.02), "
+                                    "without TF32 2000 us (3.69), torch.compile 90.0 us (0.30)")
+    del timing["program_tf32_s"], timing["eager_f32_ratio"], timing["compile_ratio"]
+    assert times_table.medians(record) == "542 us, eager 1210 us (4.02)"
+    assert display.line({**record, "timing": None}) == "level1/1_a: right (1.8 s)"
+    timing["failed"] = "turn 1: the timed call's result has another shape"
+    assert times_table.medians(record) == "wrong while timed: turn 1: the timed call's result has another shape"
 
 
 def test_what_ends_the_process_is_the_outcome_of_its_task_alone(bench):
