@@ -120,6 +120,7 @@ public:
 
 protected:
   friend class DeviceRecurrence;
+  friend class RecurrenceStates;
   friend class DeviceRowTiles;
   friend class DeviceScanTiles;
   void emitOp(mlir::Operation *op) override;

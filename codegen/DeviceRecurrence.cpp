@@ -5,15 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Why nobody overwrites what another still reads: values of step t go into the copy that step t - 1 read. A block that
-// sends them has the values of step t - 1 from all blocks, and each block sent its own after a barrier to which its
-// threads came when they were through with that copy. And a phase of a copy's barrier ends before bytes of its next one
-// come, two steps later.
-//
-//===----------------------------------------------------------------------===//
 #include "codegen/DeviceRecurrence.h"
-#include "codegen/async/Async.h"
 
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -22,12 +14,11 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
-static constexpr unsigned clusterSpace = 7;
 /// Terms of a sum that a thread reads of a state at once.
 static constexpr int64_t vectorElements = RecurrenceShape::together;
 
 DeviceRecurrence::DeviceRecurrence(DeviceEmitter &emitter, const RecurrencePlan &plan, const RecurrenceShape &shape)
-    : e(emitter), b(emitter.b), plan(plan), shape(shape) {}
+    : e(emitter), b(emitter.b), plan(plan), shape(shape), states(emitter, plan, shape) {}
 
 DeviceShape DeviceRecurrence::deviceShape(const RecurrenceShape &shape) {
   DeviceShape result;
@@ -61,51 +52,6 @@ void DeviceRecurrence::placePoints() {
     point.axis = b.CreateBinaryIntrinsic(Intrinsic::umin, number, b.CreateNSWSub(last, i64(1)));
     e.values[nest.axis()] = point.axis;
   }
-}
-
-/// Two copies of each state, with zeros up to what lanes read in whole vectors. Lanes of a point put its value into
-/// blocks of the cluster in turn.
-void DeviceRecurrence::placeStates() {
-  for (auto [number, state] : enumerate(plan.states)) {
-    int64_t elements = alignTo(state.points, vectorElements);
-    int64_t lanes = 1;
-    for (const RecurrenceNest &nest : plan.nests) {
-      for (const RecurrenceSum &sum : nest.sums)
-        if (tgl::ReadOp(sum.state).getTensor() == state.tensor)
-          elements = std::max(elements, shape.termsOfLane(nest, sum) * shape.lanesFor(nest.points));
-      for (tgl::WriteOp write : bodyOf(nest).getOps<tgl::WriteOp>())
-        if (write.getTensor() == state.next)
-          lanes = shape.lanesFor(nest.points);
-    }
-    State &placed = states.emplace_back();
-    placed.elements = elements;
-    placed.both = e.shared(ArrayType::get(b.getFloatTy(), 2 * elements), "state");
-    for (int64_t first = 0; hasCluster() && first < shape.cluster; first += lanes) {
-      // By all threads: there is an address for every block of the cluster alone.
-      Value *target = b.CreateURem(b.CreateAdd(b.CreateURem(thread, i64(lanes)), i64(first)), i64(shape.cluster));
-      auto inBlock = [&](GlobalVariable *own) {
-        return b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster,
-                                 {own, b.CreateTrunc(target, b.getInt32Ty())});
-      };
-      placed.remote.push_back(inBlock(placed.both));
-      if (!countsBytes())
-        continue;
-      if (!placed.barriers)
-        placed.barriers = e.shared(ArrayType::get(b.getInt64Ty(), 2), "arrived");
-      placed.remoteBarriers.push_back(inBlock(placed.barriers));
-    }
-  }
-  // Other blocks see them after the barrier before the first step.
-  if (countsBytes())
-    e.emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
-      SmallVector<Value *> barriers;
-      for (const State &state : states)
-        for (unsigned copy : {0, 1})
-          barriers.push_back(b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), state.barriers, copy));
-      async::initCounts(b, barriers);
-    });
-  current.resize(states.size());
-  owns.resize(plan.owns.size());
 }
 
 /// Vectors of weights that registers have no room for: those of a thread are a block of threads apart.
@@ -172,49 +118,8 @@ void DeviceRecurrence::findInputs() {
 }
 
 //===----------------------------------------------------------------------===//
-// Memory
+// Own values and results
 //===----------------------------------------------------------------------===//
-
-Value *DeviceRecurrence::elementOf(unsigned state, Value *index) {
-  return b.CreateInBoundsGEP(b.getFloatTy(), states[state].both, b.CreateNSWAdd(current[state], index));
-}
-
-/// The row of each state into the first copy of every block.
-void DeviceRecurrence::loadStates() {
-  for (auto [number, state] : enumerate(plan.states)) {
-    mlir::Value axis = cast<tgl::ParallelOp>(tgl::WriteOp(state.write)->getParentOp()).getAxes()[0];
-    SmallVector<ValueExpr> subscripts = tgl::WriteOp(state.write).getSubscriptExprs();
-    int64_t elements = states[number].elements, points = state.points;
-    Value *both = states[number].both;
-    e.emitLoop(thread, i64(elements), i64(shape.threads), {}, [&](Value *index, ArrayRef<Value *>) {
-      e.values[axis] = b.CreateBinaryIntrinsic(Intrinsic::umin, index, i64(points - 1));
-      Value *value = e.decode(e.loadRaw(e.buffers[state.tensor], subscripts, nullptr),
-                              cast<tgl::TglTensorType>(state.tensor.getType()).getElementType());
-      Value *zero = ConstantFP::get(b.getFloatTy(), 0);
-      value = b.CreateSelect(b.CreateICmpULT(index, i64(points)), value, zero);
-      b.CreateStore(value, b.CreateInBoundsGEP(b.getFloatTy(), both, index));
-      b.CreateStore(zero, b.CreateInBoundsGEP(b.getFloatTy(), both, b.CreateNSWAdd(index, i64(elements))));
-      return SmallVector<Value *>();
-    });
-  }
-}
-
-/// What it is after the last step, from all blocks a part.
-void DeviceRecurrence::storeStates(Value *count) {
-  for (auto [number, state] : enumerate(plan.states)) {
-    auto copy = cast<tgl::ParallelOp>(tgl::WriteOp(state.write)->getParentOp());
-    SmallVector<ValueExpr> subscripts = tgl::WriteOp(state.write).getSubscriptExprs();
-    current[number] = b.CreateNSWMul(b.CreateAnd(count, i64(1)), i64(states[number].elements));
-    Value *first = b.CreateNSWAdd(b.CreateNSWMul(rank, i64(shape.threads)), thread);
-    e.emitLoop(first, i64(state.points), i64(shape.threads * shape.cluster), {},
-               [&](Value *index, ArrayRef<Value *>) {
-                 e.values[copy.getAxes()[0]] = index;
-                 Value *value = b.CreateLoad(b.getFloatTy(), elementOf(number, index));
-                 e.storeRaw(e.buffers[state.tensor], subscripts, value, nullptr);
-                 return SmallVector<Value *>();
-               });
-  }
-}
 
 /// The value before the first step; nothing that counts where the first access writes.
 Value *DeviceRecurrence::loadOwn(unsigned number) {
@@ -238,62 +143,6 @@ void DeviceRecurrence::storeOwn(unsigned number) {
   const RecurrenceOwn &own = plan.owns[number];
   mlir::Type element = cast<tgl::TglTensorType>(own.tensor.getType()).getElementType();
   e.storeRaw(e.buffers[own.tensor], own.subscripts, e.encode(owns[number], element), points[own.nest].writes);
-}
-
-//===----------------------------------------------------------------------===//
-// Barriers
-//===----------------------------------------------------------------------===//
-
-void DeviceRecurrence::meetBlock() {
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
-}
-
-void DeviceRecurrence::meetAll() {
-  hasCluster() ? e.meetCluster() : meetBlock();
-}
-
-/// i64: 0 or 1, the copy that the step writes.
-Value *DeviceRecurrence::copyAfter(unsigned state) {
-  return b.CreateZExt(b.CreateICmpEQ(current[state], i64(0)), b.getInt64Ty());
-}
-
-/// One thread says how many bytes the block waits for.
-void DeviceRecurrence::expectStates() {
-  e.emitIf(b.CreateICmpEQ(thread, i64(0)), [&] {
-    for (auto [number, state] : enumerate(states))
-      async::expect(b, b.CreateInBoundsGEP(b.getInt64Ty(), state.barriers, copyAfter(number)),
-                    b.getInt32(plan.states[number].points * sizeof(float)));
-  });
-}
-
-/// All values of the copy that the step writes.
-void DeviceRecurrence::waitFor(unsigned state) {
-  async::awaitPhase(b, b.CreateInBoundsGEP(b.getInt64Ty(), states[state].barriers, copyAfter(state)), parity,
-                    /*ofCluster=*/true);
-}
-
-/// The point's value of the next step, into the copy that is not read now, of all blocks.
-void DeviceRecurrence::send(unsigned nest, unsigned state, Value *value) {
-  const Point &point = points[nest];
-  Value *other = b.CreateNSWSub(i64(states[state].elements), current[state]);
-  Value *index = b.CreateNSWAdd(other, point.axis);
-  if (!hasCluster())
-    return e.emitIf(point.writes, [&] {
-      b.CreateStore(value, b.CreateInBoundsGEP(b.getFloatTy(), states[state].both, index));
-    });
-  for (auto [round, remote] : enumerate(states[state].remote)) {
-    Value *block = b.CreateNSWAdd(point.lane, i64(round * point.lanes));
-    Value *to = b.CreateInBoundsGEP(b.getFloatTy(), remote, index);
-    Value *barrier = nullptr;
-    if (countsBytes())
-      barrier = b.CreateInBoundsGEP(b.getInt64Ty(), states[state].remoteBarriers[round], copyAfter(state));
-    e.emitIf(b.CreateAnd(point.exists, b.CreateICmpULT(block, i64(shape.cluster))), [&] {
-      if (barrier)
-        async::storeCounted(b, to, value, barrier);
-      else
-        b.CreateAlignedStore(value, to, Align(sizeof(float)));
-    });
-  }
 }
 
 void DeviceRecurrence::writeResults() {
@@ -332,7 +181,7 @@ void DeviceRecurrence::emitSums(unsigned number) {
       if (!elements) {
         unsigned state = plan.stateOf(tensor) - plan.states.begin();
         Value *first = b.CreateNSWMul(b.CreateNSWAdd(point.lane, i64(part * point.lanes)), i64(vectorElements));
-        elements = b.CreateAlignedLoad(vector, elementOf(state, first), Align(16));
+        elements = b.CreateAlignedLoad(vector, states.elementOf(state, first), Align(16));
       }
       Value *weights = nullptr; // those that are not in registers
       if (!point.weights[index][part * vectorElements]) {
@@ -366,7 +215,7 @@ void DeviceRecurrence::emitWrite(unsigned number, tgl::WriteOp write) {
   }
   for (auto [index, state] : enumerate(plan.states))
     if (state.next == write.getTensor())
-      return send(number, index, e.valueOf(write.getValue()));
+      return states.send(points[number], index, e.valueOf(write.getValue()));
   results.push_back({write, number});
 }
 
@@ -382,11 +231,11 @@ void DeviceRecurrence::emitNest(unsigned number) {
     if (auto write = dyn_cast<tgl::WriteOp>(op)) {
       bool isSent = llvm::any_of(plan.states, [&](const RecurrenceState &state) { return state.next == write.getTensor(); });
       if (isSent && !std::exchange(hasMet, true))
-        meetBlock(); // all are through with what other blocks overwrite once they have this value
+        states.meetBlock(); // all are through with what other blocks overwrite once they have this value
       emitWrite(number, write);
     } else if (const RecurrenceState *state = read ? plan.stateOf(read.getTensor()) : nullptr) {
       Value *index = e.emitIndex(read.getSubscriptExprs()[state->dim]);
-      e.values[read.getResult()] = b.CreateLoad(b.getFloatTy(), elementOf(state - plan.states.begin(), index));
+      e.values[read.getResult()] = b.CreateLoad(b.getFloatTy(), states.elementOf(state - plan.states.begin(), index));
     } else if (int own = read ? plan.ownOf(read.getTensor()) : -1; own >= 0) {
       e.values[read.getResult()] = owns[own];
     } else {
@@ -399,8 +248,7 @@ void DeviceRecurrence::emitNest(unsigned number) {
 void DeviceRecurrence::emitStep(Value *step, Value *count, MutableArrayRef<Value *> carried) {
   for (auto [own, value] : zip(owns, carried))
     own = value;
-  for (auto [state, where] : zip_equal(states, current))
-    where = b.CreateNSWMul(b.CreateAnd(step, i64(1)), i64(state.elements));
+  states.beginStep(step);
 
   Value *next = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateNSWAdd(step, i64(1)), b.CreateNSWSub(count, i64(1)));
   setLoopVar(next, count);
@@ -416,12 +264,8 @@ void DeviceRecurrence::emitStep(Value *step, Value *count, MutableArrayRef<Value
     for (mlir::Operation *read : point.ahead)
       e.values[read->getResult(0)] = *before++;
 
-  if (countsBytes()) {
-    Value *isOdd = b.CreateTrunc(step, b.getInt1Ty());
-    Value *uses = b.CreateAdd(b.CreateSelect(isOdd, phases[0], phases[1]), b.CreateLShr(step, i64(1)));
-    parity = b.CreateAnd(b.CreateTrunc(uses, b.getInt32Ty()), b.getInt32(1));
-    expectStates();
-  }
+  if (countsBytes())
+    states.expect(step);
   bool hasMet = false;
   for (auto [number, nest] : enumerate(plan.nests)) {
     if (nest.copied < 0) {
@@ -431,17 +275,11 @@ void DeviceRecurrence::emitStep(Value *step, Value *count, MutableArrayRef<Value
     }
     if (countsBytes()) {
       writeResults();
-      waitFor(nest.copied);
+      states.waitFor(nest.copied);
     } else if (!std::exchange(hasMet, true)) {
-      if (hasCluster())
-        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
-      writeResults();
-      if (hasCluster())
-        b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
-      else
-        meetBlock();
+      states.meetAll([&] { writeResults(); });
     }
-    current[nest.copied] = b.CreateNSWSub(i64(states[nest.copied].elements), current[nest.copied]);
+    states.turn(nest.copied);
   }
   writeResults();
   copy(owns, carried.begin());
@@ -455,7 +293,7 @@ Value *DeviceRecurrence::emitRow() {
   Value *count = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateNSWSub(high, low), i64(0));
   // Without a step nothing changes, and there is no first step for which to load.
   e.emitIf(b.CreateICmpSGT(count, i64(0)), [&] {
-    loadStates();
+    states.load();
     for (auto [number, point] : enumerate(points))
       if (plan.nests[number].copied < 0)
         e.values[plan.nests[number].axis()] = point.axis;
@@ -471,7 +309,7 @@ Value *DeviceRecurrence::emitRow() {
         inits.push_back(e.valueOf(read->getResult(0)));
       }
     }
-    meetAll();
+    states.meetAll();
     e.nextLoopStays = true;
     SmallVector<Value *> last =
         e.emitLoop(i64(0), count, i64(1), inits, [&](Value *step, ArrayRef<Value *> carried) {
@@ -479,11 +317,11 @@ Value *DeviceRecurrence::emitRow() {
           emitStep(step, count, values);
           return values;
         }, "step");
-    storeStates(count);
+    states.store(count);
     copy(ArrayRef(last).take_front(owns.size()), owns.begin());
     for (unsigned own = 0; own < owns.size(); ++own)
       storeOwn(own);
-    meetAll(); // the next row's states take the place of these
+    states.meetAll(); // the next row's states take the place of these
   });
   return count;
 }
@@ -496,17 +334,17 @@ void DeviceRecurrence::emit() {
   Value *blocks = e.special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x, mostBlocks);
   rank = b.CreateURem(block, i64(shape.cluster));
   placePoints();
-  placeStates();
+  states.place(thread, rank);
+  owns.resize(plan.owns.size());
   loadWeights();
   findInputs();
   SmallVector<unsigned> all = to_vector(seq<unsigned>(0, axes.getAxes().size()));
   Value *first = b.CreateUDiv(block, i64(shape.cluster)), *step = b.CreateUDiv(blocks, i64(shape.cluster));
   e.nextLoopStays = true;
   e.emitLoop(first, i64(plan.rows), step, {i64(0), i64(0)}, [&](Value *number, ArrayRef<Value *> carried) {
-    copy(carried, phases.begin());
+    states.beginRow(carried);
     Value *count = nullptr;
     e.setAxes(axes, all, number, std::nullopt, [&] { count = emitRow(); });
-    return SmallVector<Value *>{b.CreateAdd(carried[0], b.CreateLShr(count, i64(1))),
-                                b.CreateAdd(carried[1], b.CreateLShr(b.CreateAdd(count, i64(1)), i64(1)))};
+    return states.phasesAfter(count);
   }, "row");
 }

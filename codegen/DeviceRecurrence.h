@@ -12,17 +12,16 @@
 //
 //   states    in shared memory of every block, twice; lanes put a point's new value into all blocks, where a barrier in
 //             shared memory counts the bytes: who needs the state waits for as many as it has
+//             (codegen/RecurrenceStates.h)
 //   own       elements that one point alone touches: in registers of its lanes from the first step to the last
 //   inputs    elements of other tensors: where they move with time, loaded a step ahead
-//             (`countsBytes`; or, the plain way, all blocks of the cluster meet)
 //   results   written while values are under way
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_DEVICERECURRENCE_H
 #define TEGULA_CODEGEN_DEVICERECURRENCE_H
 
-#include "codegen/DeviceEmitter.h"
-#include "passes/Recurrence.h"
+#include "codegen/RecurrenceStates.h"
 
 namespace tegula {
 
@@ -41,26 +40,13 @@ private:
   RecurrenceShape shape;
 
   /// A nest's points in this thread.
-  struct Point {
-    llvm::Value *lane = nullptr;   // i64: of the threads that share the point
-    llvm::Value *axis = nullptr;   // i64: the point, or the last one again
-    llvm::Value *writes = nullptr; // i1: there is such a point, and this is its first lane
-    llvm::Value *exists = nullptr; // i1: there is such a point
-    int64_t lanes = 0;
+  struct Point : RecurrencePoint {
     /// By sum and term: f32; null: with its neighbours in shared memory (`shared`).
     llvm::SmallVector<llvm::SmallVector<llvm::Value *>> weights;
     llvm::SmallVector<mlir::Operation *> still, ahead;           // reads: the same in all steps; a step ahead
   };
   llvm::SmallVector<Point> points; // by nest
-  struct State {
-    llvm::GlobalVariable *both = nullptr;    // two times `elements` f32, in shared memory
-    llvm::GlobalVariable *barriers = nullptr; // of each copy, in a cluster
-    /// Both of other blocks, by round of the lanes that write them.
-    llvm::SmallVector<llvm::Value *> remote, remoteBarriers;
-    int64_t elements = 0;
-  };
-  llvm::SmallVector<State> states;
-  llvm::SmallVector<llvm::Value *> current; // by state: i64, the element where the one to be read begins
+  RecurrenceStates states;
   llvm::SmallVector<llvm::Value *> owns;    // by own tensor: the value now
   /// Writes of results that wait for the next barrier: the operation, of which nest, and the value.
   struct Result {
@@ -70,14 +56,10 @@ private:
   llvm::SmallVector<Result> results;
   llvm::DenseMap<std::tuple<unsigned, unsigned, int64_t>, int64_t> shared; // by nest, sum and vector of terms: number
   llvm::Value *rank = nullptr, *thread = nullptr;
-  llvm::Value *parity = nullptr; // i32: of the phase in which the copy that a step writes gets its values
-  std::array<llvm::Value *, 2> phases; // i64, by copy: phases that earlier rows have ended
 
   llvm::Value *i64(int64_t value) { return b.getInt64(value); }
-  bool hasCluster() const { return shape.cluster > 1; }
   bool countsBytes() const { return shape.countsBytes; }
   void placePoints();
-  void placeStates();
   void loadWeights();
   llvm::Value *sharedWeights(int64_t number);
   void findInputs();
@@ -86,17 +68,8 @@ private:
   void emitNest(unsigned number);
   void emitSums(unsigned number);
   void emitWrite(unsigned number, tgl::WriteOp write);
-  void send(unsigned nest, unsigned state, llvm::Value *value);
   void writeResults();
-  void meetBlock();
-  void meetAll();
-  void expectStates();
-  void waitFor(unsigned state);
-  llvm::Value *copyAfter(unsigned state);
-  void loadStates();
-  void storeStates(llvm::Value *count);
   void setLoopVar(llvm::Value *step, llvm::Value *count);
-  llvm::Value *elementOf(unsigned state, llvm::Value *index);
   llvm::Value *loadOwn(unsigned number);
   void storeOwn(unsigned number);
 };
