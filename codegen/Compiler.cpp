@@ -15,6 +15,7 @@
 #include "codegen/Parts.h"
 #include "codegen/PassGate.h"
 #include "codegen/Ptx.h"
+#include "codegen/TargetOptions.h"
 #include "codegen/async/Async.h"
 #include "ir/Tgl.h"
 #include "llvm/IR/Verifier.h"
@@ -35,8 +36,6 @@ char UnknownSizeError::ID = 0;
 
 /// Threads that make machine code of one kernel. More would mostly make the same elementary functions.
 static constexpr unsigned mostParts = 8;
-/// The device that the emulator is.
-static constexpr const char *emulatedDevice = "sm_90a";
 
 namespace {
 
@@ -175,8 +174,9 @@ private:
     return holds;
   }
   bool honoursSchedule() {
-    return honoursSchedule(
-        [&](const ScheduleSetting &setting) { return whyRefused(entry(), setting, tileMachine()); });
+    return honoursSchedule([&](const ScheduleSetting &setting) {
+      return whyRefused(entry(), setting, tileMachineOf(options, runs.get()));
+    });
   }
 
   bool wants(StringRef stage) { return is_contained(options.keepStages, stage); }
@@ -208,27 +208,14 @@ private:
     return Error::success();
   }
 
-  unsigned capability() const {
-    return deviceCapability(options.target == "emulate" ? emulatedDevice : options.target);
-  }
-
-  /// A CPU has no tiles.
-  TileMachine tileMachine() const {
-    if (options.target == "cpu")
-      return {};
-    return {device::sharedBytes(capability()), (options.target == "emulate" ? emulatedDevice : options.target) == "sm_90a",
-            !runs || runs->shouldRun("bulk-copies", ""), !runs || runs->shouldRun("boxes-of-halves", ""),
-            options.target == "emulate" ? 0 : TileMachine().leastBoxed};
-  }
-
   Error runPasses() {
     PipelineOptions pipeline = options.pipeline;
     pipeline.runs = runs;
     pipeline.machine = options.target == "cpu" ? Machine::CPU : Machine::GPU;
     pipeline.sizes = options.sizes;
     if (pipeline.machine == Machine::GPU) {
-      pipeline.clusterBlocks = device::clusterBlocks(capability());
-      pipeline.tiles = tileMachine();
+      pipeline.clusterBlocks = device::clusterBlocks(capabilityOf(options));
+      pipeline.tiles = tileMachineOf(options, runs.get());
     }
     if (std::string tiles = kernel->choice.tensorTile(); !tiles.empty())
       pipeline.tensorTile = tiles;
@@ -381,43 +368,9 @@ private:
     return Error::success();
   }
 
-  EmitterOptions deviceOptions(bool isEmulated) {
-    auto isOn = [&](StringRef name) { return !runs || runs->shouldRun(name, ""); };
-    EmitterOptions emitter;
-    emitter.checked = options.checked;
-    emitter.lineTables = options.lineTables;
-    emitter.tensorAlignment = kernel->alignment = options.alignment;
-    if (isEmulated && !options.sizes.empty()) // what a device gets for tensors as they are allocated, as here
-      emitter.tensorAlignment = 16;
-    emitter.dependentLaunches =
-        options.dependentLaunches && !isEmulated && deviceCapability(options.target) >= 90;
-    emitter.earlySums = capability() >= 90 && isOn("early-sums");
-    emitter.sharedBytes = tileMachine().sharedBytes;
-    emitter.clusterBlocks = device::clusterBlocks(capability());
-    emitter.squares = isOn("squares");
-    emitter.teamSorts = isOn("team-sorts");
-    emitter.ordersPoints = isOn("order-points");
-    emitter.tilesWindows = isOn("window-tiles");
-    emitter.copiesRows = isOn("row-copies");
-    emitter.warpRests = isOn("warp-rests");
-    emitter.pairRests = isOn("pair-rests");
-    emitter.bulkStores = isOn("bulk-stores");
-    emitter.countsStores = isOn("counted-stores");
-    if (isEmulated) // small problems have blocks with several tiles too
-      emitter.multiprocessors = 3;
-    emitter.hasBrainPairs = isEmulated || capability() >= 80;
-    emitter.hasF8 = isEmulated || capability() >= 89;
-    emitter.hasWarpgroups = tileMachine().hasWarpgroups;
-    emitter.copiesInBulk = tileMachine().copiesInBulk;
-    emitter.boxesOfHalves = tileMachine().boxesOfHalves;
-    emitter.leastBoxed = tileMachine().leastBoxed;
-    return emitter;
-  }
-
   Error compileForDevice() {
     bool isEmulated = options.target == "emulate";
-    Expected<std::unique_ptr<TargetMachine>> machine =
-        createDeviceMachine(isEmulated ? emulatedDevice : options.target);
+    Expected<std::unique_ptr<TargetMachine>> machine = createDeviceMachine(deviceOf(options));
     if (!machine)
       return machine.takeError();
     LLVMContext llvmContext;
@@ -425,7 +378,8 @@ private:
     collectErrors(llvmContext, heard);
     llvm::Module code(kernel->name, llvmContext);
     applyDeviceTarget(code, **machine);
-    EmitterOptions emitter = deviceOptions(isEmulated);
+    EmitterOptions emitter = deviceOptionsOf(options, runs.get());
+    kernel->alignment = options.alignment;
     Expected<DeviceCode> lowered = lowerTo<DeviceCode>(code, [&] { return emitDevice(entry(), code, emitter); });
     if (!lowered)
       return lowered.takeError();
