@@ -1,4 +1,5 @@
 """tegula-eval time: the way of a device, with the CPU as the device."""
+import io
 import json
 import os
 import re
@@ -118,6 +119,20 @@ def test_a_line_has_the_times_of_each_side():
     assert display.line({**record, "timing": None}) == "level1/1_a: right (1.8 s)"
     timing["failed"] = "turn 1: the timed call's result has another shape"
     assert times_table.medians(record) == "wrong while timed: turn 1: the timed call's result has another shape"
+
+
+
+def test_a_terminal_keeps_the_lines_with_times():
+    shown, timing = display.Live(2, 0), {"program_s": 542e-6, "eager_s": 1210e-6, "eager_ratio": 2.23}
+    shown.live.console.file = io.StringIO()
+    with shown:
+        for name, times in (("1_a", timing), ("2_b", None)):
+            record = {"task": f"level1/{name}", "outcome": "right", "flags": [], "seconds": 1.0, "timing": times}
+            shown.begin(record["task"])
+            shown.end(record)
+            shown.done(record["task"])
+    told = shown.live.console.file.getvalue()
+    assert "level1/1_a: right (1.0 s): 542 us, eager 1210 us (2.23)" in told and "2_b: right" not in told
 
 
 def test_what_ends_the_process_is_the_outcome_of_its_task_alone(bench):
