@@ -138,20 +138,14 @@ void Thread::arriveAtCluster(uint32_t place) {
     phase->clocks.join(known);
   phase->clocks.set(block.index, index, clock++);
   clusterPhase = phase;
-  if (++phase->arrived < grid.numThreads * grid.clusterSize())
-    return;
-  std::vector<Thread *> others = std::move(phase->waiting);
-  for (Thread *other : others)
-    other->waiting.waits = false;
-  phase.reset(); // the next arrival is at the next use
-  ++grid.progress;
-  grid.makeReady(std::move(others));
+  ++phase->arrived;
+  grid.tryClusterPhase(block.index / grid.clusterSize());
 }
 
 void Thread::waitForCluster(uint32_t place) {
   if (!clusterPhase)
     fail(EmulatorError::DivergentBarrier, place, "waits for the barrier of its cluster, at which it has not arrived");
-  if (clusterPhase->arrived < grid.numThreads * grid.clusterSize()) {
+  if (!clusterPhase->isOver) {
     clusterPhase->waiting.push_back(this);
     waiting.place = place;
     waiting.call = nullptr;
@@ -159,6 +153,26 @@ void Thread::waitForCluster(uint32_t place) {
   }
   known.join(clusterPhase->clocks);
   clusterPhase.reset();
+}
+
+void Grid::tryClusterPhase(uint32_t cluster) {
+  auto it = clusterPhases.find(cluster);
+  if (it == clusterPhases.end() || !it->second)
+    return;
+  uint32_t live = 0;
+  for (const std::unique_ptr<Block> &one : resident)
+    if (one->index / clusterSize() == cluster)
+      live += one->live;
+  if (it->second->arrived < live)
+    return;
+  ClusterPhase &phase = *it->second;
+  phase.isOver = true;
+  std::vector<Thread *> others = std::move(phase.waiting);
+  for (Thread *other : others)
+    other->waiting.waits = false;
+  it->second.reset(); // the next arrival is at the next use
+  ++progress;
+  makeReady(std::move(others));
 }
 
 void Grid::endBarriers(const Block &block) {
@@ -223,6 +237,8 @@ void Block::tryMeeting(unsigned warp, uint32_t mask, Together together) {
 void Block::ended(Thread &thread) {
   --live;
   ++grid.progress;
+  if (thread.clusterPhase && !thread.clusterPhase->isOver)
+    --thread.clusterPhase->arrived;
   unsigned first = thread.warp() * warpThreads;
   for (unsigned lane = 0; lane < warpThreads && first + lane < threads.size(); ++lane) {
     Thread &other = threads[first + lane];
@@ -338,6 +354,7 @@ Error Grid::run() {
             EmulatorError::WrongOperand,
             placeText(*place) + ": a thread ends while shared memory is read by its bulk copy");
       block.ended(*thread);
+      tryClusterPhase(block.index / clusterSize());
       if (!block.live)
         endBlock(block);
     }

@@ -76,6 +76,7 @@ struct BulkStores {
 /// One use of the barrier of a cluster: threads come to it, and wait for the others later.
 struct ClusterPhase {
   uint32_t arrived = 0;
+  bool isOver = false; // all have come who had not ended
   Clocks clocks; // of those who have come
   std::vector<Thread *> waiting;
 };
@@ -237,6 +238,8 @@ public:
   std::unordered_map<const void *, TransactionBarrier> transactions; // by address
   /// Lets those go on who wait for the phase.
   void endPhase(TransactionBarrier &barrier);
+  /// Ends the phase of the cluster's barrier where all its threads have come that have not ended (PTX ISA, "barrier.cluster").
+  void tryClusterPhase(uint32_t cluster);
   /// A block ends, and its barriers with it; copies may not be under way.
   void endBarriers(const Block &block);
   /// A block ends; its shared memory stays where it was until the others of the cluster have ended, so that accesses to

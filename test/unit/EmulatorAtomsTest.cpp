@@ -130,18 +130,46 @@ TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
   EXPECT_EQ(run(text(meetCluster, "add i32 2, 0"), 2), EmulatorError::WrongOperand);
   EXPECT_EQ(run(waitForCluster, 2), EmulatorError::DivergentBarrier);
   EXPECT_EQ(run(arriveAtCluster + arriveAtCluster, 2), EmulatorError::DivergentBarrier);
-  // One block alone waits for ever.
-  EXPECT_EQ(run(R"(
-    %rank = icmp eq i32 %block, 0
-    br i1 %rank, label %meets, label %done
-  meets:
-    call void @llvm.nvvm.barrier.cluster.arrive.aligned()
-    call void @llvm.nvvm.barrier.cluster.wait.aligned()
+}
+
+TEST_F(Emulator, WaitsForNoThreadOfAClusterThatHasEnded) {
+  cluster = 2;
+  // `last`: what threads do of which `ends` holds, before they end; the others write into the other block.
+  auto text = [](const std::string &ends, const std::string &last, const std::string &between) {
+    return "store i32 %block, ptr addrspace(3) %own\n%ends = icmp " + ends + R"(
+    br i1 %ends, label %leaves, label %meets
+  leaves:
+    )" + last + R"(
     br label %done
-  done:
-    )",
-                2),
-            EmulatorError::DivergentBarrier);
+  meets:
+    )" + meetCluster +
+           R"(
+    %rank = xor i32 %block, 1
+    %there = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %own, i32 %rank)
+    %v = add i32 %i, 100
+    store i32 %v, ptr addrspace(7) %there
+    )" + between +
+           R"(
+    %got = load i32, ptr addrspace(3) %own
+    %first = shl i32 %block, 5
+    %half = sub i32 %i, 32
+    %n = add i32 %first, %half
+    %to = getelementptr i32, ptr addrspace(1) %y, i32 %n
+    store i32 %got, ptr addrspace(1) %to
+    br label %done
+  done:)";
+  };
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    options.seed = seed;
+    for (const std::string &last : {std::string(), arriveAtCluster}) {
+      run(text("ult i32 %i, 32", last, meetCluster), 2);
+      expectGood();
+      EXPECT_EQ(y[8], 140);
+    }
+    EXPECT_EQ(run(text("ult i32 %i, 32", "", ""), 2), EmulatorError::Race);
+    // A block that has ended whole is not waited for either, but none may write into it.
+    EXPECT_EQ(run(text("eq i32 %block, 0", "", meetCluster), 2), EmulatorError::BlockLifetime);
+  }
 }
 
 TEST_F(Emulator, FindsAnAccessToABlockThatMayNotHaveBegun) {
