@@ -213,8 +213,10 @@ void TileRest::forRestRows(unsigned each, function_ref<void(const RestRows &)> b
   if (!asks)
     each = count;
   Value *end = i64(here.restRows);
-  if (!here.rows.fits)
-    end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, b.CreateSub(here.rows.total, here.rows.first));
+  if (!here.rows.fits) { // a part of a tile may be beyond the last as a whole
+    Value *left = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(here.rows.total, here.rows.first), i64(0));
+    end = b.CreateBinaryIntrinsic(Intrinsic::smin, end, left);
+  }
 
   for (unsigned chunk = 0; chunk < chunks; ++chunk) {
     Value *column = b.CreateAdd(ownColumn, i32(chunk * columnsAtOnce));
