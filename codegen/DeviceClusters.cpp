@@ -23,11 +23,6 @@
 using namespace llvm;
 using namespace tegula;
 
-void DeviceEmitter::meetCluster() {
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
-  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
-}
-
 /// Barriers of the statement's reductions that are single floats.
 void DeviceEmitter::placeArrivals(tgl::ParallelOp op) {
   arrivals.clear();
@@ -48,7 +43,7 @@ void DeviceEmitter::placeArrivals(tgl::ParallelOp op) {
           all.push_back(b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), barriers, set));
       async::initCounts(b, all);
     });
-  meetCluster(); // a block's shared memory may be written once it has begun
+  async::meetCluster(b); // a block's shared memory may be written once it has begun
 }
 
 Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator accumulator) {
@@ -92,7 +87,7 @@ Emitter::Accumulator DeviceEmitter::combineCluster(tgl::ReduceOp op, Accumulator
   if (barrier)
     async::awaitPhase(b, barrier, b.CreateTrunc(b.CreateLShr(rowTurn, 1), b.getInt32Ty()), /*ofCluster=*/true);
   else
-    meetCluster();
+    async::meetCluster(b);
   for (auto [element, array] : zip_equal(accumulator, slots)) {
     bool isBit = element->getType()->isIntegerTy(1);
     element = b.CreateLoad(memoryType(element), b.CreateInBoundsGEP(slotType, array, b.CreateNSWAdd(set, mine)));

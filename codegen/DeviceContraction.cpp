@@ -345,12 +345,7 @@ void DeviceContraction::emitTile(Value *workspace) {
   packed = workspace;
   if (isPersistent())
     return emitOwnTiles();
-  Value *number = wide(here.block);
-  if (tile.splits > 1) {
-    split = b.CreateURem(number, i64(tile.splits));
-    number = b.CreateUDiv(number, i64(tile.splits));
-  }
-  setTile(number);
+  tile.splits > 1 ? setPart() : setTile(wide(here.block));
   TileRest rest(here);
   rest.endIfUnused();
   if (hasRoles())
@@ -364,21 +359,12 @@ void DeviceContraction::emitTile(Value *workspace) {
     if (hasRoles() && which + 1 < products.size())
       letProducersGoOn();
   }
+  if (isPaired())
+    addUpPair();
   barrier();
-  if (tile.splits == 1) {
-    if (mends && !isChecked(0))
-      rest.mendSums();
-    return rest.emit();
-  }
-  // Four neighbours at a time.
-  constexpr unsigned count = 4;
-  auto *type = FixedVectorType::get(here.sumType(), count);
-  for (unsigned which = 0; which < products.size(); ++which)
-    for (unsigned number = 0; number < tile.rows * tile.columns / threads(); number += count) {
-      Value *first = b.CreateAdd(b.CreateMul(here.thread, i32(count)), i32(number * threads()));
-      Value *row = b.CreateUDiv(first, i32(tile.columns)), *column = b.CreateURem(first, i32(tile.columns));
-      Value *sums = b.CreateAlignedLoad(type, here.sumPlace(row, column, here.sumsBase(which)), Align(16));
-      Value *further = wide(b.CreateMul(here.thread, i32(count - 1))); // than an element for each thread
-      b.CreateAlignedStore(sums, partialSum(workspace, wide(here.block), which, further, number), Align(16));
-    }
+  if (leavesSums())
+    return leaveSums(workspace);
+  if (rest.mends() && (isPaired() || !isChecked(0)))
+    rest.mendSums();
+  rest.emit();
 }

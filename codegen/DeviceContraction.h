@@ -31,8 +31,8 @@
 // their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp).
 // Blocks with roles stay for several tiles (PersistentTiles.cpp). What becomes of sums is another class's concern (TileRest.h).
 //
-// Where a tile's sum is split, blocks leave their sums in the workspace and a second function adds them up in order
-// (SplitSums.cpp).
+// Where a tile's sum is split, two blocks add theirs up by each other's shared memory; more leave their sums in the workspace
+// and a second function adds them up in order (SplitSums.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_DEVICECONTRACTION_H
@@ -63,6 +63,10 @@ public:
   /// Those of a block.
   unsigned blockThreads() const { return threads() + (hasRoles() ? stagers() : 0); }
   unsigned sharedBytes() const { return memory.sharedBytes(); }
+  /// Those that start together.
+  unsigned cluster() const { return isPaired() ? 2 : 1; }
+  /// Whether emitTile leaves sums for emitCombine.
+  bool leavesSums() const { return tile.splits > 1 && !isPaired(); }
   /// Planes of operands, and what blocks leave for each other.
   IndexExpr workspaceBytes() const;
   /// Tiles are not for kernels where this is more than BlockTile::mostNumbers.
@@ -151,6 +155,10 @@ private:
   void storePair(Value *first, Value *second, Value *place);
 
   // SplitSums.cpp
+  bool isPaired() const;
+  void setPart();
+  void addUpPair();
+  void leaveSums(Value *workspace);
   void forOwnElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
   Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first, unsigned number);
 
@@ -404,6 +412,7 @@ private:
   std::optional<ShiftedWindows> shifted; ///< where the tile says so: of the only product's columns
   tgl::AxesOp axes;
   Value *split = nullptr;                                     // i64
+  Value *part = nullptr;                                      // i64: of all tiles', where the block leaves its sums
   Value *batch = nullptr;                                     // i64: number of the tile's batch point
   Value *packed = nullptr;                                    // address of the planes of packed operands
   mlir::Value matrixToPack;         // its number is set, not read

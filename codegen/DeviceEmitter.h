@@ -285,7 +285,6 @@ private:
   RowDeal rowDeal() const { return {shape.team, shape.cluster}; }
   llvm::Value *rowSlot(unsigned slot, llvm::Value *round);
   llvm::Value *dynamicShared();
-  void meetCluster();
   void placeArrivals(tgl::ParallelOp op);
   Accumulator combineCluster(tgl::ReduceOp op, Accumulator accumulator);
 

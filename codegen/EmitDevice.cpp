@@ -411,8 +411,10 @@ private:
         failure = emitter.error();
       tiles.launches.push_back({function, std::move(blocks), threads, sharedBytes, unit});
       tiles.launches.back().startsEarly = emitter.startsEarly;
-      if (body == &DeviceContraction::emitTile)
-        code.layouts.push_back(contraction.layout(function));
+      if (body != &DeviceContraction::emitTile)
+        return;
+      tiles.launches.back().cluster = contraction.cluster();
+      code.layouts.push_back(contraction.layout(function));
     };
     DeviceEmitter none(module, options, code.sites);
     DeviceContraction facts(none, *plan, *tile, *operands); // what the host knows of it
@@ -428,7 +430,7 @@ private:
       emitOne(name + "_maps", 1, facts.mapThreads(), 0, "maps of operands", &DeviceContraction::emitMaps);
     emitOne(name + "_tile", facts.numBlocks(), threads, shared, "a tile",
             &DeviceContraction::emitTile);
-    if (tile->splits > 1)
+    if (facts.leavesSums())
       emitOne(name + "_combine", facts.numCombineBlocks(), threads, facts.combineSharedBytes(), "a tile's parts added up",
               &DeviceContraction::emitCombine);
     if (!facts.numTiles().isSize()) // it changes in a loop on the host

@@ -195,7 +195,7 @@ void RecurrenceStates::meetBlock() {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)});
 }
 
-void RecurrenceStates::meetAll() { hasCluster() ? e.meetCluster() : meetBlock(); }
+void RecurrenceStates::meetAll() { hasCluster() ? async::meetCluster(b) : meetBlock(); }
 
 void RecurrenceStates::meetAll(function_ref<void()> meanwhile) {
   if (hasCluster())

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceRowTiles.h"
+#include "codegen/async/Async.h"
 
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -80,7 +81,7 @@ void DeviceRowTiles::startParts() {
         barriers.append({fullBarrier(exchange, i32(group)), readBarrier(exchange, i32(group))});
     async::initCounts(b, barriers);
   });
-  e.meetCluster(); // others have begun, and have barriers
+  async::meetCluster(b); // others have begun, and have barriers
 }
 
 /// Puts a thread's sums into the place of the other block, once those of the use before have been read there.

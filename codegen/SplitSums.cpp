@@ -6,21 +6,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Few tiles with long sums leave most multiprocessors idle, so several blocks take parts of a tile's sums and leave them in
-// the workspace. A second function adds them up in order, with as many blocks as there is work for, and does the rest of
-// the statement.
+// Few tiles with long sums leave most multiprocessors idle, so several blocks take parts of a tile's sums:
+//
+//   two    are a cluster, and read each other's sums from shared memory: each adds up half of the tile's rows and does the rest
+//          of the statement for them
+//   more   leave their sums in the workspace; a second function adds them up in order, with as many blocks as there is work
+//          for, and does the rest
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
+#include "codegen/async/Async.h"
 
 #include "ir/TglUtils.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 
 using namespace llvm;
 using namespace tegula;
 
 /// What a block leaves of its sums.
 unsigned DeviceContraction::blockWorkspaceBytes() const {
-  return tile.splits > 1 ? tile.rows * tile.columns * 4 * products.size() : 0;
+  return leavesSums() ? tile.rows * tile.columns * 4 * products.size() : 0;
 }
 
 /// Of a tile, added up by one block: few enough for all multiprocessors to take part, if threads have an element each.
@@ -50,6 +55,79 @@ Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsig
   return b.CreateInBoundsGEP(b.getFloatTy(), base,
                              i64(product * tile.rows * tile.columns + number * threads()));
 }
+
+//===----------------------------------------------------------------------===//
+// Blocks with parts of a sum
+//===----------------------------------------------------------------------===//
+
+bool DeviceContraction::isPaired() const {
+  return e.options.pairsSums && tile.splits == 2 && tile.rows / 2 % TileRest::interleavedRows(plan) == 0;
+}
+
+/// Sets the block's tile and its part of the sum. Parts take turns, so neighbouring parts of a tile read neighbours in memory.
+/// Where tiles are few it is worth more that what two of them have in common is read at the same time.
+void DeviceContraction::setPart() {
+  std::optional<int64_t> tiles = numTiles().asConstant();
+  Value *tileNumber;
+  if (!isPaired() && tiles && *tiles <= TensorTile::fewTiles) {
+    tileNumber = wide(b.CreateURem(here.block, i32(*tiles)));
+    split = wide(b.CreateUDiv(here.block, i32(*tiles)));
+  } else {
+    tileNumber = wide(b.CreateUDiv(here.block, i32(tile.splits)));
+    split = wide(b.CreateURem(here.block, i32(tile.splits)));
+  }
+  part = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), split);
+  if (isPaired())
+    b.GetInsertBlock()->getParent()->addFnAttr("nvvm.cluster_dim", "2");
+  setTile(tileNumber);
+}
+
+/// Adds up the block's half of the pair's sums, which then are all that is in shared memory.
+void DeviceContraction::addUpPair() {
+  constexpr unsigned clusterSpace = 7, count = 4; // neighbours at a time
+  auto *vector = FixedVectorType::get(here.sumType(), count);
+  unsigned numRows = tile.rows / 2;
+  Value *firstRow = b.CreateMul(b.CreateTrunc(split, b.getInt32Ty()), i32(numRows));
+  Value *other = b.CreateXor(b.CreateTrunc(split, b.getInt32Ty()), i32(1));
+  SmallVector<Value *> sums;
+  auto forFours = [&](function_ref<void(unsigned product, Value *row, Value *column)> body) {
+    for (unsigned which = 0; which < products.size(); ++which)
+      for (unsigned number = 0; number < numRows * tile.columns / threads(); number += count) {
+        Value *first = b.CreateAdd(b.CreateMul(here.thread, i32(count)), i32(number * threads()));
+        body(which, b.CreateUDiv(first, i32(tile.columns)), b.CreateURem(first, i32(tile.columns)));
+      }
+  };
+  async::meetCluster(b); // both have their sums
+  forFours([&](unsigned product, Value *row, Value *column) {
+    Value *own = here.sumPlace(b.CreateAdd(row, firstRow), column, here.sumsBase(product));
+    Value *others = b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster, {own, other});
+    sums.push_back(addSums(b.CreateAlignedLoad(vector, own, Align(16)), b.CreateAlignedLoad(vector, others, Align(16))));
+  });
+  async::meetCluster(b); // both have read
+  here.takePart(numRows, wide(firstRow));
+  unsigned next = 0;
+  forFours([&](unsigned product, Value *row, Value *column) {
+    b.CreateAlignedStore(sums[next++], here.sumPlace(row, column, here.sumsBase(product)), Align(16));
+  });
+}
+
+/// Leaves the block's sums in the workspace, four neighbours at a time.
+void DeviceContraction::leaveSums(Value *workspace) {
+  constexpr unsigned count = 4;
+  auto *type = FixedVectorType::get(here.sumType(), count);
+  for (unsigned which = 0; which < products.size(); ++which)
+    for (unsigned number = 0; number < tile.rows * tile.columns / threads(); number += count) {
+      Value *first = b.CreateAdd(b.CreateMul(here.thread, i32(count)), i32(number * threads()));
+      Value *row = b.CreateUDiv(first, i32(tile.columns)), *column = b.CreateURem(first, i32(tile.columns));
+      Value *sums = b.CreateAlignedLoad(type, here.sumPlace(row, column, here.sumsBase(which)), Align(16));
+      Value *further = wide(b.CreateMul(here.thread, i32(count - 1))); // than an element for each thread
+      b.CreateAlignedStore(sums, partialSum(workspace, part, which, further, number), Align(16));
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// The second function
+//===----------------------------------------------------------------------===//
 
 void DeviceContraction::emitCombine(Value *workspace) {
   here.begin();

@@ -14,7 +14,7 @@ using namespace tegula;
 
 double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t rows, int64_t columns,
                               int64_t points, int64_t batch, double multiplied, double startUp) {
-  constexpr double lineBytes = 128, memoryRate = 13.8, cacheRate = 25, nearBytes = 8e6;
+  constexpr double lineBytes = 128, memoryRate = 13.8, cacheRate = 25, togetherRate = 33, pairedRate = 20, nearBytes = 8e6;
   constexpr double ofWarps = 150, leastOfWarps = 850, ofUsualRing = 600, leastOfWarpgroups = 700, ofFewColumns = 1.05;
   constexpr double leastOfFewLines = 600, nearRate = 41;
   constexpr int64_t fewLines = 16;
@@ -23,7 +23,10 @@ double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> 
   int64_t steps = divideCeil(divideCeil(points, pointsOfStep), tile.splits);
   double once = lineBytes * (double(tile.rows) / columnTiles + double(tile.columns) / rowTiles) / memoryRate;
   auto far = [&](int64_t lines, int64_t ofTile) { return double(elementBytes) * batch * lines * points > nearBytes ? lineBytes * ofTile : 0; };
-  double again = tile.splits > 1 ? (far(rows, tile.rows) + far(columns, tile.columns)) / cacheRate : 0;
+  // Blocks that read the same at the same time, and pairs, which lie side by side and read what others do at other times.
+  bool arePairs = tile.splits == 2, areTogether = !arePairs && rowTiles * columnTiles * batch <= TensorTile::fewTiles;
+  double againRate = arePairs ? pairedRate : areTogether ? togetherRate : cacheRate;
+  double again = tile.splits > 1 ? (far(rows, tile.rows) + far(columns, tile.columns)) / againRate : 0;
   double each = std::max({multiplied, once, again});
   // A block that has a multiprocessor for itself has so much under way that a step takes what its bytes take; where not all
   // multiprocessors have one, memory has more for each. (Not measured where memory alone decides: as with the usual ring.)

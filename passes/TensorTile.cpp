@@ -250,6 +250,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000, bytesPerClock = 2000;
   // Of 16-bit products: the launch that adds up parts starts early, and 17 MB of them take 4.8 us (H200).
   constexpr double earlyLaunch = 3000, earlyBytesPerClock = 2500;
+  // Of two parts: by each other's shared memory (H200).
+  constexpr double ofPair = 4200;
   // Where a tile may have one copy of the image for all taps: that makes products a little slower, and by warps
   // elements that come one by one take that much longer (convolutions of 3 to 64 channels on an H200).
   constexpr double shiftedSpeed = 0.82, singleElements = 0.55;
@@ -311,7 +313,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       if ((streams && !candidate.packed) || areFewStreamed) {
         total = streamedClocks(tileOf(candidate, splits), products, *rows, *columns, summed, *batch,
                                elements * clocks / (areFewStreamed ? 1 : speed) / steps, startUp) +
-                (splits > 1 ? earlyLaunch + ofParts / earlyBytesPerClock : 0);
+                (splits == 2 ? ofPair : splits > 2 ? earlyLaunch + ofParts / earlyBytesPerClock : 0);
       } else if (splits > 1) {
         total += secondLaunch + ofParts / bytesPerClock;
       }

@@ -71,7 +71,7 @@ double shareOfMatrices(const ContractionPlan &plan, const ContractionOperand &op
 bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products, bool packed);
 
 /// A block computes `rows` x `columns` elements with `warpRows` x `warpColumns` warps, each a rectangle
-/// of 16 x 8 fragments. `splits` blocks share the sum of a tile; a second launch adds up their parts.
+/// of 16 x 8 fragments. `splits` blocks share the sum of a tile; of more than two a second launch adds up their parts.
 ///
 /// With `warpgroups`, and where the machine has them (sm_90a), each four warps multiply together: 64 rows by all
 /// columns of the tile where it has 128 rows, by half of them where it has 64. With `packed`
@@ -80,6 +80,8 @@ bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<Product
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
   bool warpgroups = false, packed = false, shifted = false;
+  /// Of so many tiles that share sums blocks with the same part of them follow each other (codegen/SplitSums.cpp).
+  static constexpr int64_t fewTiles = 8;
   /// Of the ring in shared memory, and tiles of rows that are neighbours in the order of blocks; 0: the usual.
   int64_t stages = 0, raster = 0;
 

@@ -138,6 +138,11 @@ void async::awaitPhase(IRBuilder<> &b, Value *barrier, Value *parity, bool ofClu
   b.SetInsertPoint(complete);
 }
 
+void async::meetCluster(IRBuilder<> &b) {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
+}
+
 void async::publish(IRBuilder<> &b) {
   auto *type = FunctionType::get(b.getVoidTy(), false);
   b.CreateCall(InlineAsm::get(type, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true));

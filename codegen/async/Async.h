@@ -93,6 +93,8 @@ void expect(llvm::IRBuilder<> &builder, Value *barrier, Value *bytes);
 void storeCounted(llvm::IRBuilder<> &builder, Value *to, llvm::ArrayRef<Value *> floats, Value *barrier);
 /// Until the barrier's phase of this parity (i32) is over. `ofCluster`: what its blocks have stored is there as well.
 void awaitPhase(llvm::IRBuilder<> &builder, Value *barrier, Value *parity, bool ofCluster);
+/// All threads of the cluster that have not ended meet, and see what others wrote before.
+void meetCluster(llvm::IRBuilder<> &builder);
 
 /// Makes the thread's accesses to shared memory so far come before those of products and of copies in bulk (a proxy of their
 /// own; PTX ISA, "Proxies"), after the next barrier for other threads'.

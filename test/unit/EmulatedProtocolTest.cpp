@@ -239,7 +239,7 @@ TEST_P(Protocol, IsFoundWrong) {
 
 /// What adds up the parts of a sum starts while they are made.
 TEST(EarlyLaunch, WaitsForTheOneBefore) {
-  RunOfProgram run({"parts", brainText, {{"M", 16}, {"N", 136}, {"K", 1096}}, "16x128/2"});
+  RunOfProgram run({"parts", brainText, {{"M", 16}, {"N", 136}, {"K", 1544}}, "16x128/3"});
   LLVMContext context;
   std::unique_ptr<llvm::Module> code = run.parse(context);
   run.run(*cantFail(emulate(*CloneModule(*code))), 0);
@@ -269,7 +269,11 @@ INSTANTIATE_TEST_SUITE_P(
         EmulatedProgram{
             "split", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-warpgroups", 1},
         EmulatedProgram{
-            "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 1032}}, "128x128-warpgroups/2", 2},
+            "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 1544}}, "128x128-warpgroups/3", 2},
+        EmulatedProgram{
+            "pairs", brainText, {{"M", 136}, {"N", 72}, {"K", 1032}}, "128x128-warpgroups/2", 1},
+        EmulatedProgram{
+            "pairs_of_planes", productText, {{"M", 60}, {"N", 70}, {"K", 520}}, "64x128-packed/2", 2},
         EmulatedProgram{
             "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups", 1},
         EmulatedProgram{
