@@ -130,12 +130,12 @@ void Thread::arriveAtCluster(uint32_t place) {
   if (clusterPhase)
     fail(EmulatorError::DivergentBarrier, place, "arrives at the barrier of its cluster, for which it has yet to wait");
   std::shared_ptr<ClusterPhase> &phase = grid.clusterPhases[block.index / grid.clusterSize()];
-  if (!phase)
-    phase = std::make_shared<ClusterPhase>();
-  if (!phase->arrived)
-    phase->clocks = known;
-  else
+  if (phase) {
     phase->clocks.join(known);
+  } else {
+    phase = std::make_shared<ClusterPhase>();
+    phase->clocks = known;
+  }
   phase->clocks.set(block.index, index, clock++);
   clusterPhase = phase;
   ++phase->arrived;

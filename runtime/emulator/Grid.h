@@ -75,7 +75,7 @@ struct BulkStores {
 
 /// One use of the barrier of a cluster: threads come to it, and wait for the others later.
 struct ClusterPhase {
-  uint32_t arrived = 0;
+  uint32_t arrived = 0; // of those that have not ended
   bool isOver = false; // all have come who had not ended
   Clocks clocks; // of those who have come
   std::vector<Thread *> waiting;
