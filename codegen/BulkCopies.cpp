@@ -59,10 +59,12 @@ void DeviceContraction::produceInBulk(const PlaneProduct &product) {
   std::vector<PackedSide> sides;
   if (isPacked())
     sides = packedSides(bytes);
-  Value *isFirst = b.CreateICmpEQ(here.thread, i32(0));
+  Value *isFirst = b.CreateICmpEQ(here.thread, i32(0)), *begin = i64(0);
+  if (unsigned left = numFirstStages()) // of the block's first tile
+    begin = b.CreateSelect(b.CreateICmpEQ(product.stagesBefore, i64(0)), i64(left), begin);
   e.nextLoopStays = true;
   e.emitLoop(
-      i64(0), numStages(product), i64(1), {},
+      begin, numStages(product), i64(1), {},
       [&](Value *number, ArrayRef<Value *>) {
         Value *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty()), *stage = inRing(inBlock);
         Value *step = stepInSum(product.sum, b.CreateUDiv(number, i64(product.substeps)));

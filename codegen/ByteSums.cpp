@@ -27,20 +27,17 @@ DeviceContraction::Sums DeviceContraction::sumUpBytes(const PlaneProduct &produc
   if (product.type == Multiplicand::I8)
     return sumUpStages(product);
   unsigned all = groupColumns(tile), part = std::min(all, mostPartial);
-  return e.emitLoop(
-      i64(0), numStages(product), i64(1), Sums(all / 2, zeroSum()),
-      [&](Value *number, ArrayRef<Value *> current) {
-        Value *stage = awaitStage(product, number);
-        Sums next;
-        for (unsigned first = 0; first < all; first += part) {
-          Sums partial = multiplyPlanes(product, planeStage(product, stage), {}, first, part);
-          partial = async::readProducts(b, partial);
-          if (first + part == all)
-            release(product, number);
-          for (auto [sum, added] : zip_equal(current.slice(first / 2, part / 2), partial))
-            next.push_back(b.CreateFAdd(sum, added));
-        }
-        return next;
-      },
-      "stage");
+  Sums zeros(all / 2, zeroSum());
+  return forStages(product, zeros, [&](Value *number, Value *stage, ArrayRef<Value *> current) {
+    Sums next;
+    for (unsigned first = 0; first < all; first += part) {
+      Sums partial = multiplyPlanes(product, planeStage(product, stage), {}, first, part);
+      partial = async::readProducts(b, partial);
+      if (first + part == all)
+        release(product, number);
+      for (auto [sum, added] : zip_equal(current.slice(first / 2, part / 2), partial))
+        next.push_back(b.CreateFAdd(sum, added));
+    }
+    return next;
+  });
 }

@@ -28,7 +28,8 @@
 // 16-bit numbers in shared memory, f32 values as the sum of two of f16, scaled by a power of two for each row
 // and column (PlaneStaging.cpp, WarpgroupSums.cpp; for f32 WarpgroupRoles.cpp), or bytes (ByteSums.cpp). Where many
 // tiles use them a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all
-// their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp).
+// their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp;
+// at first all do, FirstStages.cpp).
 // Blocks with roles stay for several tiles (PersistentTiles.cpp). What becomes of sums is another class's concern (TileRest.h).
 //
 // Where a tile's sum is split, two blocks add theirs up by each other's shared memory; more leave their sums in the workspace
@@ -219,7 +220,7 @@ private:
   Value *lineOf(const UnitPlace &place) { return b.CreateAdd(place.line, i32(place.below)); }
   PlaneProduct makePlaneProduct(unsigned number);
   UnitPlace unitOf(const PlaneOperand &operand, unsigned index);
-  UnitPlace unitInLine(unsigned perLine, unsigned index);
+  UnitPlace unitInLine(unsigned perLine, unsigned index, unsigned threads);
   llvm::Type *elementOf(const PlaneProduct &product);
   Value *existsAt(tgl::ReduceOp reduce, const Sum &sum, Value *k);
   Value *numberOf(const PlaneOperand &operand, Value *line, unsigned count);
@@ -286,6 +287,8 @@ private:
   bool tellsOneByOne() const { return products.front().type == Multiplicand::F8; }
   void makeRings();
   Value *awaitStage(const PlaneProduct &product, Value *number);
+  Sums forStages(const PlaneProduct &product, Sums sums,
+                 llvm::function_ref<Sums(Value *number, Value *stage, llvm::ArrayRef<Value *> sums)> body);
   void letProducersGoOn();
   enum class LineValue : unsigned { Maximum, InverseScale };
   Value *lineWord(Value *number);
@@ -374,6 +377,12 @@ private:
   void acquireMaps();
   void copyBoxes(const PlaneOperand &operand, Value *map, Value *k, Value *stage, Value *barrier);
 
+  // FirstStages.cpp
+  unsigned numFirstStages();
+  void leaveFirstStages();
+  void copyFirstStages();
+  llvm::SmallVector<Value *> awaitFirstStage(Value *number, llvm::ArrayRef<Value *> copies);
+
   // PackedWindows.cpp
   int64_t blocksOfImage(const WindowOperand &window, int64_t pixels) const;
   void packPixels(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side, Value *number);
@@ -422,6 +431,7 @@ private:
   std::vector<ProductLayout> noted;
   llvm::SmallVector<Value *> rings; ///< of each product, where there are roles
   Value *patchRing = nullptr;       ///< of patches of windows
+  llvm::SmallVector<Value *> firstCopies; ///< under way when a block begins, a stage each: those that users copy
   bool marksAlone = false; // threads mark tiles whose sums are not to be used without asking others
   unsigned ownBarrier = 0; // number of the barrier of the threads that the current code is for
 };

@@ -61,6 +61,8 @@ struct EmitterOptions {
   /// Operands of 16 bits that need no order as well.
   bool boxesOfHalves = true;
   double leastBoxed = 0;
+  /// Where a block makes maps of its operands, those that multiply copy its first stages meanwhile.
+  bool firstStages = true;
   /// Two f32 become bf16 by one instruction (sm_80).
   bool hasBrainPairs = false;
   /// Rows in shared memory are copied there while those before them are done.

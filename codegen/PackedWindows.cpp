@@ -246,7 +246,7 @@ void DeviceContraction::copyWindows(const PlaneProduct &product, const PlaneOper
   constexpr unsigned perLine = 4;
   unsigned rounds = operand.shared.unitsInLine() / perLine, count = operand.shared.extent * perLine / stagers();
   for (unsigned index = 0; index < count * rounds; ++index) {
-    UnitPlace place = unitInLine(perLine, index / rounds);
+    UnitPlace place = unitInLine(perLine, index / rounds, stagers());
     place.unit = b.CreateAdd(place.unit, i32(index % rounds * perLine));
     // Numbers of 32 bits: a sum of more points has no planes that fit.
     Value *k = b.CreateAdd(firstPoint, b.CreateShl(place.unit, i32(3)));

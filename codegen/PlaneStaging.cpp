@@ -43,7 +43,7 @@ PlaneProduct DeviceContraction::makePlaneProduct(unsigned number) {
     result.vector = !inVectors ? 1 : product.isScaled() ? 4 : result.shared.unitElements();
     result.planes = product.isScaled() ? operand.parts : 1;
     result.offset = offset;
-    result.count = result.shared.units() / stagers();
+    result.dealTo(stagers());
     result.firstLine = firstLine;
     return result;
   };
@@ -75,19 +75,19 @@ DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &opera
   if (shared.alongSum && !operand.how->alongSum) { // neighbours in memory are lines
     Value *line = b.CreateURem(here.thread, i32(shared.extent));
     Value *unit = b.CreateUDiv(here.thread, i32(shared.extent));
-    return {line, b.CreateAdd(unit, i32(index * (stagers() / shared.extent))), 0};
+    return {line, b.CreateAdd(unit, i32(index * (operand.threads / shared.extent))), 0};
   }
-  return unitInLine(shared.unitsInLine(), index);
+  return unitInLine(shared.unitsInLine(), index, operand.threads);
 }
 
-/// The same where `perLine` threads side by side have neighbours along the sum.
-DeviceContraction::UnitPlace DeviceContraction::unitInLine(unsigned perLine, unsigned index) {
+/// The same where `perLine` of so many threads, side by side, have neighbours along the sum.
+DeviceContraction::UnitPlace DeviceContraction::unitInLine(unsigned perLine, unsigned index, unsigned threads) {
   Value *line = b.CreateUDiv(here.thread, i32(perLine));
   if (perLine == 4) { // eight threads side by side have lines 0 and 4 of eight, whose units lie in all banks
     Value *high = b.CreateAnd(line, i32(~7)), *odd = b.CreateShl(b.CreateAnd(line, i32(1)), i32(2));
     line = b.CreateOr(b.CreateOr(high, odd), b.CreateAnd(b.CreateLShr(line, i32(1)), i32(3)));
   }
-  return {line, b.CreateURem(here.thread, i32(perLine)), index * (stagers() / perLine)};
+  return {line, b.CreateURem(here.thread, i32(perLine)), index * (threads / perLine)};
 }
 
 //===----------------------------------------------------------------------===//

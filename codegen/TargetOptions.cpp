@@ -63,5 +63,6 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   emitter.copiesInBulk = tileMachineOf(options, runs).copiesInBulk;
   emitter.boxesOfHalves = tileMachineOf(options, runs).boxesOfHalves;
   emitter.leastBoxed = tileMachineOf(options, runs).leastBoxed;
+  emitter.firstStages = isOn("first-stages");
   return emitter;
 }

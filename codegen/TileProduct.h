@@ -67,13 +67,17 @@ struct PlaneOperand {
   PlaneTile shared;
   unsigned planes;                       ///< that are stored: 1 where the second is always 0
   unsigned offset;                       ///< in a stage
-  unsigned count;                        ///< units for a thread
+  unsigned threads, count;               ///< that bring it, and units for each
   unsigned vector;                       ///< elements that a load brings
   unsigned firstLine;                    ///< among the lines of both sides
   bool isCopied;                         ///< asynchronously; else through registers
   bool isStaged;                         ///< through registers, by the code that is emitted
   const WindowOperand *window = nullptr; ///< how it lies in its planes; null: line by line
   bool isShifted = false;                ///< its windows are one copy of the image, beside the ring
+  void dealTo(unsigned number) {
+    threads = number;
+    count = shared.units() / threads;
+  }
 };
 struct PlaneProduct {
   unsigned number;

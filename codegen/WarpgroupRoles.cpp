@@ -212,6 +212,7 @@ void DeviceContraction::startRoles() {
       return produceAll();
     e.emitIf(b.CreateICmpULT(here.thread, i32(barrierThreads() - threads())), [&] {
       arriveAt(i32(Ready));
+      leaveFirstStages();
       if (makesOwnMaps()) // by the thread that has boxes copied
         makeMaps();
       if (isMapped())
@@ -219,6 +220,7 @@ void DeviceContraction::startRoles() {
       produceAll();
     });
   });
+  copyFirstStages();
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32, {i32(registers.consumer)});
   if (copiesInBulk()) // the barriers of stages are there
     waitAt(i32(Ready));
@@ -295,24 +297,38 @@ void DeviceContraction::release(const PlaneProduct &product, Value *number) {
            [&] { async::release(b, rings[product.number], b.CreateTrunc(inBlock, b.getInt32Ty())); });
 }
 
-/// Sums of stages one after the other, those of the next begun while one's are under way.
-DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &product) {
-  SmallVector<Value *> zeros(groupColumns(tile) / 2, zeroSum());
-  Value *total = numStages(product);
+/// `body` for each of the tile's stages when it is there, with what `body` made of the one before; what it makes of the last.
+DeviceContraction::Sums DeviceContraction::forStages(const PlaneProduct &product, Sums sums,
+                                                     function_ref<Sums(Value *, Value *, ArrayRef<Value *>)> body) {
+  unsigned numSums = sums.size();
+  sums.append(firstCopies);
   Sums last = e.emitLoop(
-      i64(0), total, i64(1), zeros,
-      [&](Value *number, ArrayRef<Value *> current) {
-        Value *stage = awaitStage(product, number), *before = b.CreateSub(number, i64(1));
-        Sums sums = multiplyPlanes(product, planeStage(product, stage), current);
-        async::awaitProducts(b, current.front());
-        e.emitIf(b.CreateICmpSGE(before, i64(0)), [&] { release(product, before); });
-        return sums;
+      i64(0), numStages(product), i64(1), sums,
+      [&](Value *number, ArrayRef<Value *> carried) {
+        Value *stage = awaitStage(product, number), *inBlock = b.CreateTrunc(stageNumber(product, number), b.getInt32Ty());
+        SmallVector<Value *> copies = awaitFirstStage(inBlock, carried.drop_front(numSums));
+        Sums next = body(number, stage, carried.take_front(numSums));
+        next.append(copies);
+        return next;
       },
       "stage");
+  last.truncate(numSums);
+  return last;
+}
+
+/// Sums of stages one after the other, those of the next begun while one's are under way.
+DeviceContraction::Sums DeviceContraction::sumUpStages(const PlaneProduct &product) {
+  Sums zeros(groupColumns(tile) / 2, zeroSum());
+  Sums last = forStages(product, zeros, [&](Value *number, Value *stage, ArrayRef<Value *> current) {
+    Value *before = b.CreateSub(number, i64(1));
+    Sums sums = multiplyPlanes(product, planeStage(product, stage), current);
+    async::awaitProducts(b, current.front());
+    e.emitIf(b.CreateICmpSGE(before, i64(0)), [&] { release(product, before); });
+    return sums;
+  });
   Sums sums = async::readProducts(b, last);
-  if (product.stagesEver) { // another tile's may wait for it
-    release(product, b.CreateSub(total, i64(1)));
-  }
+  if (product.stagesEver) // another tile's may wait for it
+    release(product, b.CreateSub(numStages(product), i64(1)));
   return sums;
 }
 

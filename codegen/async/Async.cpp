@@ -28,7 +28,7 @@ static constexpr StringLiteral commitCopiesName = "tegula.cp.async.commit", awai
 /// In the order of RingOp.
 static constexpr StringLiteral ringNames[] = {"tegula.ring",         "tegula.ring.counted", "tegula.ring.acquire",
                                               "tegula.ring.commit",  "tegula.ring.wait",    "tegula.ring.release",
-                                              "tegula.ring.init",    "tegula.ring.expect"};
+                                              "tegula.ring.init",    "tegula.ring.expect",  "tegula.ring.leave"};
 
 /// A call of the operation, whose name ends in what tells functions of different types apart.
 static CallInst *call(IRBuilder<> &b, const Twine &name, Type *result, ArrayRef<Value *> operands) {
@@ -100,6 +100,8 @@ void async::initRing(IRBuilder<> &b, Value *ring) { callOfRing(b, RingOp::Init, 
 Value *async::expectBytes(IRBuilder<> &b, Value *ring, Value *number, unsigned bytes) {
   return callOfRing(b, RingOp::Expect, {ring, number, b.getInt32(bytes)});
 }
+
+void async::leave(IRBuilder<> &b, Value *ring, Value *number) { callOfRing(b, RingOp::Leave, {ring, number}); }
 
 void async::initCounts(IRBuilder<> &b, ArrayRef<Value *> barriers) {
   for (Value *barrier : barriers)

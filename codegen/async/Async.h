@@ -29,11 +29,14 @@
 //              %b = call ptr addrspace(3) @tegula.ring.expect(i32 %r, i32 %n, i32 %bytes)
 //                                                                       by one filler, in place of a commit: copies of so
 //                                                                       many bytes are started, which tell %b
+//              call void @tegula.ring.leave(i32 %r, i32 %n)             by one filler, of one of the ring's first stages, in place
+//                                                                       of acquire and expect: users fill it themselves, wait for
+//                                                                       their copies as well as for the stage, publish, and meet
 //
 // Hardware knows no names for what is under way: it waits until all but the last N commits are done. `count-groups` finds
 // every N. `place-fences` makes what is stored in the ordinary way visible to products and copies in bulk, `lower-rings`
 // makes barriers of rings. `verify-async` refuses code in which sums under way are used, a wait is for what was not committed,
-// a thread fills a ring and uses it, or rings share barriers.
+// a thread fills a ring and uses it, rings share barriers, or bytes are expected of a ring that counts none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_ASYNC_ASYNC_H
@@ -83,6 +86,7 @@ void wait(llvm::IRBuilder<> &builder, Value *ring, Value *number, Value *group);
 void release(llvm::IRBuilder<> &builder, Value *ring, Value *number);
 void initRing(llvm::IRBuilder<> &builder, Value *ring);
 Value *expectBytes(llvm::IRBuilder<> &builder, Value *ring, Value *number, unsigned bytes);
+void leave(llvm::IRBuilder<> &builder, Value *ring, Value *number);
 
 /// Barriers in shared memory, of 8 bytes, that count the bytes of copies and stores: a phase is over when all that `expect` told
 /// have come. By one thread; others may use them after a barrier of the block, or of the cluster.

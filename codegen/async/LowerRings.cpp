@@ -16,7 +16,7 @@
 //   release n    bar.arrive 12 + n % 4, 288
 //
 // Where copies in bulk fill stages a barrier in shared memory counts their bytes (mbarrier): users look at it until its phase
-// n / 4 is over, so that warps go on one by one.
+// n / 4 is over, so that warps go on one by one. Of a stage that is left to its users no bytes are expected.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/async/Operations.h"
@@ -63,6 +63,9 @@ public:
       op.replaceAllUsesWith(barrier);
       break;
     }
+    case RingOp::Leave: // the barrier's phase is over at once
+      expect(b, barrierAt(stage()), i32(0));
+      break;
     case RingOp::Make:
     case RingOp::MakeCounted:
       llvm_unreachable("goes when nothing uses it any more");

@@ -32,7 +32,7 @@ bool isWait(const llvm::Instruction &instruction, Kind kind);
 /// it came to a loop or branch.
 llvm::Instruction *startOf(Value *value, Kind kind);
 
-enum class RingOp { Make, MakeCounted, Acquire, Commit, Wait, Release, Init, Expect };
+enum class RingOp { Make, MakeCounted, Acquire, Commit, Wait, Release, Init, Expect, Leave };
 std::optional<RingOp> ringOp(const llvm::Instruction &instruction);
 
 /// A ring as the operation that makes it says.

@@ -118,7 +118,10 @@ private:
       bool isOfFull = kind == RingOp::Commit || (kind == RingOp::Wait && !ring.isCounted);
       if (isOfFull && ring.shape.groups == 0)
         fail(*op, "needs barriers that nobody waits at");
-      if (kind == RingOp::Acquire || kind == RingOp::Commit || kind == RingOp::Expect)
+      bool isOfCounts = kind == RingOp::Init || kind == RingOp::Expect || kind == RingOp::Leave;
+      if (isOfCounts && !ring.isCounted)
+        fail(*op, "needs barriers that count bytes");
+      if (kind == RingOp::Acquire || kind == RingOp::Commit || kind == RingOp::Expect || kind == RingOp::Leave)
         fills.push_back(op);
       else if (kind == RingOp::Wait || kind == RingOp::Release)
         uses.push_back(op);

@@ -275,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(
         EmulatedProgram{
             "pairs_of_planes", productText, {{"M", 60}, {"N", 70}, {"K", 520}}, "64x128-packed/2", 2},
         EmulatedProgram{
-            "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups", 1},
+            "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups", 2},
         EmulatedProgram{
             "words", wordsText, {{"M", 136}, {"N", 264}, {"K", 72}}, "128x256-warpgroups", 2},
         EmulatedProgram{
@@ -283,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
         EmulatedProgram{
             "tiles", brainText, {{"M", 261}, {"N", 650}, {"K", 96}}, "64x256-packed"},
         EmulatedProgram{
-            "bytes", bytesText, {{"M", 136}, {"N", 264}, {"K", 528}}, "128x256-warpgroups", 1},
+            "bytes", bytesText, {{"M", 136}, {"N", 264}, {"K", 528}}, "128x256-warpgroups", 2},
         EmulatedProgram{"steps", stepsText, {{"T", 5}, {"B", 2}, {"H", 256}}, "", 2},
         EmulatedProgram{"clusters", clustersText, {{"M", 3}, {"N", 20000}}, "", 1}),
     [](const auto &info) { return info.param.name; });

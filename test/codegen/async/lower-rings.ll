@@ -9,6 +9,7 @@ declare void @tegula.ring.wait(i32, i32, i32)
 declare void @tegula.ring.release(i32, i32)
 declare void @tegula.ring.init(i32)
 declare ptr addrspace(3) @tegula.ring.expect(i32, i32, i32)
+declare void @tegula.ring.leave(i32, i32)
 
 ; Four stages from barrier 4 on, 32 fillers, two groups of 128 users.
 ; CHECK-LABEL: @named
@@ -74,5 +75,16 @@ filler:
 ; CHECK: br i1 [[HASCOME]], label %complete, label %look
 user:
   call void @tegula.ring.wait(i32 %r, i32 %n, i32 0)
+  ret void
+}
+
+; Of a stage that users fill no bytes come: the barrier's phase is over when the filler has told it so.
+; CHECK-LABEL: @left
+; CHECK: [[LEFT:%.*]] = getelementptr inbounds i8, ptr addrspace(3) %barriers, i32 8
+; CHECK: @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) [[LEFT]], i32 0)
+; CHECK-NEXT: ret void
+define void @left(ptr addrspace(3) %barriers) {
+  %r = call i32 @tegula.ring.counted(i32 4, i32 4, i32 32, i32 256, ptr addrspace(3) %barriers)
+  call void @tegula.ring.leave(i32 %r, i32 1)
   ret void
 }

@@ -56,6 +56,7 @@ define i32 @number() {
 }
 
 declare i32 @tegula.ring(i32, i32, i32, i32, i32, i1)
+declare i32 @tegula.ring.counted(i32, i32, i32, i32, ptr addrspace(3))
 declare void @tegula.ring.commit(i32, i32)
 declare void @tegula.ring.wait(i32, i32, i32)
 
@@ -95,5 +96,23 @@ define void @unknown(i32 %n) {
 define void @untold() {
   %r = call i32 @tegula.ring(i32 1, i32 2, i32 0, i32 32, i32 32, i1 false)
   call void @tegula.ring.commit(i32 %r, i32 0)
+  ret void
+}
+
+declare void @tegula.ring.leave(i32, i32)
+
+; CHECK-NEXT: uncounted: {{.*}}@tegula.ring.leave{{.*}} needs barriers that count bytes
+define void @uncounted() {
+  %r = call i32 @tegula.ring(i32 1, i32 2, i32 1, i32 32, i32 32, i1 false)
+  call void @tegula.ring.leave(i32 %r, i32 0)
+  ret void
+}
+
+; Who leaves a stage to users is none of them.
+; CHECK-NEXT: itself: {{.*}}@tegula.ring.wait{{.*}} can be reached from where the same ring's other side is
+define void @itself(ptr addrspace(3) %barriers) {
+  %r = call i32 @tegula.ring.counted(i32 1, i32 2, i32 32, i32 32, ptr addrspace(3) %barriers)
+  call void @tegula.ring.leave(i32 %r, i32 0)
+  call void @tegula.ring.wait(i32 %r, i32 0, i32 0)
   ret void
 }
