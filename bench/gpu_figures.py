@@ -2,8 +2,8 @@
 """Measures tables of docs/performance.md on a machine with a CUDA device and prints them as Markdown.
 
     TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--rows=TEXT] [--seconds=0.2]
-                                                         [--only=products,f32,tf32,accuracy,wide,attention,f32attention,
-                                                                 equations,grouped,memory,small,compile]
+                                                         [--only=products,uneven,f32,tf32,accuracy,wide,attention,
+                                                                 f32attention,equations,grouped,memory,small,compile]
 
 Kernel and torch's call take turns in this process (TEGULA_LIBRARY, PYTHONPATH=python), the L2 cache emptied before each, medians
 of ten; results are checked. --rows takes those rows alone whose name has the text in it.
@@ -11,6 +11,7 @@ of ten; results are checked. --rows takes those rows alone whose name has the te
 products      bf16 and f16 beside torch.matmul (cuBLAS); f8 and i8 beside torch._scaled_mm (scales of 1, a result of bf16) and
               torch._int_mm; errors in relation to the norm of the result in float64. From 2048 on also the rates of either
               side alone in a loop of half a second, after another one: what the device's power allows
+uneven        the same of sizes whose tiles are no multiple of the multiprocessors
 f32           the same, at f32's accuracy beside cuBLAS's f32 (TF32 off)
 tf32          the same, `precision tf32` beside cuBLAS's TF32
 accuracy      f32 products of several kinds of data beside cuBLAS's f32: errors of the whole in relation to the norm of the result

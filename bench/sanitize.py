@@ -134,6 +134,7 @@ LARGE = [
     Case("product, parts of sums", KERNELS + "linear/matmul.tgl", "M=16,N=4096,K=4096", flags=BF16),
     Case("product, pairs", KERNELS + "linear/matmul.tgl", "M=128,N=4096,K=4096", flags=BF16),
     Case("product, pairs", KERNELS + "linear/matmul.tgl", "M=512,N=512,K=512", flags=F32),
+    Case("product, tails", KERNELS + "linear/matmul.tgl", "M=2304,N=4096,K=1024", flags=(*BF16, "--tensor-tile=128x256-tail")),
     Case("product, parts of sums", KERNELS + "linear/matmul.tgl", "M=256,N=256,K=16384", flags=F32),
     Case("product, parts of sums", KERNELS + "linear/linear_gelu.tgl", "M=64,K=4096,N=1024", flags=F16),
     Case("product of f8", KERNELS + "linear/f8_matmul.tgl", "M=1024,N=1024,K=1024"),

@@ -20,13 +20,13 @@
 using namespace llvm;
 using namespace tegula;
 
-/// Columns whose sums a warpgroup has in registers beside those of all.
+/// The most columns whose sums a warpgroup has in registers beside those of all.
 static constexpr unsigned mostPartial = 128;
 
 DeviceContraction::Sums DeviceContraction::sumUpBytes(const PlaneProduct &product) {
   if (product.type == Multiplicand::I8)
     return sumUpStages(product);
-  unsigned all = groupColumns(tile), part = std::min(all, mostPartial);
+  unsigned all = groupColumns(tile), part = all / divideCeil(all, mostPartial);
   Sums zeros(all / 2, zeroSum());
   return forStages(product, zeros, [&](Value *number, Value *stage, ArrayRef<Value *> current) {
     Sums next;

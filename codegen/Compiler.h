@@ -70,6 +70,8 @@ struct CompileOptions {
   bool printLocations = false;
   /// Device code tells the line of the program of each instruction, in PTX and cubin.
   bool lineTables = false;
+  /// Of the device that the emulator is: few, so that blocks of small problems have several tiles too.
+  unsigned emulatedMultiprocessors = 3;
 };
 
 struct KernelArgument {

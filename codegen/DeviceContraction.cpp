@@ -25,8 +25,9 @@ static constexpr int64_t boxedRaster = 16;
 static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
 
 DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &plan,
-                                     const TensorTile &tile, ArrayRef<ProductOperands> products)
-    : e(emitter), b(emitter.b), plan(plan), tile(tile), products(products),
+                                     const TensorTile &tile, ArrayRef<ProductOperands> products,
+                                     std::optional<TileRange> range)
+    : e(emitter), b(emitter.b), plan(plan), tile(tile), range(range), products(products),
       axes(axesOfOp(tgl::ParallelOp(plan.op))), rowBlocks(tile.rows / tile.warpRows / 16),
       columnBlocks(tile.columns / tile.warpColumns / 16),
       memory(tile, products,
@@ -85,6 +86,8 @@ bool DeviceContraction::restsByWarps(const TileRest &rest) const {
 //===----------------------------------------------------------------------===//
 
 IndexExpr DeviceContraction::numTiles() const {
+  if (range)
+    return range->count;
   auto blocks = [&](ArrayRef<unsigned> group, int64_t extent) {
     return IndexExpr::floorDiv(here.pointsOnHost(axes, group) + (extent - 1), extent);
   };
@@ -110,8 +113,7 @@ IndexExpr DeviceContraction::largestNumber() const {
 }
 
 IndexExpr DeviceContraction::workspaceBytes() const {
-  return packedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes())) +
-         mapsBytes();
+  return packedBytes() + numTiles() * (tile.splits * int64_t(blockWorkspaceBytes())) + tailBytes() + mapsBytes();
 }
 
 SmallVector<mlir::Value> DeviceContraction::alignedTensors() const {
@@ -152,10 +154,15 @@ bool DeviceContraction::batchSharesImage() const {
   return any_of(window.pixelDims, usesBatch) && none_of(window.imageDims, usesBatch) && !usesBatch(window.channelDim);
 }
 
+/// Tiles of rows that are neighbours in the order of blocks.
+int64_t DeviceContraction::raster() const {
+  return tile.raster ? tile.raster : isMapped() && memory.areHalves() ? boxedRaster : usualRaster;
+}
+
 /// Where the tile lies: points of the batch, in them stretches of rows, in them columns, rows fastest. Points that share an
 /// image are faster still: it is in the second-level cache when the next of them reads it.
 void DeviceContraction::setTile(Value *number) {
-  int64_t rasterRows = tile.raster ? tile.raster : isMapped() && memory.areHalves() ? boxedRaster : usualRaster;
+  int64_t rasterRows = raster();
   // One for each block is less than 2^31, and of 32 bits divisions are short.
   auto *type = hasShortTileNumbers() ? b.getInt32Ty() : b.getInt64Ty();
   auto constant = [&](int64_t value) { return ConstantInt::get(type, value); };
@@ -215,7 +222,7 @@ static SumOrder ownOrder(tgl::ReduceOp reduce) {
 /// The block's step `number` (i64) among all of the sum.
 Value *DeviceContraction::stepInSum(const Sum &sum, Value *number) {
   if (tile.splits == 1)
-    return number;
+    return ownPart ? b.CreateAdd(b.CreateMul(number, ownPart->step), ownPart->first) : number;
   Value *together = i64(sum.together);
   Value *turn = b.CreateAdd(split, b.CreateMul(b.CreateUDiv(number, together), i64(tile.splits)));
   return b.CreateAdd(b.CreateMul(turn, together), b.CreateURem(number, together));
@@ -234,7 +241,7 @@ DeviceContraction::Sum DeviceContraction::makeSum(tgl::ReduceOp reduce, int64_t 
   std::optional<int64_t> known = tgl::knownPoints(summed);
   int64_t inTurn = depth * together;
   sum.fits = !isPadded && known && *known % inTurn == 0;
-  Value *turns = ceilDiv(sum.total, i64(inTurn));
+  Value *turns = ownPart ? ownPart->stages : ceilDiv(sum.total, i64(inTurn));
   if (tile.splits > 1) {
     // The first parts have one turn more where there is a rest. (With bounds (steps * split) / splits one part of
     // 33 was lost on an H200 where the dividend passed 65,535, though PTX and emulator have it right.)

@@ -30,7 +30,7 @@
 // tiles use them a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all
 // their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp;
 // at first all do, FirstStages.cpp).
-// Blocks with roles stay for several tiles (PersistentTiles.cpp). What becomes of sums is another class's concern (TileRest.h).
+// Blocks with roles stay for several tiles (PersistentTiles.cpp), and share those that are left over (TailTiles.cpp). What becomes of sums is another class's concern (TileRest.h).
 //
 // Where a tile's sum is split, two blocks add theirs up by each other's shared memory; more leave their sums in the workspace
 // and a second function adds them up in order (SplitSums.cpp).
@@ -51,8 +51,13 @@ namespace tegula {
 /// Owns how a statement's products are made with a tile, and which tile the code being emitted is for.
 class DeviceContraction {
 public:
+  /// Consecutive tiles of a statement.
+  struct TileRange {
+    int64_t first, count;
+  };
+  /// `range`: of all the statement's; null: all.
   DeviceContraction(Emitter &emitter, const ContractionPlan &plan, const TensorTile &tile,
-                    llvm::ArrayRef<ProductOperands> products);
+                    llvm::ArrayRef<ProductOperands> products, std::optional<TileRange> range = std::nullopt);
 
   /// Tiles of the statement: blocks, for one part of the sums.
   IndexExpr numTiles() const;
@@ -68,6 +73,12 @@ public:
   unsigned cluster() const { return isPaired() ? 2 : 1; }
   /// Whether emitTile leaves sums for emitCombine.
   bool leavesSums() const { return tile.splits > 1 && !isPaired(); }
+  /// What emitTile leaves for a launch of its own: tiles, and how their sums are split.
+  struct LeftTiles {
+    TensorTile tile;
+    TileRange range;
+  };
+  std::optional<LeftTiles> leftTiles() const;
   /// Planes of operands, and what blocks leave for each other.
   IndexExpr workspaceBytes() const;
   /// Tiles are not for kernels where this is more than BlockTile::mostNumbers.
@@ -149,6 +160,7 @@ private:
   void placeByParts();
   bool restsByWarps(const TileRest &rest) const;
   bool batchSharesImage() const;
+  int64_t raster() const;
   void setTile(Value *number);
   unsigned sumsPitch() const { return memory.sumsPitch(); }
   unsigned sumsBytes() const { return memory.sumsBytes(); }
@@ -335,6 +347,24 @@ private:
   void produceShortTiles(unsigned count);
   void emitOwnTiles();
 
+  // TailTiles.cpp
+  /// Of blocks that stay: whole tiles of each, the tiles that are left, a tile's stages, and the parts that its sum is made in.
+  struct Tail {
+    int64_t blocks, whole, tiles, stages, parts;
+  };
+  /// Of a tile's stages those of the block: the first, how far the next is, how many; i64.
+  struct OwnPart {
+    Value *first, *step, *stages;
+  };
+  std::optional<Tail> tail() const;
+  IndexExpr tailBytes() const;
+  Value *hasPart(const Tail &left);
+  Value *stagesOfPart(const Tail &left, Value *number);
+  Value *numOwnTiles(const Tail &left);
+  void setOwnTile(const Tail &left, Value *which);
+  Value *numOwnStages(const Tail &left);
+  void leavePart(const Tail &left, llvm::ArrayRef<Value *> sums);
+
   // PackedPlanes.cpp
   /// Where a side of a product lies in the workspace.
   struct PackedSide {
@@ -415,6 +445,7 @@ private:
   llvm::IRBuilder<> &b;
   const ContractionPlan &plan;
   TensorTile tile;
+  std::optional<TileRange> range;
   llvm::SmallVector<ProductOperands> products;
   std::map<unsigned, ProductOperands> evaluatedOperands; ///< of those whose elements no copy brings, by product
   std::vector<PackedProduct> packs; ///< of each product, where they are packed
@@ -422,6 +453,7 @@ private:
   tgl::AxesOp axes;
   Value *split = nullptr;                                     // i64
   Value *part = nullptr;                                      // i64: of all tiles', where the block leaves its sums
+  std::optional<OwnPart> ownPart;                             // where tiles may be left over
   Value *batch = nullptr;                                     // i64: number of the tile's batch point
   Value *packed = nullptr;                                    // address of the planes of packed operands
   mlir::Value matrixToPack;         // its number is set, not read

@@ -401,10 +401,11 @@ private:
     PlanTiles &tiles = step.tiles;
     using Body = void (DeviceContraction::*)(Value *workspace);
     auto emitOne = [&](const std::string &function, IndexExpr blocks, unsigned threads, unsigned sharedBytes,
-                       const char *unit, Body body) {
+                       const char *unit, Body body, std::optional<DeviceContraction::LeftTiles> left = std::nullopt) {
       DeviceEmitter emitter(module, options, code.sites);
       emitter.startsEarly = options.earlySums && body == &DeviceContraction::emitCombine;
-      DeviceContraction contraction(emitter, *plan, *tile, *operands);
+      DeviceContraction contraction = left ? DeviceContraction(emitter, *plan, left->tile, *operands, left->range)
+                                           : DeviceContraction(emitter, *plan, *tile, *operands);
       emitter.emitTileFunction(op, function, inputs, threads,
                                [&](Value *workspace) { (contraction.*body)(workspace); });
       if (failure.empty())
@@ -430,9 +431,14 @@ private:
       emitOne(name + "_maps", 1, facts.mapThreads(), 0, "maps of operands", &DeviceContraction::emitMaps);
     emitOne(name + "_tile", facts.numBlocks(), threads, shared, "a tile",
             &DeviceContraction::emitTile);
+    auto emitCombine = [&](const DeviceContraction &of, std::optional<DeviceContraction::LeftTiles> left) {
+      emitOne(name + "_combine", of.numCombineBlocks(), of.blockThreads(), of.combineSharedBytes(), "a tile's parts added up",
+              &DeviceContraction::emitCombine, std::move(left));
+    };
     if (facts.leavesSums())
-      emitOne(name + "_combine", facts.numCombineBlocks(), threads, facts.combineSharedBytes(), "a tile's parts added up",
-              &DeviceContraction::emitCombine);
+      emitCombine(facts, std::nullopt);
+    if (std::optional<DeviceContraction::LeftTiles> left = facts.leftTiles())
+      emitCombine(DeviceContraction(none, *plan, left->tile, *operands, left->range), left);
     if (!facts.numTiles().isSize()) // it changes in a loop on the host
       tiles = {};
   }

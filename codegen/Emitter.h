@@ -63,6 +63,8 @@ struct EmitterOptions {
   double leastBoxed = 0;
   /// Where a block makes maps of its operands, those that multiply copy its first stages meanwhile.
   bool firstStages = true;
+  /// Where the tile says so, all blocks have part in the tiles that are left over.
+  bool tailTiles = true;
   /// Two f32 become bf16 by one instruction (sm_80).
   bool hasBrainPairs = false;
   /// Rows in shared memory are copied there while those before them are done.

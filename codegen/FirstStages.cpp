@@ -17,6 +17,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
 
+#include "llvm/Support/SaveAndRestore.h"
+
 using namespace llvm;
 using namespace tegula;
 
@@ -24,6 +26,7 @@ using namespace tegula;
 unsigned DeviceContraction::numFirstStages() {
   if (!e.options.firstStages || !makesOwnMaps())
     return 0;
+  SaveAndRestore<std::optional<OwnPart>> none(ownPart, std::nullopt); // it is a whole tile
   return std::min<uint64_t>(cast<ConstantInt>(numStages(makePlaneProduct(0)))->getZExtValue(), ringStages());
 }
 
@@ -44,6 +47,7 @@ void DeviceContraction::copyFirstStages() {
   if (count == 0)
     return;
   setOwnTile(i64(0));
+  ownPart.reset(); // it is a whole one
   forItself([&] {
     PlaneProduct product = makePlaneProduct(0);
     product.row.dealTo(threads());

@@ -55,8 +55,10 @@ bool DeviceContraction::hasShortTileNumbers() const {
   return !isPersistent() || (tiles && isInt<32>(*tiles));
 }
 
-/// i64.
+/// Those of which the block makes a part of the sum, too; i64.
 Value *DeviceContraction::numOwnTiles() {
+  if (std::optional<Tail> left = tail())
+    return numOwnTiles(*left);
   if (hasShortTileNumbers()) { // there are no more blocks than tiles
     Value *further = b.CreateSub(i32(*numTiles().asConstant() - 1), here.block);
     Value *blocks = here.special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
@@ -69,6 +71,8 @@ Value *DeviceContraction::numOwnTiles() {
 
 /// The `which`-th (i64) of the block.
 void DeviceContraction::setOwnTile(Value *which) {
+  if (std::optional<Tail> left = tail())
+    return setOwnTile(*left, which);
   Value *blocks = wide(here.special(Intrinsic::nvvm_read_ptx_sreg_nctaid_x));
   setTile(b.CreateAdd(wide(here.block), b.CreateMul(which, blocks)));
 }
@@ -77,6 +81,11 @@ void DeviceContraction::setOwnTile(Value *which) {
 void DeviceContraction::setStages(PlaneProduct &product, Value *which) {
   if (!hasCopiers())
     return;
+  if (std::optional<Tail> left = tail()) {
+    product.stagesBefore = b.CreateMul(i64(left->stages), which);
+    product.stagesEver = numOwnStages(*left);
+    return;
+  }
   product.stagesBefore = b.CreateMul(numStages(product), which);
   product.stagesEver = b.CreateMul(numStages(product), numOwnTiles());
   if (memory.linesBytes()) // those of the tile before may still be needed
@@ -174,10 +183,12 @@ void DeviceContraction::produceOwnTiles() {
         return next;
       },
       "tile");
+  ownPart.reset();
   if (!hasCopiers())
     return;
   PlaneProduct product = makePlaneProduct(0);
-  endCopies(product, b.CreateMul(numStages(product), numOwnTiles()));
+  setStages(product, i64(0));
+  endCopies(product, product.stagesEver);
 }
 
 void DeviceContraction::emitOwnTiles() {
@@ -244,6 +255,17 @@ void DeviceContraction::emitOwnTiles() {
   };
 
   if (!isSplit()) {
+    auto restOf = [&](ArrayRef<Value *> sums) {
+      if (byWarps && rest.fitsPairs())
+        return forItself([&] { rest.emitOfPairs(sums); });
+      for (unsigned first = 0; first < groupColumns(tile); first += here.placedColumns()) {
+        freeSums();
+        forItself([&] { storeGroupSums(sums.slice(first / 2, here.placedColumns() / 2), here.sumsBase(0)); });
+        meet();
+        emitOwnRest(first);
+      }
+    };
+    std::optional<Tail> left = tail();
     e.nextLoopStays = true;
     e.emitLoop(
         i64(0), numTiles, i64(1), {},
@@ -255,19 +277,17 @@ void DeviceContraction::emitOwnTiles() {
           Doubts doubts;
           Sums sums;
           forItself([&] { sums = consume(product, doubts); });
-          if (byWarps && rest.fitsPairs()) {
-            forItself([&] { rest.emitOfPairs(sums); });
+          if (!left) {
+            restOf(sums);
             return SmallVector<Value *>();
           }
-          for (unsigned first = 0; first < groupColumns(tile); first += here.placedColumns()) {
-            freeSums();
-            forItself([&] { storeGroupSums(ArrayRef(sums).slice(first / 2, here.placedColumns() / 2), here.sumsBase(0)); });
-            meet();
-            emitOwnRest(first);
-          }
+          Value *isWhole = b.CreateICmpULT(which, i64(left->whole));
+          e.emitIf(isWhole, [&] { restOf(sums); });
+          e.emitIf(b.CreateNot(isWhole), [&] { forItself([&] { leavePart(*left, sums); }); });
           return SmallVector<Value *>();
         },
         "tile");
+    ownPart.reset();
     if (inBulk)
       rest.awaitLines(/*untilWritten=*/false);
     return;

@@ -73,15 +73,20 @@ PlaneProduct DeviceContraction::makePlaneProduct(unsigned number) {
 DeviceContraction::UnitPlace DeviceContraction::unitOf(const PlaneOperand &operand, unsigned index) {
   const PlaneTile &shared = operand.shared;
   if (shared.alongSum && !operand.how->alongSum) { // neighbours in memory are lines
-    Value *line = b.CreateURem(here.thread, i32(shared.extent));
-    Value *unit = b.CreateUDiv(here.thread, i32(shared.extent));
-    return {line, b.CreateAdd(unit, i32(index * (operand.threads / shared.extent))), 0};
+    bool isEven = operand.threads % shared.extent == 0;
+    Value *number = isEven ? here.thread : b.CreateAdd(here.thread, i32(index * operand.threads));
+    Value *line = b.CreateURem(number, i32(shared.extent)), *unit = b.CreateUDiv(number, i32(shared.extent));
+    return {line, isEven ? b.CreateAdd(unit, i32(index * (operand.threads / shared.extent))) : unit, 0};
   }
   return unitInLine(shared.unitsInLine(), index, operand.threads);
 }
 
 /// The same where `perLine` of so many threads, side by side, have neighbours along the sum.
 DeviceContraction::UnitPlace DeviceContraction::unitInLine(unsigned perLine, unsigned index, unsigned threads) {
+  if (threads % perLine) { // of 192 columns, for example
+    Value *number = b.CreateAdd(here.thread, i32(index * threads));
+    return {b.CreateUDiv(number, i32(perLine)), b.CreateURem(number, i32(perLine)), 0};
+  }
   Value *line = b.CreateUDiv(here.thread, i32(perLine));
   if (perLine == 4) { // eight threads side by side have lines 0 and 4 of eight, whose units lie in all banks
     Value *high = b.CreateAnd(line, i32(~7)), *odd = b.CreateShl(b.CreateAnd(line, i32(1)), i32(2));

@@ -19,6 +19,7 @@
 
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include <numeric>
 
 using namespace llvm;
 using namespace tegula;
@@ -30,7 +31,8 @@ unsigned DeviceContraction::blockWorkspaceBytes() const {
 
 /// Of a tile, added up by one block: few enough for all multiprocessors to take part, if threads have an element each.
 unsigned DeviceContraction::combineRows() const {
-  unsigned least = std::max<unsigned>(TileRest::interleavedRows(plan), threads() / tile.columns), own = 16;
+  unsigned ofThreads = threads() / std::gcd(threads(), unsigned(tile.columns));
+  unsigned least = std::max(TileRest::interleavedRows(plan), ofThreads), own = 16;
   std::optional<int64_t> tiles = numTiles().asConstant();
   while (tiles && own > least && *tiles * (tile.rows / own) < 2 * int64_t(e.options.multiprocessors))
     own /= 2;
@@ -61,7 +63,7 @@ Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsig
 //===----------------------------------------------------------------------===//
 
 bool DeviceContraction::isPaired() const {
-  return e.options.pairsSums && tile.splits == 2 && tile.rows / 2 % TileRest::interleavedRows(plan) == 0;
+  return e.options.pairsSums && tile.splits == 2 && !range && tile.rows / 2 % TileRest::interleavedRows(plan) == 0;
 }
 
 /// Sets the block's tile and its part of the sum. Parts take turns, so neighbouring parts of a tile read neighbours in memory.
@@ -132,7 +134,7 @@ void DeviceContraction::leaveSums(Value *workspace) {
 void DeviceContraction::emitCombine(Value *workspace) {
   here.begin();
   Value *tileNumber = wide(b.CreateUDiv(here.block, i32(combineBlocks())));
-  setTile(tileNumber);
+  setTile(range ? b.CreateAdd(tileNumber, i64(range->first)) : tileNumber);
   TileRest rest(here);
   rest.endIfUnused();
   if (hasRoles())

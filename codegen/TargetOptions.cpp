@@ -55,8 +55,8 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   emitter.pairRests = isOn("pair-rests");
   emitter.bulkStores = isOn("bulk-stores");
   emitter.countsStores = isOn("counted-stores");
-  if (isEmulated) // small problems have blocks with several tiles too
-    emitter.multiprocessors = 3;
+  if (isEmulated)
+    emitter.multiprocessors = options.emulatedMultiprocessors;
   emitter.hasBrainPairs = isEmulated || capabilityOf(options) >= 80;
   emitter.hasF8 = isEmulated || capabilityOf(options) >= 89;
   emitter.hasWarpgroups = tileMachineOf(options, runs).hasWarpgroups;
@@ -64,5 +64,6 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   emitter.boxesOfHalves = tileMachineOf(options, runs).boxesOfHalves;
   emitter.leastBoxed = tileMachineOf(options, runs).leastBoxed;
   emitter.firstStages = isOn("first-stages");
+  emitter.tailTiles = isOn("tail-tiles");
   return emitter;
 }

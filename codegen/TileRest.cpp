@@ -16,6 +16,7 @@
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
 #include "llvm/Support/SaveAndRestore.h"
+#include <numeric>
 
 using namespace llvm;
 using namespace tegula;
@@ -195,9 +196,8 @@ Value *TileRest::columnExists(Value *number) {
 void TileRest::forRestRows(unsigned each, function_ref<void(const RestRows &)> body) {
   unsigned phases = interleavedRows(plan);
   // Threads side by side: phases, columns, rows.
-  unsigned elements = tile.columns * phases;
-  unsigned chunks = std::max(1u, elements / threads()), columnsAtOnce = tile.columns / chunks;
-  unsigned step = phases * std::max(1u, threads() / elements);
+  unsigned columnsAtOnce = std::gcd(unsigned(tile.columns), threads() / phases), chunks = tile.columns / columnsAtOnce;
+  unsigned step = threads() / columnsAtOnce;
   Value *phase = b.CreateURem(here.thread, i32(phases)), *pair = b.CreateUDiv(here.thread, i32(phases));
   Value *ownColumn = b.CreateURem(pair, i32(columnsAtOnce));
   Value *own = b.CreateUDiv(pair, i32(columnsAtOnce));

@@ -46,6 +46,8 @@ static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv
 static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                                        cl::desc("The tile of matrix products on tensor cores, where it is possible"),
                                        cl::sub(sub));
+static cl::opt<unsigned> multiprocessors("multiprocessors", cl::value_desc("3"), cl::init(CompileOptions().emulatedMultiprocessors),
+                                         cl::desc("With --target=emulate: of the device that it is"), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> tuned("tuned", cl::desc("On a device: with the schedules that `tegula tune` kept"), cl::sub(sub));
@@ -254,6 +256,8 @@ ExitCode run() {
     return wrongCall("--deadline takes seconds, 0 for none");
   if (target != "cpu" && target != "cuda" && target != "emulate")
     return wrongCall("--target takes cpu, cuda or emulate, not '" + target + "'");
+  if (multiprocessors == 0)
+    return wrongCall("--multiprocessors takes a number above 0");
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;
@@ -286,6 +290,7 @@ ExitCode run() {
   options.pipeline.tensorTile = tensorTile;
   options.tuned = tuned;
   options.instance.precision = precision;
+  options.emulatedMultiprocessors = multiprocessors;
   if (!isTensorTile(tensorTile) || !isPrecision(precision))
     return ExitWrongCall;
   for (const auto &[name, file] : outFiles)

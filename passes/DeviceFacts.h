@@ -40,7 +40,7 @@ struct TileMachine {
   unsigned sharedBytes = device::sharedBytes(90); ///< that a block may ask for
   bool hasWarpgroups = true;
   bool copiesInBulk = true;   ///< operands that allow it; has a meaning with warpgroups alone
-  bool boxesOfHalves = true;  ///< of 16 bits too, in products of at least so many multiplications
+  bool boxesOfHalves = true;  ///< of 16 bits too, in products of at least so many multiplications, with large tiles of fewer
   double leastBoxed = double(int64_t(1) << 33);
 };
 

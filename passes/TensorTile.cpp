@@ -11,6 +11,7 @@
 #include "passes/DeviceFacts.h"
 #include "passes/Nest.h"
 #include "passes/StreamedTile.h"
+#include "passes/TileMemory.h"
 #include "passes/WindowOperand.h"
 
 using namespace llvm;
@@ -33,10 +34,9 @@ mlir::Attribute TensorTile::toAttribute(mlir::MLIRContext *context) const {
       builder.getNamedAttr("splits", builder.getI64IntegerAttr(splits)),
       builder.getNamedAttr("warpgroups", builder.getBoolAttr(warpgroups)),
       builder.getNamedAttr("warps", numbers({warpRows, warpColumns}))};
-  if (packed)
-    entries.push_back(builder.getNamedAttr("packed", builder.getBoolAttr(true)));
-  if (shifted)
-    entries.push_back(builder.getNamedAttr("shifted", builder.getBoolAttr(true)));
+  for (auto [name, isSet] : {std::pair("packed", packed), std::pair("shifted", shifted), std::pair("tail", tail)})
+    if (isSet)
+      entries.push_back(builder.getNamedAttr(name, builder.getBoolAttr(true)));
   for (auto [name, value] : {std::pair("stages", stages), std::pair("raster", raster)})
     if (value)
       entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
@@ -61,7 +61,8 @@ std::optional<TensorTile> TensorTile::of(tgl::ParallelOp op) {
     return value ? value.getInt() : 0;
   };
   return TensorTile{shape[0],        shape[1],            warps[0],        warps[1],         splits.getInt(),
-                    isSet("warpgroups"), isSet("packed"), isSet("shifted"), number("stages"), number("raster")};
+                    isSet("warpgroups"), isSet("packed"), isSet("shifted"), isSet("tail"),
+                    number("stages"),    number("raster")};
 }
 
 namespace {
@@ -83,7 +84,8 @@ static constexpr double halfRate = 960, singleRate = 300, byteRate = 1920;
 static constexpr Candidate candidates[] = {
     {128, 256, 2, 4, 0.85, 0, 2.6, 1.4, true, true},   {128, 128, 2, 4, 0.75, 4.0, 2.4, 1.2, true, true},
     {64, 256, 2, 4, 0.66, 3.6, 2.1, 1.1, true, true},  {64, 128, 2, 4, 0.53, 2.8, 1.7, 0.8, true, true},
-    {128, 256, 2, 4, 1.6, 0, 0, 1.4, true},            {128, 128, 2, 4, 1.3, 2.6, 0.6, 1.2, true},
+    {128, 256, 2, 4, 1.6, 0, 0, 1.4, true},            {128, 192, 2, 4, 1.5, 0, 0, 1.3, true},
+    {128, 128, 2, 4, 1.3, 2.6, 0.6, 1.2, true},
     {64, 256, 2, 4, 1.2, 2.4, 0.55, 1.1, true},        {128, 64, 4, 2, 0.9, 1.8, 0.5, 0.8, true},
     {64, 128, 2, 4, 0.9, 1.8, 0.5, 0.8, true},         {128, 256, 2, 4, 1.0, 0, 0, 0},
     {128, 128, 2, 4, 0.8, 1.0, 0.6, 0.5},              {128, 64, 4, 2, 0.6, 0.85, 0.5, 0.4},
@@ -101,7 +103,7 @@ static constexpr double mostPackedBytes = 1 << 30;
 static constexpr double mostPackedShare = 4;
 
 std::string TensorTile::name() const {
-  StringRef how = shifted ? "-shifted" : packed ? "-packed" : warpgroups ? "-warpgroups" : "";
+  StringRef how = shifted ? "-shifted" : tail ? "-tail" : packed ? "-packed" : warpgroups ? "-warpgroups" : "";
   return (Twine(rows) + "x" + Twine(columns) + how).str();
 }
 
@@ -112,12 +114,20 @@ static TensorTile tileOf(const Candidate &candidate, int64_t splits, bool shifte
           splits,         candidate.warpgroups, candidate.packed,   shifted};
 }
 
+static TensorTile tailTileOf(const Candidate &candidate) {
+  TensorTile tile = tileOf(candidate, 1);
+  tile.tail = true;
+  return tile;
+}
+
 std::vector<std::string> tegula::tensorTileNames() {
   std::vector<std::string> names;
   for (const Candidate &candidate : candidates) {
     names.push_back(tileOf(candidate, 1).name());
     if (candidate.packed)
       names.push_back(tileOf(candidate, 1, /*shifted=*/true).name());
+    else if (candidate.warpgroups)
+      names.push_back(tailTileOf(candidate).name());
   }
   return names;
 }
@@ -204,6 +214,23 @@ static std::optional<ShiftedCost> shiftedCost(const ContractionPlan &plan, Array
     return std::nullopt;
   return ShiftedCost{double(order->points(axesOfOp(reduce))) * operands.multiplications(),
                      shifted->images * shifted->pixels};
+}
+
+/// Whether blocks with such tiles stay, if the product is large enough to bring boxes of its operands.
+static bool canHaveTail(const TensorTile &tile, ArrayRef<ProductOperands> products) {
+  TileMachine machine;
+  machine.leastBoxed = 0;
+  return tile.warpgroups && !tile.packed && TileMemory(tile, products, machine).isMapped();
+}
+
+/// What so many tiles take where all blocks have part in those that are left over, if without that it is so many clocks.
+static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t tiles, int64_t stages, double clocks) {
+  constexpr double ofLaunch = 6000, bytesPerClock = 2500;
+  int64_t whole = tiles / device::multiprocessors, left = tiles % device::multiprocessors;
+  int64_t parts = left ? std::min(device::multiprocessors / left, stages / TensorTile::fewestStages) : 0;
+  if (whole == 0 || parts < 2 || !TileMemory(tile, products, {}).isMapped())
+    return clocks + ofLaunch;
+  return clocks * (whole + 1.0 / parts) / (whole + 1) + ofLaunch + 8.0 * left * parts * tile.rows * tile.columns / bytesPerClock;
 }
 
 SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
@@ -318,6 +345,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
         total += secondLaunch + ofParts / bytesPerClock;
       }
       ranked.push_back({tileOf(candidate, splits), total});
+      if (TensorTile tile = tailTileOf(candidate); splits == 1 && canHaveTail(tile, products))
+        ranked.push_back({tile, tailClocks(tile, products, tiles, steps, total)});
     }
   }
   llvm::stable_sort(ranked, [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });

@@ -76,16 +76,19 @@ bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<Product
 /// With `warpgroups`, and where the machine has them (sm_90a), each four warps multiply together: 64 rows by all
 /// columns of the tile where it has 128 rows, by half of them where it has 64. With `packed`
 /// a launch before brings operands into the order in which they are copied, those of f32 split into what is multiplied.
-/// With `shifted` as well, columns are windows of which a tile has one copy for all taps (ShiftedWindows).
+/// With `shifted` as well, columns are windows of which a tile has one copy for all taps (ShiftedWindows). With `tail`, of
+/// `warpgroups` whose blocks stay, all have part in the tiles that are left over (codegen/TailTiles.cpp).
 struct TensorTile {
   int64_t rows, columns, warpRows, warpColumns, splits;
-  bool warpgroups = false, packed = false, shifted = false;
+  bool warpgroups = false, packed = false, shifted = false, tail = false;
   /// Of so many tiles that share sums blocks with the same part of them follow each other (codegen/SplitSums.cpp).
   static constexpr int64_t fewTiles = 8;
+  /// Of a part of a left tile's sum.
+  static constexpr int64_t fewestStages = 4;
   /// Of the ring in shared memory, and tiles of rows that are neighbours in the order of blocks; 0: the usual.
   int64_t stages = 0, raster = 0;
 
-  /// `128x64` by warps, `128x64-warpgroups`, `128x64-packed`, `128x64-shifted`.
+  /// `128x64` by warps, `128x64-warpgroups`, `128x64-packed`, `128x64-shifted`, `128x64-tail`.
   std::string name() const;
   /// With the blocks that share a tile's sum: `128x64/1`, `64x64/8`.
   std::string fullName() const;

@@ -63,7 +63,10 @@ TileMemory::TileMemory(const TensorTile &tile, ArrayRef<ProductOperands> product
 
 /// Of the block that gains by boxes: one that stays for several tiles. Maps are made in a microsecond, which small products would feel.
 bool TileMemory::boxesHalves() const {
-  return areHalves() && machine.boxesOfHalves && tile.splits == 1 && numProducts == 1 && multiplications >= machine.leastBoxed;
+  constexpr int64_t largeTile = 128 * 192;
+  constexpr double ofLarge = 1.0 / 3; // smaller tiles have deep rings in small products, which are faster
+  double least = machine.leastBoxed * (tile.rows * tile.columns >= largeTile ? ofLarge : 1);
+  return areHalves() && machine.boxesOfHalves && tile.splits == 1 && numProducts == 1 && multiplications >= least;
 }
 
 unsigned TileMemory::stages() const {

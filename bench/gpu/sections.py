@@ -48,6 +48,16 @@ def products():
             yield product_case(T, None, size, size, size)
 
 
+def uneven():
+    """Products whose tiles are no multiple of the multiprocessors."""
+    for size in 1536, 2560, 3072, 5120, 6144:
+        yield product_case("bf16", None, size, size, size)
+    for M, N, K in (1024, 1024, 4096), (512, 4096, 4096), (2304, 4096, 4096), (4096, 1152, 4096), (2048, 11008, 4096):
+        yield product_case("bf16", None, M, N, K)
+    for size in 3072, 5120:
+        yield product_case("f8", None, size, size, size)
+
+
 def f32():
     for size in 256, 512, 1024, 2048, 4096, 8192:
         yield product_case("f32", None, size, size, size)
@@ -202,6 +212,7 @@ def compiled_row(measure, name, file):
 PRODUCT = ["product", "ours, us", "torch, us", "TFLOP/s", "ratio", "alone, TFLOP/s", "ratio", "error, torch's"]
 SECTIONS = {
     "products": Section(PRODUCT, products, product_row),
+    "uneven": Section(PRODUCT, uneven, product_row),
     "f32": Section(PRODUCT, f32, product_row),
     "tf32": Section(PRODUCT, tf32, product_row),
     "accuracy": Section(["data and product", "error, torch's", "worst element, torch's"], accuracy, accuracy_row),

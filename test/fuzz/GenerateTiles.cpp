@@ -287,7 +287,7 @@ GeneratedProgram TiledGenerator::generate() {
   static const std::vector<std::string> tiles = {
       "",       "",       "64x64",          "128x32",          "32x128",          "128x16",
       "64x64/2", "64x128-packed", "128x128-packed", "64x256-packed", "64x128-packed/2", "128x128-shifted",
-      "64x128-warpgroups", "128x128-warpgroups", "128x64-warpgroups"};
+      "64x128-warpgroups", "128x128-warpgroups", "128x64-warpgroups", "128x192-warpgroups", "128x192-tail", "64x128-tail"};
   program.tile = random.pick(tiles);
   program.isShifted = random.chance(10);
   unsigned kind = random.below(13);

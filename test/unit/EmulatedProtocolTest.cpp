@@ -277,6 +277,8 @@ INSTANTIATE_TEST_SUITE_P(
         EmulatedProgram{
             "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups", 2},
         EmulatedProgram{
+            "tails", brainText, {{"M", 136}, {"N", 264}, {"K", 520}}, "128x256-tail", 3},
+        EmulatedProgram{
             "words", wordsText, {{"M", 136}, {"N", 264}, {"K", 72}}, "128x256-warpgroups", 2},
         EmulatedProgram{
             "planes", productText, {{"M", 60}, {"N", 70}, {"K", 300}}, "64x128-packed", 3},
