@@ -70,7 +70,8 @@ struct CompileOptions {
   bool printLocations = false;
   /// Device code tells the line of the program of each instruction, in PTX and cubin.
   bool lineTables = false;
-  /// Of the device that the emulator is: few, so that blocks of small problems have several tiles too.
+  /// The device that the emulator is, and its multiprocessors: few, so that blocks of small problems have several tiles too.
+  std::string emulatedDevice = "sm_90a";
   unsigned emulatedMultiprocessors = 3;
 };
 

@@ -181,6 +181,7 @@ private:
     Value *number, *k;      ///< i64: row or column of the statement, point of the sum
     Value *exists;          ///< null: always
   };
+  bool havePositions(const Operand &operand) const;
   Value *plainWord(Value *word);
   Place placeOf(const Product &product, const Operand &operand, Value *step, Value *index);
   void forVectors(const Operand &operand, Code code, llvm::function_ref<void(Value *index)> body);

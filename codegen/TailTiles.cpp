@@ -19,6 +19,7 @@
 #include "codegen/DeviceContraction.h"
 
 #include "ir/TglUtils.h"
+#include "passes/TileParts.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -26,6 +27,8 @@ using namespace tegula;
 /// Nothing where no tiles are left, or too many for two blocks each.
 std::optional<DeviceContraction::Tail> DeviceContraction::tail() const {
   if (!tile.tail || !e.options.tailTiles || !isPersistent() || isSplit() || isPacked() || !hasCopiers())
+    return std::nullopt;
+  if (!partWrites(plan.op).empty()) // a reduction begins in whole tiles
     return std::nullopt;
   std::optional<int64_t> tiles = numTiles().asConstant(), blocks = persistentBlocks().asConstant();
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(tgl::ReduceOp(plan.products.front().reduce).getOperation()));

@@ -14,7 +14,7 @@ using namespace llvm;
 using namespace tegula;
 
 StringRef tegula::deviceOf(const CompileOptions &options) {
-  return options.target == "emulate" ? StringRef("sm_90a") : StringRef(options.target);
+  return options.target == "emulate" ? options.emulatedDevice : options.target;
 }
 
 unsigned tegula::capabilityOf(const CompileOptions &options) {

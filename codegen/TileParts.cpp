@@ -21,6 +21,7 @@
 #include "ir/TglUtils.h"
 #include "passes/Nest.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include <numeric>
 
 using namespace llvm;
 using namespace tegula;
@@ -139,7 +140,7 @@ void TileRest::storePart(const Part &part, const PartRows &its, Value *columnNum
 /// A thread for a column and a class.
 void TileRest::emitColumnParts(const Part &part) {
   const PartLines &lines = part.lines.rows;
-  unsigned columnsAtOnce = std::min<unsigned>(tile.columns, threads()), chunks = tile.columns / columnsAtOnce;
+  unsigned columnsAtOnce = std::gcd(unsigned(tile.columns), threads()), chunks = tile.columns / columnsAtOnce;
   unsigned classes = partClasses(lines), classesAtOnce = threads() / columnsAtOnce;
   Value *own = b.CreateUDiv(here.thread, i32(columnsAtOnce)), *ownColumn = b.CreateURem(here.thread, i32(columnsAtOnce));
   for (unsigned chunk = 0; chunk < chunks; ++chunk) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread has one position along the lines of a tile and every so-manieth line. So neighbouring threads
+// A thread has one position along the lines of a tile and every so-manieth line, where that comes out even. So neighbouring threads
 // have neighbours in memory, and what an element's place has in common with the thread's other elements
 // is computed once.
 //
@@ -25,24 +25,31 @@ using namespace tegula;
 /// Of this many elements a thread keeps the places in registers.
 static constexpr unsigned mostPlaces = 4;
 
+/// Whether all vectors of a thread have one position in their lines: not where threads are no multiple of a line's, as of 192 columns.
+bool DeviceContraction::havePositions(const Operand &operand) const {
+  return threads() % (operand.shared.lineLength() / operand.vector) == 0;
+}
+
 /// The element that vector `index` of this thread starts with; `step` counts the sum's steps.
 DeviceContraction::Place DeviceContraction::placeOf(const Product &product, const Operand &operand,
                                                     Value *step, Value *index) {
   const SharedTile &shared = operand.shared;
   unsigned perLine = shared.lineLength() / operand.vector;
-  Value *position = b.CreateMul(b.CreateURem(here.thread, i32(perLine)), i32(operand.vector));
-  Value *line = b.CreateUDiv(here.thread, i32(perLine));
-  line = b.CreateAdd(line, b.CreateMul(index, i32(threads() / perLine)));
+  bool isEven = havePositions(operand);
+  Value *number = isEven ? here.thread : b.CreateAdd(here.thread, b.CreateMul(index, i32(threads())));
+  Value *position = b.CreateMul(b.CreateURem(number, i32(perLine)), i32(operand.vector));
+  Value *line = b.CreateUDiv(number, i32(perLine));
+  if (isEven)
+    line = b.CreateAdd(line, b.CreateMul(index, i32(threads() / perLine)));
   Place place{line, position, nullptr, nullptr, nullptr};
   Value *k = b.CreateAdd(b.CreateMul(step, i64(shared.depth())), wide(shared.alongSum ? position : line));
-  Value *number = b.CreateAdd(operand.group->first, wide(shared.alongSum ? line : position));
   place.k = k;
-  place.number = number;
+  place.number = b.CreateAdd(operand.group->first, wide(shared.alongSum ? line : position));
   auto require = [&](Value *condition) {
     place.exists = place.exists ? b.CreateAnd(place.exists, condition) : condition;
   };
   if (!operand.group->fits)
-    require(b.CreateICmpSLT(number, operand.group->total));
+    require(b.CreateICmpSLT(place.number, operand.group->total));
   if (Value *isPoint = existsAt(product.reduce, product.sum, k))
     require(isPoint);
   return place;
@@ -169,7 +176,7 @@ bool DeviceContraction::dividesForLines(const Product &product, const Operand &o
 std::optional<tgl::ValueExpr> DeviceContraction::stepOfLines(const Product &product, const Operand &operand) {
   const ContractionSide &side = *operand.side;
   tgl::ReadOp read = operand.how->read;
-  if (read.getFill() || (!operand.shared.alongSum && product.sum.isReordered))
+  if (!havePositions(operand) || read.getFill() || (!operand.shared.alongSum && product.sum.isReordered))
     return std::nullopt;
   LineAxes lines = axesOfLines(product, operand);
   if (lines.group.size() != 1)

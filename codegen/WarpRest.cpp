@@ -23,6 +23,7 @@
 #include "ir/TglUtils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include <numeric>
 
 using namespace llvm;
 using namespace tegula;
@@ -162,7 +163,7 @@ void TileRest::storeLines(tgl::WriteOp write) {
 
 /// The sums are in the warp's lines of shared memory.
 void TileRest::emitByWarp(unsigned first) {
-  unsigned across = here.placedColumns(), lanesOfRow = std::min(warpThreads, across / laneColumns);
+  unsigned across = here.placedColumns(), lanesOfRow = std::gcd(warpThreads, across / laneColumns);
   unsigned rowsAtOnce = warpThreads / lanesOfRow, steps = warpRows / rowsAtOnce, each = std::min(8u, steps);
   TilePlace corner = groupCorner(b, tile, here.thread);
   Value *warp = b.CreateAnd(b.CreateLShr(here.thread, i32(5)), i32(Warpgroup::threads / warpThreads - 1));

@@ -12,6 +12,7 @@
 #include "driver/Load.h"
 #include "driver/Watchdog.h"
 #include "codegen/Assemble.h"
+#include "codegen/Ptx.h"
 #include "runtime/Npy.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -46,8 +47,10 @@ static cl::opt<std::string> precision("precision", cl::value_desc("f32|tf32|conv
 static cl::opt<std::string> tensorTile("tensor-tile", cl::value_desc("128x128-packed"),
                                        cl::desc("The tile of matrix products on tensor cores, where it is possible"),
                                        cl::sub(sub));
+static cl::opt<std::string> emulatedDevice("device", cl::value_desc("sm_90a"), cl::init(CompileOptions().emulatedDevice),
+                                   cl::desc("With --target=emulate: the device that it is"), cl::sub(sub));
 static cl::opt<unsigned> multiprocessors("multiprocessors", cl::value_desc("3"), cl::init(CompileOptions().emulatedMultiprocessors),
-                                         cl::desc("With --target=emulate: of the device that it is"), cl::sub(sub));
+                                         cl::desc("With --target=emulate: those of the device"), cl::sub(sub));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> tuned("tuned", cl::desc("On a device: with the schedules that `tegula tune` kept"), cl::sub(sub));
@@ -256,6 +259,8 @@ ExitCode run() {
     return wrongCall("--deadline takes seconds, 0 for none");
   if (target != "cpu" && target != "cuda" && target != "emulate")
     return wrongCall("--target takes cpu, cuda or emulate, not '" + target + "'");
+  if (!isDeviceTarget(emulatedDevice))
+    return wrongCall("--device takes a device of capability 8.0 or newer such as sm_80 or sm_90a, not '" + emulatedDevice + "'");
   if (multiprocessors == 0)
     return wrongCall("--multiprocessors takes a number above 0");
   std::unique_ptr<LoadedFile> loaded = load(path);
@@ -290,6 +295,7 @@ ExitCode run() {
   options.pipeline.tensorTile = tensorTile;
   options.tuned = tuned;
   options.instance.precision = precision;
+  options.emulatedDevice = emulatedDevice;
   options.emulatedMultiprocessors = multiprocessors;
   if (!isTensorTile(tensorTile) || !isPrecision(precision))
     return ExitWrongCall;

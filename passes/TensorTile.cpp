@@ -220,7 +220,7 @@ static std::optional<ShiftedCost> shiftedCost(const ContractionPlan &plan, Array
 static bool canHaveTail(const TensorTile &tile, ArrayRef<ProductOperands> products) {
   TileMachine machine;
   machine.leastBoxed = 0;
-  return tile.warpgroups && !tile.packed && TileMemory(tile, products, machine).isMapped();
+  return tile.warpgroups && !tile.packed && products.size() == 1 && TileMemory(tile, products, machine).isMapped();
 }
 
 /// What so many tiles take where all blocks have part in those that are left over, if without that it is so many clocks.
@@ -309,7 +309,8 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     if (speed == 0 || !isAllowed || (isLarge && !candidate.packed && !allVectors))
       continue;
     // The accumulators of all products but one wait in shared memory.
-    if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024)
+    constexpr int64_t ofPitch = 8; // columns more
+    if (int64_t(plan.products.size() - 1) * candidate.rows * (candidate.columns + ofPitch) * 4 > 96 * 1024)
       continue;
     int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
     int64_t steps = divideCeil(summed, int64_t(allBytes ? 128 : allHalf ? 64 : 32));

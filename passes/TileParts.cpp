@@ -9,6 +9,7 @@
 
 #include "ir/TglUtils.h"
 #include "passes/WindowOperand.h"
+#include <numeric>
 
 using namespace llvm;
 using namespace tegula;
@@ -136,8 +137,8 @@ std::optional<TileParts> tegula::planParts(const ContractionPlan &plan, const Te
   if (columns->lines.isReduced() && tile.columns % warp)
     return std::nullopt;
   // A warp for each part, or a thread for one of a column.
-  int64_t length = columns->lines.isReduced() ? tile.rows * warp / tile.threads()
-                                              : tile.rows * tile.columns / tile.threads();
+  int64_t columnsAtOnce = columns->lines.isReduced() ? warp : std::gcd(tile.columns, tile.threads());
+  int64_t length = tile.rows * columnsAtOnce / tile.threads();
   if (!planRows(*rows, tile.rows, length) || !planColumns(*columns, tile.columns))
     return std::nullopt;
   TileParts parts{rows->lines, columns->lines, {}};
