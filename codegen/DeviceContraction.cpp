@@ -371,7 +371,9 @@ void DeviceContraction::emitTile(Value *workspace) {
   barrier();
   if (leavesSums())
     return leaveSums(workspace);
-  if (rest.mends() && (isPaired() || !isChecked(0)))
+  if (rest.mends() && (isPaired() || !isChecked(0))) {
     rest.mendSums();
+    barrier(); // others begin reductions with them
+  }
   rest.emit();
 }

@@ -262,6 +262,10 @@ void DeviceContraction::emitOwnTiles() {
         freeSums();
         forItself([&] { storeGroupSums(sums.slice(first / 2, here.placedColumns() / 2), here.sumsBase(0)); });
         meet();
+        if (rest.mends()) { // by all threads then, and for all columns
+          forItself([&] { rest.mendSums(); });
+          barrier();
+        }
         emitOwnRest(first);
       }
     };

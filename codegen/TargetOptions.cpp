@@ -57,8 +57,8 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   emitter.countsStores = isOn("counted-stores");
   if (isEmulated)
     emitter.multiprocessors = options.emulatedMultiprocessors;
-  emitter.hasBrainPairs = isEmulated || capabilityOf(options) >= 80;
-  emitter.hasF8 = isEmulated || capabilityOf(options) >= 89;
+  emitter.hasBrainPairs = capabilityOf(options) >= 80;
+  emitter.hasF8 = capabilityOf(options) >= 89;
   emitter.hasWarpgroups = tileMachineOf(options, runs).hasWarpgroups;
   emitter.copiesInBulk = tileMachineOf(options, runs).copiesInBulk;
   emitter.boxesOfHalves = tileMachineOf(options, runs).boxesOfHalves;

@@ -137,16 +137,18 @@ std::optional<TensorTile> tegula::chooseTile(ParallelOp op, ArrayRef<ScheduleSet
   StringRef more;
   std::tie(wanted, more) = wanted.split(':');
   SmallVector<ScheduleSetting> own = settingsIn(more);
-  bool asks = !settings.empty() || !own.empty();
-  std::optional<ContractionPlan> plan = asks ? planContraction(op, /*byVectors=*/false) : std::nullopt;
+  std::optional<ContractionPlan> plan = planContraction(op, /*byVectors=*/false);
   std::optional<SmallVector<ProductOperands>> operands = plan ? describeOperands(*plan) : std::nullopt;
   if (!operands)
-    return chooseTile(op, wanted);
+    return std::nullopt;
   Product product{*plan, *operands, machine};
   std::optional<TensorTile> best;
   std::pair<double, bool> least;
   for (const RankedTile &one : rankTiles(*plan, *operands)) {
     TensorTile tile = withSettings(one.tile, settings, product);
+    // Tiles are ranked for sm_90a; with less shared memory a launch would be refused.
+    if (!machine.hasWarpgroups && TileMemory(tile, *operands, machine).sharedBytes() > machine.sharedBytes)
+      continue;
     double far = 0;
     for (const ScheduleSetting &setting : settings)
       if (std::optional<int64_t> value = valueIn(setting, product, tile))

@@ -13,6 +13,7 @@
 #include "passes/StreamedTile.h"
 #include "passes/TileMemory.h"
 #include "passes/WindowOperand.h"
+#include <limits>
 
 using namespace llvm;
 using namespace tegula;
@@ -238,7 +239,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   std::optional<int64_t> rows = tgl::knownPoints(axes, plan.rows),
                          columns = tgl::knownPoints(axes, plan.columns),
                          batch = tgl::knownPoints(axes, plan.batch);
-  int64_t summed = 0;
+  int64_t summed = 0, shortest = std::numeric_limits<int64_t>::max(); // points of all sums, and of the shortest
   double clocks = 0; // of a multiprocessor, for an element
   bool known = rows && columns && batch, allVectors = true, allHalf = true, allBytes = true, allRounded = true;
   for (auto [product, operands] : llvm::zip_equal(plan.products, products)) {
@@ -246,6 +247,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     std::optional<int64_t> extent = tgl::knownPoints(sums);
     known &= extent.has_value();
     summed += extent.value_or(0);
+    shortest = std::min(shortest, extent.value_or(0));
     bool areBytes = isBytes(operands.type), isHalf = operands.type != Multiplicand::TF32 && !areBytes;
     allHalf &= isHalf;
     allBytes &= areBytes;
@@ -309,12 +311,13 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
     if (speed == 0 || !isAllowed || (isLarge && !candidate.packed && !allVectors))
       continue;
     // The accumulators of all products but one wait in shared memory.
-    constexpr int64_t ofPitch = 8; // columns more
-    if (int64_t(plan.products.size() - 1) * candidate.rows * (candidate.columns + ofPitch) * 4 > 96 * 1024)
+    if (int64_t(plan.products.size() - 1) * candidate.rows * candidate.columns * 4 > 96 * 1024 ||
+        (products.size() > 1 && TileMemory(tileOf(candidate, 1), products, {}).sharedBytes() > TileMachine().sharedBytes))
       continue;
     int64_t tiles = divideCeil(*rows, candidate.rows) * divideCeil(*columns, candidate.columns) * *batch;
     int64_t steps = divideCeil(summed, int64_t(allBytes ? 128 : allHalf ? 64 : 32));
-    int64_t most = std::clamp<int64_t>(steps / 8, 1, device::multiprocessors);
+    int64_t mostParts = divideCeil(shortest, int64_t(allBytes ? 128 : 64)); // each with something of each sum
+    int64_t most = std::clamp<int64_t>(std::min(steps / 8, mostParts), 1, device::multiprocessors);
     if (std::optional<ShiftedCost> shifted = candidate.packed ? shiftedCost(plan, products, candidate) : std::nullopt) {
       int64_t count = divideCeil(*rows, candidate.rows) * divideCeil(shifted->columns, candidate.columns) * *batch;
       double elements = double(candidate.rows) * candidate.columns;

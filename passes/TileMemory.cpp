@@ -78,7 +78,7 @@ unsigned TileMemory::stages() const {
   unsigned deep = std::min({std::min(deepRoom, room) / stageBytes(), steps + 2, mostStages});
   if (byWarpgroups())
     return isDeep() || (tile.splits > 1 && !hasRoles()) ? std::max(usualStages, deep) : usualStages;
-  room = tile.threads() > 128 ? 192 * 1024 : 64 * 1024;
+  room = std::min(room, tile.threads() > 128 ? 192u * 1024 : 64u * 1024);
   unsigned usual = std::clamp(room / stageBytes(), 2u, usualStages);
   return isDeep() ? std::max(usual, std::min(deep, deepStages)) : usual;
 }

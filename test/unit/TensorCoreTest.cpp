@@ -15,6 +15,7 @@
 #include "codegen/Fragments.h"
 #include "codegen/TensorCore.h"
 #include "codegen/Warpgroup.h"
+#include "passes/TileMemory.h"
 #include "llvm/IR/Constants.h"
 #include <gtest/gtest.h>
 #include <set>
@@ -38,11 +39,11 @@ protected:
   void forEachTile(function_ref<void(const SharedTile &)> body) {
     for (bool alongSum : {false, true})
       for (unsigned bytes : {2, 4})
-        for (unsigned extent : {16, 32, 64, 128, 256}) {
+        for (unsigned extent : {16, 32, 64, 128, 192, 256}) {
           SCOPED_TRACE(testing::Message() << alongSum << " " << bytes << " " << extent);
           body(SharedTile{alongSum, bytes, extent});
         }
-    for (unsigned extent : {16, 32, 64, 128, 256}) {
+    for (unsigned extent : {16, 32, 64, 128, 192, 256}) {
       SCOPED_TRACE(testing::Message() << "bytes " << extent);
       body(SharedTile{true, 1, extent});
     }
@@ -231,6 +232,28 @@ TEST_F(WarpgroupPlaces, AreThoseOfTheDescriptor) {
             }
         }
   });
+}
+
+// A device refuses a block that asks for more shared memory than it has; the statement then runs without tensor cores.
+TEST(TileMemoryByWarps, FitsTheDevice) {
+  const TensorTile tiles[] = {{128, 256, 2, 4, 1}, {128, 192, 2, 4, 1}, {128, 128, 2, 4, 1}, {128, 64, 4, 2, 1},
+                              {64, 128, 2, 4, 2},  {64, 64, 2, 2, 1},   {128, 16, 4, 1, 4},  {16, 128, 1, 4, 1}};
+  for (unsigned capability : {80, 86, 87, 89, 90, 100, 120})
+    for (Multiplicand type : {Multiplicand::BF16, Multiplicand::TF32, Multiplicand::F8, Multiplicand::I8})
+      for (const TensorTile &tile : tiles)
+        for (Staging staging : {Staging::Vectors, Staging::Values})
+          for (unsigned products : {1, 2}) {
+            if (products == 2 && (tile.columns > 128 || device::sharedBytes(capability) < 128 * 1024))
+              continue; // rankTiles has no such tiles; nor have devices with less room such products
+            ProductOperands operands{type, {staging}, {staging}};
+            SmallVector<ProductOperands> all(products, operands);
+            TileMachine machine{device::sharedBytes(capability), /*hasWarpgroups=*/false, /*copiesInBulk=*/false};
+            TileMemory memory(tile, all, machine);
+            if (products * memory.sumsBytes() > machine.sharedBytes)
+              continue; // not chosen for such a device
+            EXPECT_LE(memory.sharedBytes(), machine.sharedBytes)
+                << capability << " " << tile.fullName() << " " << unsigned(type) << " " << products;
+          }
 }
 
 } // namespace
