@@ -30,7 +30,8 @@
 // tiles use them a launch before makes these planes (PackedPlanes.cpp); of windows a tile may have one copy for all
 // their taps (ShiftedWindows.cpp). One thread brings what lies in memory as it should (BulkCopies.cpp, TensorMaps.cpp;
 // at first all do, FirstStages.cpp).
-// Blocks with roles stay for several tiles (PersistentTiles.cpp), and share those that are left over (TailTiles.cpp). What becomes of sums is another class's concern (TileRest.h).
+// Blocks with roles stay for several tiles (PersistentTiles.cpp), and share those that are left over (TailTiles.cpp).
+// What becomes of sums is another class's concern (TileRest.h).
 //
 // Where a tile's sum is split, two blocks add theirs up by each other's shared memory; more leave their sums in the workspace
 // and a second function adds them up in order (SplitSums.cpp).
