@@ -419,7 +419,7 @@ private:
     Error error = Error::success();
     if (isEmulated) {
       time(Phase::Assemble, [&] {
-        Expected<std::unique_ptr<EmulatedCode>> emulated = emulate(code);
+        Expected<std::unique_ptr<EmulatedCode>> emulated = emulate(code, device::sharedBytes(capabilityOf(options)));
         if (emulated)
           kernel->emulated = std::move(*emulated);
         else

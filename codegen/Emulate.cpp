@@ -77,9 +77,10 @@ namespace {
 /// One module on its way to the host.
 class Emulation {
 public:
-  explicit Emulation(Module &module)
-      : module(module), context(module.getContext()), b(context),
-        result(std::make_unique<EmulatedCode>()) {}
+  Emulation(Module &module, uint64_t mostDynamicBytes)
+      : module(module), context(module.getContext()), b(context), result(std::make_unique<EmulatedCode>()) {
+    result->mostDynamicBytes = mostDynamicBytes;
+  }
 
   Expected<std::unique_ptr<EmulatedCode>> run();
 
@@ -475,8 +476,8 @@ Expected<std::unique_ptr<EmulatedCode>> Emulation::run() {
   return std::move(result);
 }
 
-Expected<std::unique_ptr<EmulatedCode>> tegula::emulate(Module &module) {
-  return Emulation(module).run();
+Expected<std::unique_ptr<EmulatedCode>> tegula::emulate(Module &module, uint64_t mostDynamicBytes) {
+  return Emulation(module, mostDynamicBytes).run();
 }
 
 EmulatedFunction EmulatedCode::find(StringRef function) const {

@@ -16,6 +16,7 @@
 
 #include "codegen/EmulatorAbi.h"
 #include "codegen/Jit.h"
+#include "passes/DeviceFacts.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tegula {
@@ -66,6 +67,7 @@ public:
   std::vector<EmulatedCall> calls;
   std::vector<EmulatedObject> shared;
   uint64_t sharedBytes = 0; // of all, the dynamic object's not counted, which is the last
+  uint64_t mostDynamicBytes = 0; ///< of shared memory, that the device gives a block of a launch
   /// Tables in device memory: address and bytes.
   std::vector<std::pair<const void *, uint64_t>> constants;
 
@@ -81,8 +83,8 @@ public:
 llvm::StringRef atomName(unsigned atom);
 
 /// Makes host code of a device module, which is used up. An error names an instruction that the emulator
-/// cannot run, such as an atom without a host function.
-llvm::Expected<std::unique_ptr<EmulatedCode>> emulate(llvm::Module &module);
+/// cannot run, such as an atom without a host function. `mostDynamicBytes`: of shared memory, for a block of a launch.
+llvm::Expected<std::unique_ptr<EmulatedCode>> emulate(llvm::Module &module, uint64_t mostDynamicBytes = device::sharedBytes(90));
 
 } // namespace tegula
 

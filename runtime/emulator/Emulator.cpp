@@ -8,6 +8,7 @@
 #include "runtime/emulator/Emulator.h"
 
 #include "codegen/HostAbi.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "runtime/Memory.h"
 #include "runtime/emulator/Grid.h"
@@ -213,6 +214,11 @@ Error PlanEmulation::launch(const PlanStep &step) {
     EmulatedFunction function = code.find(name);
     if (!function)
       return createStringError("the emulated code has no function '" + name + "'");
+    if (sharedBytes > code.mostDynamicBytes)
+      return make_error<EmulatorError>(EmulatorError::RefusedLaunch,
+                                       formatv("{0}: {1} bytes of shared memory for a block, of which the device gives {2}", name,
+                                               sharedBytes, code.mostDynamicBytes)
+                                           .str());
     memory.startLaunch(name, sharedBytes);
     GridOptions grid;
     grid.cluster = cluster;

@@ -28,6 +28,7 @@ public:
     MissingFence,     ///< a tensor core's read of what threads have written, without a fence between
     BlockLifetime,    ///< an access to another block's shared memory that in another order comes before it begins or after it ends
     WrongOperand,     ///< an atom with operands that it does not take
+    RefusedLaunch,    ///< more shared memory for a block than the device has
   };
   EmulatorError(Kind kind, std::string message) : kind(kind), message(std::move(message)) {}
   void log(llvm::raw_ostream &os) const override { os << message; }

@@ -564,6 +564,14 @@ TEST_F(Emulator, CountsSharedMemory) {
   EXPECT_THAT(failure, HasSubstr("k: 65792 bytes of shared memory, of which a function has at most 49152"));
 }
 
+TEST_F(Emulator, RefusesALaunchWithMoreSharedMemoryThanThereIs) {
+  dynamicBytes = 227 << 10;
+  EXPECT_EQ(run("store i32 1, ptr addrspace(1) %at"), std::nullopt) << failure;
+  ++dynamicBytes;
+  EXPECT_EQ(run("store i32 1, ptr addrspace(1) %at"), EmulatorError::RefusedLaunch);
+  EXPECT_THAT(failure, HasSubstr("232449 bytes of shared memory for a block, of which the device gives 232448"));
+}
+
 TEST_F(Emulator, NamesAnAtomThatItDoesNotHave) {
   run("call void asm sideeffect \"brkpt;\", \"\"()");
   EXPECT_THAT(failure, HasSubstr("no host function for the PTX 'brkpt;'"));

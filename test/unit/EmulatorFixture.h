@@ -84,6 +84,7 @@ class Emulator : public ::testing::Test {
 protected:
   std::vector<int32_t> x = std::vector<int32_t>(64), y = std::vector<int32_t>(64);
   EmulatorOptions options;
+  unsigned dynamicBytes = 0; // that the launch gives
   std::string failure;
 
   /// Runs `body` as a kernel of x and y; the finding, or nothing. `failure` says the rest.
@@ -122,6 +123,7 @@ protected:
     step.byThread.name = "k";
     step.byThread.threads = step.byThread.unitsPerBlock = threads;
     step.byThread.cluster = cluster;
+    step.byThread.sharedBytes = dynamicBytes;
     step.points = IndexExpr(int64_t(blocks) / cluster * threads);
     plan.steps.push_back(step);
     inputs.size = [](StringRef) { return std::nullopt; };
