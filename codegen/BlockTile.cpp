@@ -21,10 +21,16 @@ BlockTile::BlockTile(Emitter &emitter, const ContractionPlan &plan, const Tensor
     : e(emitter), b(emitter.b), plan(plan), tile(tile), memory(memory),
       axes(cast<tgl::AxesOp>(tgl::ParallelOp(plan.op).getOperation())), restRows(tile.rows) {}
 
-void BlockTile::takePart(unsigned numRows, Value *first) {
-  isPart = true;
+void BlockTile::takeRows(unsigned numRows, Value *first) {
   restRows = numRows;
   rows.first = b.CreateAdd(rows.first, first);
+  firstSumRow = b.CreateTrunc(first, b.getInt32Ty());
+}
+
+void BlockTile::takePart(unsigned numRows, Value *first) {
+  takeRows(numRows, first);
+  isPart = true;
+  firstSumRow = nullptr;
 }
 
 unsigned BlockTile::sumsBase(unsigned product) const {
@@ -159,6 +165,8 @@ Value *BlockTile::sharedAt(Value *bytes) const {
 }
 
 Value *BlockTile::sumPlace(Value *row, Value *column, unsigned base) const {
+  if (firstSumRow)
+    row = b.CreateAdd(row, firstSumRow);
   Value *number = b.CreateAdd(b.CreateMul(row, i32(memory.sumsPitch())), column);
   return sharedAt(b.CreateAdd(b.CreateShl(number, i32(2)), i32(base)));
 }

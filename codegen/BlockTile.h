@@ -43,7 +43,9 @@ public:
 
   /// Sets all of these but the first row and column, which depend on the tile.
   void begin();
-  /// Of the tile's rows the block has sums of `numRows` alone, from `first` (i64) on, and nothing else in shared memory.
+  /// The block does the rest for `numRows` of the tile's rows, from `first` (i64) on; their sums stay where they are.
+  void takeRows(unsigned numRows, Value *first);
+  /// The same, and has sums of these rows alone, and nothing else in shared memory.
   void takePart(unsigned numRows, Value *first);
 
   //===--- Numbers of rows and columns, and of points of sums: the last axis is fastest ---===//
@@ -95,6 +97,7 @@ private:
 
   llvm::GlobalVariable *shared = nullptr;
   bool isPart = false;
+  Value *firstSumRow = nullptr; ///< i32: of the rows taken, among those that have sums; null: 0
   llvm::SmallVector<int64_t> countedExtents;
 };
 

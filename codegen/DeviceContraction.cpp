@@ -44,8 +44,14 @@ DeviceContraction::DeviceContraction(Emitter &emitter, const ContractionPlan &pl
     for (auto [product, operands] : zip_equal(plan.products, products))
       packs.push_back(planPackedProduct(operands, product.reduce));
   placeByParts();
-  if (!isPacked() || !tile.shifted || packs.size() != 1 || !packs.front().column)
-    return;
+  if (isPacked() && tile.shifted && packs.size() == 1 && packs.front().column)
+    placeShifted();
+  if (emitter.options.sharesSums && !range)
+    memory.shareWhereFits(numTiles().asConstant(), TileRest::interleavedRows(plan));
+}
+
+/// One copy of the image for all taps, where the windows allow that.
+void DeviceContraction::placeShifted() {
   PackedProduct &pack = packs.front();
   shifted = planShifted(*pack.column, this->products.front().column.read, plan.products.front().reduce, axes,
                         plan.columns);
@@ -357,6 +363,8 @@ void DeviceContraction::emitTile(Value *workspace) {
   rest.endIfUnused();
   if (hasRoles())
     startRoles();
+  if (sharesSums())
+    startSharing();
   bool mends = rest.mends() && tile.splits == 1;
   for (unsigned which = 0; which < products.size(); ++which) {
     if (mends && isChecked(which))
@@ -366,12 +374,12 @@ void DeviceContraction::emitTile(Value *workspace) {
     if (hasRoles() && which + 1 < products.size())
       letProducersGoOn();
   }
-  if (isPaired())
-    addUpPair();
+  if (sharesSums())
+    shareSums();
   barrier();
   if (leavesSums())
     return leaveSums(workspace);
-  if (rest.mends() && (isPaired() || !isChecked(0))) {
+  if (rest.mends() && (sharesSums() || !isChecked(0))) {
     rest.mendSums();
     barrier(); // others begin reductions with them
   }

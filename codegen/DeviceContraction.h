@@ -33,8 +33,8 @@
 // Blocks with roles stay for several tiles (PersistentTiles.cpp), and share those that are left over (TailTiles.cpp).
 // What becomes of sums is another class's concern (TileRest.h).
 //
-// Where a tile's sum is split, two blocks add theirs up by each other's shared memory; more leave their sums in the workspace
-// and a second function adds them up in order (SplitSums.cpp).
+// Where a tile's sum is split, blocks that find room as a cluster send each other their sums; else they leave them in the
+// workspace and a second function adds them up in order (SplitSums.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_CODEGEN_DEVICECONTRACTION_H
@@ -71,9 +71,9 @@ public:
   unsigned blockThreads() const { return threads() + (hasRoles() ? stagers() : 0); }
   unsigned sharedBytes() const { return memory.sharedBytes(); }
   /// Those that start together.
-  unsigned cluster() const { return isPaired() ? 2 : 1; }
+  unsigned cluster() const { return sharesSums() ? tile.splits : 1; }
   /// Whether emitTile leaves sums for emitCombine.
-  bool leavesSums() const { return tile.splits > 1 && !isPaired(); }
+  bool leavesSums() const { return tile.splits > 1 && !sharesSums(); }
   /// What emitTile leaves for a launch of its own: tiles, and how their sums are split.
   struct LeftTiles {
     TensorTile tile;
@@ -159,6 +159,7 @@ private:
   void note(const Product &product);
   void note(const PlaneProduct &product);
   void placeByParts();
+  void placeShifted();
   bool restsByWarps(const TileRest &rest) const;
   bool batchSharesImage() const;
   int64_t raster() const;
@@ -169,9 +170,14 @@ private:
   void storePair(Value *first, Value *second, Value *place);
 
   // SplitSums.cpp
-  bool isPaired() const;
+  bool sharesSums() const { return memory.isSharing(); }
   void setPart();
-  void addUpPair();
+  void startSharing();
+  void shareSums();
+  Value *receivedPlace(unsigned product, Value *slot, Value *element);
+  void forFoursOfShare(llvm::function_ref<void(unsigned product, Value *row, Value *column, Value *element)> body);
+  void sendShares();
+  void addUpShare();
   void leaveSums(Value *workspace);
   void forOwnElements(llvm::function_ref<void(unsigned number, Value *row, Value *column)> body);
   Value *partialSum(Value *workspace, Value *blockNumber, unsigned product, Value *first, unsigned number);

@@ -42,8 +42,8 @@ struct EmitterOptions {
   bool dependentLaunches = false;
   /// The launch that adds up what blocks share of a tile's sums does so (sm_90).
   bool earlySums = false;
-  /// Two blocks that share a tile's sums add them up from each other's shared memory.
-  bool pairsSums = false;
+  /// Blocks that share a tile's sums are a cluster where they fit, and send them to each other.
+  bool sharesSums = false;
   /// Dynamic shared memory that a block may ask for, and blocks of a cluster (1: there are none).
   unsigned sharedBytes = 0, clusterBlocks = 1;
   /// Threads take squares of points whose tensors are in different orders.

@@ -8,10 +8,10 @@
 //
 // Few tiles with long sums leave most multiprocessors idle, so several blocks take parts of a tile's sums:
 //
-//   two    are a cluster, and read each other's sums from shared memory: each adds up half of the tile's rows and does the rest
-//          of the statement for them
-//   more   leave their sums in the workspace; a second function adds them up in order, with as many blocks as there is work
-//          for, and does the rest
+//   a cluster   of up to eight, where as many find room as there are: each sends the others its sums of their rows, into their
+//               shared memory, adds up what it gets in the order of the parts, and does the rest of the statement for its rows
+//   others      leave their sums in the workspace; a second function adds them up in order, with as many blocks as there is
+//               work for, and does the rest
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceContraction.h"
@@ -19,7 +19,6 @@
 
 #include "ir/TglUtils.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
-#include <numeric>
 
 using namespace llvm;
 using namespace tegula;
@@ -29,10 +28,9 @@ unsigned DeviceContraction::blockWorkspaceBytes() const {
   return leavesSums() ? tile.rows * tile.columns * 4 * products.size() : 0;
 }
 
-/// Of a tile, added up by one block: few enough for all multiprocessors to take part, if threads have an element each.
+/// Of a tile, added up by one block: few enough for all multiprocessors to take part.
 unsigned DeviceContraction::combineRows() const {
-  unsigned ofThreads = threads() / std::gcd(threads(), unsigned(tile.columns));
-  unsigned least = std::max(TileRest::interleavedRows(plan), ofThreads), own = 16;
+  unsigned least = memory.leastRestRows(TileRest::interleavedRows(plan)), own = 16;
   std::optional<int64_t> tiles = numTiles().asConstant();
   while (tiles && own > least && *tiles * (tile.rows / own) < 2 * int64_t(e.options.multiprocessors))
     own /= 2;
@@ -62,16 +60,12 @@ Value *DeviceContraction::partialSum(Value *workspace, Value *blockNumber, unsig
 // Blocks with parts of a sum
 //===----------------------------------------------------------------------===//
 
-bool DeviceContraction::isPaired() const {
-  return e.options.pairsSums && tile.splits == 2 && !range && tile.rows / 2 % TileRest::interleavedRows(plan) == 0;
-}
-
 /// Sets the block's tile and its part of the sum. Parts take turns, so neighbouring parts of a tile read neighbours in memory.
 /// Where tiles are few it is worth more that what two of them have in common is read at the same time.
 void DeviceContraction::setPart() {
   std::optional<int64_t> tiles = numTiles().asConstant();
   Value *tileNumber;
-  if (!isPaired() && tiles && *tiles <= TensorTile::fewTiles) {
+  if (!sharesSums() && tiles && *tiles <= TensorTile::fewTiles) {
     tileNumber = wide(b.CreateURem(here.block, i32(*tiles)));
     split = wide(b.CreateUDiv(here.block, i32(*tiles)));
   } else {
@@ -79,37 +73,93 @@ void DeviceContraction::setPart() {
     split = wide(b.CreateURem(here.block, i32(tile.splits)));
   }
   part = b.CreateAdd(b.CreateMul(tileNumber, i64(tile.splits)), split);
-  if (isPaired())
-    b.GetInsertBlock()->getParent()->addFnAttr("nvvm.cluster_dim", "2");
+  if (sharesSums())
+    b.GetInsertBlock()->getParent()->addFnAttr("nvvm.cluster_dim", std::to_string(tile.splits));
   setTile(tileNumber);
 }
 
-/// Adds up the block's half of the pair's sums, which then are all that is in shared memory.
-void DeviceContraction::addUpPair() {
-  constexpr unsigned clusterSpace = 7, count = 4; // neighbours at a time
-  auto *vector = FixedVectorType::get(here.sumType(), count);
-  unsigned numRows = tile.rows / 2;
-  Value *firstRow = b.CreateMul(b.CreateTrunc(split, b.getInt32Ty()), i32(numRows));
-  Value *other = b.CreateXor(b.CreateTrunc(split, b.getInt32Ty()), i32(1));
-  SmallVector<Value *> sums;
-  auto forFours = [&](function_ref<void(unsigned product, Value *row, Value *column)> body) {
-    for (unsigned which = 0; which < products.size(); ++which)
-      for (unsigned number = 0; number < numRows * tile.columns / threads(); number += count) {
-        Value *first = b.CreateAdd(b.CreateMul(here.thread, i32(count)), i32(number * threads()));
-        body(which, b.CreateUDiv(first, i32(tile.columns)), b.CreateURem(first, i32(tile.columns)));
-      }
-  };
-  async::meetCluster(b); // both have their sums
-  forFours([&](unsigned product, Value *row, Value *column) {
-    Value *own = here.sumPlace(b.CreateAdd(row, firstRow), column, here.sumsBase(product));
-    Value *others = b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster, {own, other});
-    sums.push_back(addSums(b.CreateAlignedLoad(vector, own, Align(16)), b.CreateAlignedLoad(vector, others, Align(16))));
+/// By those who multiply.
+void DeviceContraction::startSharing() {
+  e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
+    Value *barrier = here.sharedAt(i32(memory.receivedBarrier()));
+    async::initCounts(b, barrier);
+    async::expect(b, barrier, i32(memory.receivedBytes()));
   });
-  async::meetCluster(b); // both have read
-  here.takePart(numRows, wide(firstRow));
-  unsigned next = 0;
-  forFours([&](unsigned product, Value *row, Value *column) {
-    b.CreateAlignedStore(sums[next++], here.sumPlace(row, column, here.sumsBase(product)), Align(16));
+  if (memory.receivesApart())
+    async::arriveAtCluster(b);
+}
+
+void DeviceContraction::shareSums() {
+  if (memory.receivesApart()) {
+    barrier();
+    async::awaitCluster(b); // others have begun
+  } else {
+    async::meetCluster(b); // nobody's products read what lies where sums go
+  }
+  sendShares();
+  async::awaitPhase(b, here.sharedAt(i32(memory.receivedBarrier())), i32(0), /*ofCluster=*/true);
+  addUpShare();
+}
+
+/// Four neighbours of a share at a time; `element` (i32): the first one's number.
+void DeviceContraction::forFoursOfShare(
+    function_ref<void(unsigned product, Value *row, Value *column, Value *element)> body) {
+  constexpr unsigned count = 4;
+  unsigned fours = memory.shareRows() * tile.columns / count;
+  for (unsigned which = 0; which < products.size(); ++which)
+    for (unsigned first = 0; first < fours; first += threads()) {
+      Value *number = b.CreateAdd(here.thread, i32(first));
+      auto emit = [&] {
+        Value *element = b.CreateMul(number, i32(count));
+        body(which, b.CreateUDiv(element, i32(tile.columns)), b.CreateURem(element, i32(tile.columns)), element);
+      };
+      first + threads() <= fours ? emit() : e.emitIf(b.CreateICmpULT(number, i32(fours)), emit);
+    }
+}
+
+/// Where a block has what the one `slot` + 1 places after it in the cluster sends (i32).
+Value *DeviceContraction::receivedPlace(unsigned product, Value *slot, Value *element) {
+  unsigned share = memory.shareRows() * tile.columns;
+  Value *first = b.CreateMul(b.CreateAdd(b.CreateMul(slot, i32(products.size())), i32(product)), i32(share));
+  return here.sharedAt(b.CreateAdd(b.CreateShl(b.CreateAdd(first, element), i32(2)), i32(memory.receivedBase())));
+}
+
+/// Each block begins with the one after it: none gets from all at once.
+void DeviceContraction::sendShares() {
+  constexpr unsigned clusterSpace = 7, count = 4;
+  auto *vector = FixedVectorType::get(b.getFloatTy(), count);
+  Value *own = b.CreateTrunc(split, b.getInt32Ty());
+  for (int64_t after = 1; after < tile.splits; ++after) {
+    Value *other = b.CreateURem(b.CreateAdd(own, i32(after)), i32(tile.splits));
+    Value *firstRow = b.CreateMul(other, i32(memory.shareRows()));
+    auto inOther = [&](Value *place) {
+      return b.CreateIntrinsic(PointerType::get(b.getContext(), clusterSpace), Intrinsic::nvvm_mapa_shared_cluster, {place, other});
+    };
+    Value *barrier = inOther(here.sharedAt(i32(memory.receivedBarrier())));
+    forFoursOfShare([&](unsigned product, Value *row, Value *column, Value *element) {
+      Value *sums = b.CreateAlignedLoad(vector, here.sumPlace(b.CreateAdd(row, firstRow), column, here.sumsBase(product)), Align(16));
+      SmallVector<Value *> floats;
+      for (unsigned n = 0; n < count; ++n)
+        floats.push_back(b.CreateExtractElement(sums, n));
+      async::storeCounted(b, inOther(receivedPlace(product, i32(tile.splits - 1 - after), element)), floats, barrier);
+    });
+  }
+}
+
+/// In the order of the parts, whoever has which.
+void DeviceContraction::addUpShare() {
+  auto *vector = FixedVectorType::get(here.sumType(), 4);
+  Value *own = b.CreateTrunc(split, b.getInt32Ty());
+  here.takeRows(memory.shareRows(), b.CreateMul(split, i64(memory.shareRows())));
+  forFoursOfShare([&](unsigned product, Value *row, Value *column, Value *element) {
+    Value *ownPlace = here.sumPlace(row, column, here.sumsBase(product)), *sums = nullptr;
+    for (int64_t part = 0; part < tile.splits; ++part) {
+      Value *slot = b.CreateURem(b.CreateSub(i32(part + tile.splits - 1), own), i32(tile.splits));
+      Value *place = b.CreateSelect(b.CreateICmpEQ(own, i32(part)), ownPlace, receivedPlace(product, slot, element));
+      Value *its = b.CreateAlignedLoad(vector, place, Align(16));
+      sums = sums ? addSums(sums, its) : its;
+    }
+    b.CreateAlignedStore(sums, ownPlace, Align(16));
   });
 }
 

@@ -45,7 +45,7 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   emitter.earlySums = capabilityOf(options) >= 90 && isOn("early-sums");
   emitter.sharedBytes = tileMachineOf(options, runs).sharedBytes;
   emitter.clusterBlocks = device::clusterBlocks(capabilityOf(options));
-  emitter.pairsSums = emitter.clusterBlocks > 1 && isOn("paired-sums");
+  emitter.sharesSums = emitter.clusterBlocks > 1 && isOn("cluster-sums");
   emitter.squares = isOn("squares");
   emitter.teamSorts = isOn("team-sorts");
   emitter.ordersPoints = isOn("order-points");

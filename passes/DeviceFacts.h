@@ -31,6 +31,13 @@ constexpr unsigned clusterBlocks(unsigned capability) {
   return capability == 90 ? 16 : capability > 90 && capability <= 109 ? 8 : 1;
 }
 
+/// Clusters of so many blocks that an H200 runs at once where each block takes a multiprocessor: what processing clusters leave
+/// over is lost (cuOccupancyMaxActiveClusters with 200 KB for a block; with 100 KB twice as many). 0: not known.
+constexpr int64_t clustersAtOnce(int64_t blocks) {
+  constexpr int64_t atOnce[] = {0, 132, 66, 39, 30, 22, 17, 15, 15};
+  return blocks >= 0 && blocks <= 8 ? atOnce[blocks] : 0;
+}
+
 } // namespace tegula::device
 
 namespace tegula {

@@ -8,6 +8,7 @@
 #include "passes/TileMemory.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace llvm;
 using namespace tegula;
@@ -111,7 +112,49 @@ bool TileMemory::isPersistent() const {
 unsigned TileMemory::sharedBytes() const {
   if (isPersistent())
     return persistentBytes();
-  return std::max(ringBytes(), sumsBytes()) + linesBytes() + (numProducts - 1) * sumsBytes() + barriersBytes();
+  return operandsBytes() + behindOperands() + (receivesApart() ? receivedBytes() : 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks that share a sum
+//===----------------------------------------------------------------------===//
+
+static constexpr unsigned receivedBarrierBytes = 16;
+
+unsigned TileMemory::behindOperands() const {
+  return linesBytes() + (numProducts - 1) * sumsBytes() + barriersBytes() + (shares ? receivedBarrierBytes : 0);
+}
+
+bool TileMemory::receivesApart() const {
+  return shares && std::max(ringBytes(), sumsBytes()) + behindOperands() + receivedBytes() <= machine.sharedBytes;
+}
+
+unsigned TileMemory::operandsBytes() const {
+  return std::max(ringBytes(), sumsBytes() + (receivesApart() ? 0 : receivedBytes()));
+}
+
+unsigned TileMemory::receivedBase() const { return receivesApart() ? operandsBytes() + behindOperands() : sumsBytes(); }
+
+unsigned TileMemory::receivedBarrier() const {
+  unsigned end = isPersistent() ? persistentBytes() : operandsBytes() + behindOperands();
+  return end - (shares ? receivedBarrierBytes : 0);
+}
+
+int64_t TileMemory::residents() const { return std::max(1u, machine.sharedBytes / sharedBytes()); }
+
+unsigned TileMemory::leastRestRows(unsigned interleavedRows) const {
+  return std::max(interleavedRows, unsigned(tile.threads() / std::gcd(tile.threads(), tile.columns)));
+}
+
+void TileMemory::shareWhereFits(std::optional<int64_t> tiles, unsigned interleavedRows) {
+  shares = tile.splits > 1 && tile.rows % (tile.splits * leastRestRows(interleavedRows)) == 0;
+  shares = shares && clustersFit(tiles);
+}
+
+bool TileMemory::clustersFit(std::optional<int64_t> tiles) const {
+  if (sharedBytes() > machine.sharedBytes)
+    return false;
+  return tile.splits == 2 || (tiles && *tiles <= device::clustersAtOnce(tile.splits) * residents());
 }
 
 unsigned TileMemory::sumsBase(unsigned product) const {

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What a block that computes a tile (TensorTile.h) keeps in shared memory: a ring of stages, each a step's tiles of both
-// operands; scales of lines; the sums. The schedule asks it what fits, and code generation where things lie.
+// operands; scales of lines; the sums, its own and what others send. The schedule asks it what fits, and code generation where things lie.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_TILEMEMORY_H
@@ -54,15 +54,33 @@ public:
   bool isPersistent() const;
   /// For that: a bit for each of a block's tiles.
   static constexpr unsigned maskBytes = 512;
-  /// What comes last: for each product a barrier for each stage that copies in bulk bring.
+  /// For each product a barrier for each stage that copies in bulk bring.
   unsigned barriersBytes() const;
   unsigned persistentBytes() const { return ringBytes() + linesBytes() + sumsBytes() + maskBytes + barriersBytes(); }
   unsigned sharedBytes() const;
 
   /// Where what is kept of lines, a product's sums, and barriers begin, in bytes.
-  unsigned linesBase() const { return isPersistent() ? ringBytes() : std::max(ringBytes(), sumsBytes()); }
+  unsigned linesBase() const { return isPersistent() ? ringBytes() : operandsBytes(); }
   unsigned sumsBase(unsigned product) const;
-  unsigned barriersBase() const { return sharedBytes() - barriersBytes(); }
+  unsigned barriersBase() const { return receivedBarrier() - barriersBytes(); }
+
+  /// Whether the blocks that share a tile's sum are a cluster, and send each other their sums (codegen/SplitSums.cpp).
+  /// They are, where so many tiles' clusters find room at once (null: not known; those of two do), and each block has rows enough;
+  /// interleaved rows stay together.
+  void shareWhereFits(std::optional<int64_t> tiles, unsigned interleavedRows = 1);
+  bool isSharing() const { return shares; }
+  /// The fewest of a tile's rows that a block can do the rest for: threads have an element each.
+  unsigned leastRestRows(unsigned interleavedRows) const;
+  /// The rows of a tile for which each of them does the rest.
+  unsigned shareRows() const { return tile.rows / tile.splits; }
+  /// What the others send to a block: their sums of its rows, of all products; and the barrier that counts it.
+  unsigned receivedBytes() const { return shares ? (tile.splits - 1) * shareRows() * tile.columns * 4 * numProducts : 0; }
+  unsigned receivedBase() const;
+  unsigned receivedBarrier() const;
+  /// Whether it has a place of its own, so that who is done sends while others still multiply. Else it lies where operands were.
+  bool receivesApart() const;
+  /// Blocks for which a multiprocessor has room.
+  int64_t residents() const;
 
   /// The fewest and the most stages that such a tile can have on the machine; equal where there is no choice.
   std::pair<unsigned, unsigned> stageLimits() const;
@@ -76,10 +94,15 @@ private:
   TensorTile tile;
   TileMachine machine;
   unsigned leastPersistentBytes() const;
+  /// The ring, and the sums that lie there later; what is kept of lines, other products' sums and barriers.
+  unsigned operandsBytes() const;
+  unsigned behindOperands() const;
   size_t numProducts;
   bool hasBoxes() const { return hasMaps && !tile.packed && machine.copiesInBulk && (isF8 || boxesHalves()); }
   bool boxesHalves() const;
+  bool clustersFit(std::optional<int64_t> tiles) const;
   double multiplications = 0; ///< of all products, where they have maps
+  bool shares = false;
   bool isAlone = false;       ///< of 16 bits, where there is known to be a multiprocessor for each block
   unsigned steps;             ///< of a block, as far as it matters to a ring
   bool isSplit, areBytes, isF8, copies, hasMaps;

@@ -142,6 +142,14 @@ void async::awaitPhase(IRBuilder<> &b, Value *barrier, Value *parity, bool ofClu
 
 void async::meetCluster(IRBuilder<> &b) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
+  awaitCluster(b);
+}
+
+void async::arriveAtCluster(IRBuilder<> &b) {
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_relaxed_aligned, {});
+}
+
+void async::awaitCluster(IRBuilder<> &b) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
 }
 

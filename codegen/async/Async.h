@@ -99,6 +99,9 @@ void storeCounted(llvm::IRBuilder<> &builder, Value *to, llvm::ArrayRef<Value *>
 void awaitPhase(llvm::IRBuilder<> &builder, Value *barrier, Value *parity, bool ofCluster);
 /// All threads of the cluster that have not ended meet, and see what others wrote before.
 void meetCluster(llvm::IRBuilder<> &builder);
+/// The same in two steps, for less: of what others wrote before they arrived the barriers of initCounts alone are seen.
+void arriveAtCluster(llvm::IRBuilder<> &builder);
+void awaitCluster(llvm::IRBuilder<> &builder);
 
 /// Makes the thread's accesses to shared memory so far come before those of products and of copies in bulk (a proxy of their
 /// own; PTX ISA, "Proxies"), after the next barrier for other threads'.

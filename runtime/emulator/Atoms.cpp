@@ -70,7 +70,9 @@ void alignedBarrierOr(AtomCall &call) {
   call.result<uint8_t>(0, bits[number]);
 }
 
-void clusterArrival(AtomCall &call) { call.thread.arriveAtCluster(call.site.place); }
+void clusterArrival(AtomCall &call) { call.thread.arriveAtCluster(/*isRelaxed=*/false, call.site.place); }
+void relaxedClusterArrival(AtomCall &call) { call.thread.arriveAtCluster(/*isRelaxed=*/true, call.site.place); }
+void barriersFence(AtomCall &call) { call.thread.showBarriers(); }
 void clusterWait(AtomCall &call) { call.thread.waitForCluster(call.site.place); }
 
 /// The place in another block's shared memory that is there what the address is here.

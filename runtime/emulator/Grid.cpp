@@ -126,17 +126,22 @@ void Thread::barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, ui
   grid.makeReady(std::move(others));
 }
 
-void Thread::arriveAtCluster(uint32_t place) {
+void Thread::showBarriers() {
+  shownBarriers = knowledge();
+  ++clock;
+}
+
+void Thread::arriveAtCluster(bool isRelaxed, uint32_t place) {
   if (clusterPhase)
     fail(EmulatorError::DivergentBarrier, place, "arrives at the barrier of its cluster, for which it has yet to wait");
   std::shared_ptr<ClusterPhase> &phase = grid.clusterPhases[block.index / grid.clusterSize()];
-  if (phase) {
-    phase->clocks.join(known);
-  } else {
+  if (!phase) {
     phase = std::make_shared<ClusterPhase>();
-    phase->clocks = known;
+    phase->clocks = Clocks(grid.clockEntries);
   }
-  phase->clocks.set(block.index, index, clock++);
+  phase->clocks.join(isRelaxed ? shownBarriers : known);
+  if (!isRelaxed)
+    phase->clocks.set(block.index, index, clock++);
   clusterPhase = phase;
   ++phase->arrived;
   grid.tryClusterPhase(block.index / grid.clusterSize());

@@ -117,8 +117,10 @@ public:
   /// Comes to barrier `id` of the block with `count` threads (0: all of the block), and waits unless it
   /// only announces itself.
   void barrier(uint32_t id, uint32_t count, bool isAligned, bool waits, uint32_t place);
-  /// The barrier of the cluster, in two steps.
-  void arriveAtCluster(uint32_t place);
+  /// The barrier of the cluster, in two steps. A relaxed arrival tells others of barriers that the thread has shown alone (PTX ISA,
+  /// "barrier.cluster", "fence.mbarrier_init").
+  void arriveAtCluster(bool isRelaxed, uint32_t place);
+  void showBarriers();
   void waitForCluster(uint32_t place);
   /// Comes to the barrier, itself or by a store that the barrier counts; the last of a phase ends it.
   void arrive(TransactionBarrier &barrier, bool isStore, uint32_t place);
@@ -165,6 +167,7 @@ private:
   std::array<uint64_t, 16> waitedFor = {}; // phases of the block's barriers up to the last that it waited for
   Clocks seen;   // through strong reads; known after the next fence
   Clocks fenced; // what strong writes make known
+  Clocks shownBarriers; // what relaxed arrivals at the cluster's barrier make known
   EmulatedScope fencedScope = EmulatedScope::Device;
 };
 
