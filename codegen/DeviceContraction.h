@@ -259,6 +259,8 @@ private:
   llvm::SmallVector<Value *> loadUnits(const PlaneProduct &product, Value *step);
   void storeUnits(const PlaneProduct &product, llvm::ArrayRef<Value *> units, llvm::ArrayRef<Value *> scales,
                   Value *stage);
+  Value *copiedPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *line, unsigned count,
+                     Value *&exists);
   void copyUnits(const PlaneProduct &product, Value *step, Value *stage);
 
   Value *planeStage(const PlaneProduct &product, Value *number);

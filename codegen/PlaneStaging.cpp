@@ -361,6 +361,21 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
 }
 
 /// Starts the copies of one step.
+/// The address from which a unit of the tile's line `line` and its neighbours, of `count` in all, is copied. Of what does not exist
+/// nothing is read, so that it may be any; but where other reads tell the place they need lines that exist.
+Value *DeviceContraction::copiedPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *line,
+                                      unsigned count, Value *&exists) {
+  mlir::Operation *own = tgl::ReadOp(operand.how->read);
+  if (any_of(operand.side->slice, [&](mlir::Operation *op) { return op != own && isa<tgl::ReadOp>(op); }))
+    return readPlace(product, operand, k, numberOf(operand, line, count), exists);
+  Value *number = b.CreateAdd(operand.group->first, line), *inside = nullptr;
+  Value *offset = readOffset(product, operand, k, number, inside);
+  exists = e.emitAnd(existsAt(product.reduce, product.sum, k), inside);
+  if (!operand.group->fits)
+    exists = e.emitAnd(exists, b.CreateICmpSLE(number, b.CreateSub(operand.group->total, i64(count))));
+  return placeAt(operand, offset);
+}
+
 void DeviceContraction::copyUnits(const PlaneProduct &product, Value *step, Value *stage) {
   Warpgroup group = warpgroupOf(product);
   for (const PlaneOperand *operand : {&product.row, &product.column})
@@ -370,8 +385,7 @@ void DeviceContraction::copyUnits(const PlaneProduct &product, Value *step, Valu
       Value *alongLine = wide(b.CreateMul(place.unit, i32(inUnit))), *line = wide(lineOf(place));
       bool alongSum = operand->shared.alongSum;
       Value *k = b.CreateAdd(b.CreateMul(step, i64(operand->shared.depth())), alongSum ? alongLine : line);
-      Value *number = numberOf(*operand, alongSum ? line : alongLine, alongSum ? 1 : inUnit);
-      Value *exists = nullptr, *from = readPlace(product, *operand, k, number, exists);
+      Value *exists = nullptr, *from = copiedPlace(product, *operand, k, alongSum ? line : alongLine, alongSum ? 1 : inUnit, exists);
       Value *offset = b.CreateAdd(group.place(operand->shared, place.line, place.unit, 0),
                                   i32(operand->offset + place.below * PlaneTile::lineBytes));
       group.copyUnit(b.CreateInBoundsGEP(b.getInt8Ty(), stage, offset), from, exists);

@@ -8,45 +8,51 @@
 #include "passes/StreamedTile.h"
 
 #include "passes/TileMemory.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace tegula;
 
+/// Adding up what blocks have of a sum: a cluster sends its sums once, `share` bytes to each block; a second launch reads what all
+/// blocks wrote.
+static double clocksOfParts(const TensorTile &tile, const TileMemory &memory, int64_t blocks) {
+  constexpr double ofCluster = 290, sentPerClock = 13.8, ofLaunch = 2470, readPerClock = 3000;
+  if (tile.splits == 1)
+    return 0;
+  if (memory.isSharing())
+    return ofCluster + memory.receivedBytes() / sentPerClock;
+  return ofLaunch + 8.0 * blocks * tile.rows * tile.columns / readPerClock;
+}
+
+double tegula::leastStreamedClocks(ArrayRef<ProductOperands> products, int64_t rows, int64_t columns, int64_t points, int64_t batch) {
+  constexpr double memoryPerClock = 2400;
+  return double(bytesOf(products.front().type)) * batch * (rows + columns) * points / memoryPerClock;
+}
+
 double tegula::streamedClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t rows, int64_t columns,
-                              int64_t points, int64_t batch, double multiplied, double startUp) {
-  constexpr double lineBytes = 128, memoryRate = 13.8, cacheRate = 25, togetherRate = 33, pairedRate = 20, nearBytes = 8e6;
-  constexpr double ofWarps = 150, leastOfWarps = 850, ofUsualRing = 600, leastOfWarpgroups = 700, ofFewColumns = 1.05;
-  constexpr double leastOfFewLines = 600, nearRate = 41;
-  constexpr int64_t fewLines = 16;
-  int64_t rowTiles = divideCeil(rows, tile.rows), columnTiles = divideCeil(columns, tile.columns);
-  int64_t elementBytes = bytesOf(products.front().type), pointsOfStep = int64_t(lineBytes) / elementBytes;
-  int64_t steps = divideCeil(divideCeil(points, pointsOfStep), tile.splits);
-  double once = lineBytes * (double(tile.rows) / columnTiles + double(tile.columns) / rowTiles) / memoryRate;
-  auto far = [&](int64_t lines, int64_t ofTile) { return double(elementBytes) * batch * lines * points > nearBytes ? lineBytes * ofTile : 0; };
-  // Blocks that read the same at the same time, and pairs, which lie side by side and read what others do at other times.
-  bool arePairs = tile.splits == 2, areTogether = !arePairs && rowTiles * columnTiles * batch <= TensorTile::fewTiles;
-  double againRate = arePairs ? pairedRate : areTogether ? togetherRate : cacheRate;
-  double again = tile.splits > 1 ? (far(rows, tile.rows) + far(columns, tile.columns)) / againRate : 0;
-  double each = std::max({multiplied, once, again});
-  // A block that has a multiprocessor for itself has so much under way that a step takes what its bytes take; where not all
-  // multiprocessors have one, memory has more for each. (Not measured where memory alone decides: as with the usual ring.)
+                              int64_t points, int64_t batch, double multiplied) {
+  constexpr double startUp = 6240, elementsPerClock = 6.14, ofCache = 1330, ofMemory = 930, ofWarps = 112, leastOfWarps = 683,
+                   ofUnevenLines = 1.29;
+  constexpr int64_t lineBytes = TileMemory::lineBytes;
+  int64_t rowTiles = divideCeil(rows, tile.rows), columnTiles = divideCeil(columns, tile.columns), tiles = rowTiles * columnTiles * batch;
+  int64_t elementBytes = bytesOf(products.front().type), blocks = tiles * tile.splits;
+  int64_t steps = divideCeil(divideCeil(points, lineBytes / elementBytes), tile.splits);
   TileMemory memory(tile, products, {});
-  bool isDeep = memory.isDeep() && memory.stages() > TileMemory::usualStages;
-  int64_t blocks = rowTiles * columnTiles * batch * tile.splits;
-  double ofFew = once * memoryRate / std::min(memoryRate * device::multiprocessors / blocks, nearRate);
-  double alone;
-  if (tile.warpgroups)
-    alone = isDeep && tile.splits == 1 ? std::max({multiplied, memory.stageBytes() / nearRate, ofFew > multiplied ? ofFew + ofUsualRing : 0})
-                                        : std::max({each, leastOfWarpgroups, tile.splits > 1 ? 0 : once + ofUsualRing});
-  else if (isDeep)
-    alone = std::max({multiplied, std::max(ofFew, again) + ofWarps,
-                      std::min(tile.rows, tile.columns) <= fewLines ? leastOfFewLines : leastOfWarps});
-  else
-    alone = std::max(each + ofWarps, leastOfWarps);
-  if (tile.warpgroups && tile.columns < 128)
-    alone *= ofFewColumns;
-  int64_t residents = std::max(1u, device::sharedBytes(90) / memory.sharedBytes());
-  int64_t waves = divideCeil(blocks, int64_t(device::multiprocessors));
-  int64_t rounds = divideCeil(waves, residents);
-  return rounds * startUp + steps * (isDeep ? alone : std::max(waves * each, rounds * alone));
+  memory.shareWhereFits(tiles);
+  // Threads that copy vectors of such lines find the place of each.
+  if (tile.warpgroups && !memory.isMapped() && !isPowerOf2_64(tile.columns))
+    multiplied *= ofUnevenLines;
+  // A step's bytes that no other block brings from memory, as a share of all.
+  double own = (double(tile.rows) / columnTiles + double(tile.columns) / rowTiles) / (tile.rows + tile.columns);
+  // Of warpgroups the stage before the one that is multiplied is not free yet either.
+  double underWay = memory.stages() - (tile.warpgroups ? 2 : 1);
+  double alone = std::max({multiplied, (ofCache + own * ofMemory) / underWay, tile.warpgroups ? 0 : leastOfWarps});
+  if (!tile.warpgroups)
+    alone += ofWarps;
+  // Blocks that stay begin a tile during the rest of the one before.
+  int64_t waves = divideCeil(blocks, device::multiprocessors), rounds = divideCeil(waves, memory.residents());
+  double step = std::max(alone, std::min(waves, memory.residents()) * multiplied);
+  double starts = (memory.isMapped() ? 1 : rounds) * (startUp + tile.rows * tile.columns / elementsPerClock);
+  double least = leastStreamedClocks(products, rows, columns, points, batch);
+  return starts + std::hypot(rounds * steps * step, least) + clocksOfParts(tile, memory, blocks);
 }

@@ -13,6 +13,7 @@
 #include "passes/StreamedTile.h"
 #include "passes/TileMemory.h"
 #include "passes/WindowOperand.h"
+#include <cmath>
 #include <limits>
 
 using namespace llvm;
@@ -85,10 +86,10 @@ static constexpr double halfRate = 960, singleRate = 300, byteRate = 1920;
 static constexpr Candidate candidates[] = {
     {128, 256, 2, 4, 0.85, 0, 2.6, 1.4, true, true},   {128, 128, 2, 4, 0.75, 4.0, 2.4, 1.2, true, true},
     {64, 256, 2, 4, 0.66, 3.6, 2.1, 1.1, true, true},  {64, 128, 2, 4, 0.53, 2.8, 1.7, 0.8, true, true},
-    {128, 256, 2, 4, 1.6, 0, 0, 1.4, true},            {128, 192, 2, 4, 1.55, 0, 0, 1.3, true},
-    {128, 128, 2, 4, 1.3, 2.6, 0.6, 1.2, true},
-    {64, 256, 2, 4, 1.2, 2.4, 0.55, 1.1, true},        {128, 64, 4, 2, 0.9, 1.8, 0.5, 0.8, true},
-    {64, 128, 2, 4, 0.9, 1.8, 0.5, 0.8, true},         {128, 256, 2, 4, 1.0, 0, 0, 0},
+    {128, 256, 2, 4, 1.9, 0, 0, 1.4, true},            {128, 192, 2, 4, 1.9, 0, 0, 1.3, true},
+    {128, 128, 2, 4, 1.84, 2.6, 0.6, 1.2, true},
+    {64, 256, 2, 4, 1.2, 2.4, 0.55, 1.1, true},        {128, 64, 4, 2, 1.16, 1.8, 0.5, 0.8, true},
+    {64, 128, 2, 4, 1.03, 1.8, 0.5, 0.8, true},        {128, 256, 2, 4, 1.0, 0, 0, 0},
     {128, 128, 2, 4, 0.8, 1.0, 0.6, 0.5},              {128, 64, 4, 2, 0.6, 0.85, 0.5, 0.4},
     {64, 128, 2, 4, 0.6, 0.85, 0.5, 0.4},              {64, 64, 2, 2, 0.5, 0.7, 0.42, 0.3},
     {128, 32, 4, 1, 0.35, 0.55, 0.33, 0.2},            {32, 128, 1, 4, 0.35, 0.55, 0.33, 0.2},
@@ -96,7 +97,7 @@ static constexpr Candidate candidates[] = {
 };
 
 /// Numbers of 16 bits that come one by one, not in vectors, take that much longer than their products do; so do bytes.
-static constexpr double singleHalves = 0.15, singleBytes = 0.08;
+static constexpr double singleHalves = 0.13, singleBytes = 0.08;
 
 /// Of the planes of lines, which may hold an element more than once.
 static constexpr double mostPackedBytes = 1 << 30;
@@ -224,14 +225,17 @@ static bool canHaveTail(const TensorTile &tile, ArrayRef<ProductOperands> produc
   return tile.warpgroups && !tile.packed && products.size() == 1 && TileMemory(tile, products, machine).isMapped();
 }
 
-/// What so many tiles take where all blocks have part in those that are left over, if without that it is so many clocks.
-static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t tiles, int64_t stages, double clocks) {
+/// What so many tiles take where all blocks have part in those that are left over, if without that it is so many clocks, of which
+/// memory's `least` stay.
+static double tailClocks(const TensorTile &tile, ArrayRef<ProductOperands> products, int64_t tiles, int64_t stages, double clocks,
+                         double least) {
   constexpr double ofLaunch = 6000, bytesPerClock = 2500;
   int64_t whole = tiles / device::multiprocessors, left = tiles % device::multiprocessors;
   int64_t parts = left ? std::min(device::multiprocessors / left, stages / TensorTile::fewestStages) : 0;
   if (whole == 0 || parts < 2 || !TileMemory(tile, products, {}).isMapped())
     return clocks + ofLaunch;
-  return clocks * (whole + 1.0 / parts) / (whole + 1) + ofLaunch + 8.0 * left * parts * tile.rows * tile.columns / bytesPerClock;
+  double own = std::sqrt(std::max(clocks * clocks - least * least, 0.0));
+  return std::hypot(own * (whole + 1.0 / parts) / (whole + 1), least) + ofLaunch + 8.0 * left * parts * tile.rows * tile.columns / bytesPerClock;
 }
 
 SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<ProductOperands> products) {
@@ -277,10 +281,6 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   // Of f32 by warpgroups a multiprocessor has one block at a time: what stands before its products is hidden by no
   // other's, which counts where elements are brought one by one (measured with sums of 27 points).
   constexpr double startUp = 3000, startUpOfElement = 0.5, secondLaunch = 5000, bytesPerClock = 2000;
-  // Of 16-bit products: the launch that adds up parts starts early, and 17 MB of them take 4.8 us (H200).
-  constexpr double earlyLaunch = 3000, earlyBytesPerClock = 2500;
-  // Of two parts: by each other's shared memory (H200).
-  constexpr double ofPair = 4200;
   // Where a tile may have one copy of the image for all taps: that makes products a little slower, and by warps
   // elements that come one by one take that much longer (convolutions of 3 to 64 channels on an H200).
   constexpr double shiftedSpeed = 0.82, singleElements = 0.55;
@@ -294,6 +294,7 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
   double longerBytes = double(std::max(*rows, *columns)) * summed * *batch * bytesOf(products.front().type);
   bool isFewSingle = lines <= fewSingles && sharesLarge && longerBytes > leastStreamed && !allHalf && !allBytes;
   bool streams = allHalf && allVectors;
+  double fromMemory = leastStreamedClocks(products, *rows, *columns, summed, *batch);
   double rate = allBytes ? byteRate : allHalf ? halfRate : singleRate;
   for (const Candidate &candidate : candidates) {
     double speed = allBytes     ? candidate.bytes
@@ -343,14 +344,13 @@ SmallVector<RankedTile> tegula::rankTiles(const ContractionPlan &plan, ArrayRef<
       bool areFewStreamed = isFewSingle && !candidate.warpgroups; // several blocks at a time hide what slows one down
       if ((streams && !candidate.packed) || areFewStreamed) {
         total = streamedClocks(tileOf(candidate, splits), products, *rows, *columns, summed, *batch,
-                               elements * clocks / (areFewStreamed ? 1 : speed) / steps, startUp) +
-                (splits == 2 ? ofPair : splits > 2 ? earlyLaunch + ofParts / earlyBytesPerClock : 0);
+                               elements * clocks / (areFewStreamed ? 1 : speed) / steps);
       } else if (splits > 1) {
         total += secondLaunch + ofParts / bytesPerClock;
       }
       ranked.push_back({tileOf(candidate, splits), total});
       if (TensorTile tile = tailTileOf(candidate); splits == 1 && canHaveTail(tile, products))
-        ranked.push_back({tile, tailClocks(tile, products, tiles, steps, total)});
+        ranked.push_back({tile, tailClocks(tile, products, tiles, steps, total, fromMemory)});
     }
   }
   llvm::stable_sort(ranked, [](const RankedTile &a, const RankedTile &b) { return a.clocks < b.clocks; });
