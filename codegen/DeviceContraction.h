@@ -228,9 +228,7 @@ private:
   Value *isAnyNotFinite(llvm::ArrayRef<Value *> sums, Value *orElse = nullptr);
   Value *isAny(Value *own);
   Sums multiplyStep(Product &product, Value *stage, llvm::ArrayRef<Value *> sums, Code code);
-  Sums multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial);
-  void roundStage(const Product &product, Value *stage);
-  Sums multiplyPoint(Product &product, Value *stage, Value *point, llvm::ArrayRef<Value *> partial);
+  Sums multiplyWords(Product &product, Value *stage, Value *step, llvm::ArrayRef<Value *> partial, Code code);
 
   // PlaneStaging.cpp
   struct UnitPlace {

@@ -360,7 +360,6 @@ void DeviceContraction::storeUnits(const PlaneProduct &product, ArrayRef<Value *
     }
 }
 
-/// Starts the copies of one step.
 /// The address from which a unit of the tile's line `line` and its neighbours, of `count` in all, is copied. Of what does not exist
 /// nothing is read, so that it may be any; but where other reads tell the place they need lines that exist.
 Value *DeviceContraction::copiedPlace(const PlaneProduct &product, const PlaneOperand &operand, Value *k, Value *line,
@@ -376,6 +375,7 @@ Value *DeviceContraction::copiedPlace(const PlaneProduct &product, const PlaneOp
   return placeAt(operand, offset);
 }
 
+/// Starts the copies of one step.
 void DeviceContraction::copyUnits(const PlaneProduct &product, Value *step, Value *stage) {
   Warpgroup group = warpgroupOf(product);
   for (const PlaneOperand *operand : {&product.row, &product.column})

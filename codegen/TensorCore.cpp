@@ -148,3 +148,18 @@ TensorCore::Parts TensorCore::split(Value *word) {
   Value *large = b.CreateAnd(b.CreateAdd(word, i32(halfUnit)), i32(kept));
   return {large, asWord(b.CreateFSub(asFloat(word), asFloat(large)))};
 }
+
+Value *TensorCore::isFinite(Value *word) {
+  Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, asFloat(word));
+  return b.CreateFCmpOLT(size, ConstantFP::getInfinity(b.getFloatTy()));
+}
+
+Value *TensorCore::finiteOrZero(Value *word) { return b.CreateSelect(isFinite(word), word, i32(0)); }
+
+TensorCore::Parts TensorCore::splitAny(Value *word) {
+  // A product with 1 makes NaN the one that has all bits: one in the last 13 alone would be cut off.
+  Value *whole = b.CreateIntrinsic(Intrinsic::nvvm_mul_rn_f, {}, {asFloat(word), ConstantFP::get(b.getFloatTy(), 1)});
+  Parts parts = split(word);
+  Value *fits = isFinite(parts.large);
+  return {b.CreateSelect(fits, parts.large, asWord(whole)), b.CreateSelect(fits, parts.small, i32(0))};
+}

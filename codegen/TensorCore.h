@@ -77,6 +77,12 @@ public:
   /// word = large + small. The first is a number of TF32; of the second, of 12 bits, tensor cores leave out the last at
   /// most, which rounding to 11 would change by as much. Where either is not finite, sums of products with both are not.
   Parts split(Value *word);
+  /// The same of any number: of one that is not finite, and of one that is within 2^-12 of what f32 does not hold, `large`
+  /// is the number, cut off, `small` is 0. What is not finite is to be multiplied with what is large alone: with a small part that
+  /// is 0 it would be NaN.
+  Parts splitAny(Value *word);
+  /// 0 where the number of TF32 is not finite.
+  Value *finiteOrZero(Value *word);
 
 private:
   llvm::IRBuilder<> &b;
@@ -85,6 +91,7 @@ private:
   Value *i32(int64_t value) { return b.getInt32(value); }
   Value *asFloat(Value *word) { return b.CreateBitCast(word, b.getFloatTy()); }
   Value *asWord(Value *value) { return b.CreateBitCast(value, b.getInt32Ty()); }
+  Value *isFinite(Value *word);
   Value *exchange(const SharedTile &tile, Value *line);
   std::array<Value *, 4> call(llvm::Intrinsic::ID id, llvm::ArrayRef<Value *> operands);
 };

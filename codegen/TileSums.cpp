@@ -13,16 +13,17 @@
 using namespace llvm;
 using namespace tegula;
 
-/// The products of the words `step` (i32) added to `partial`.
-DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value *stage, Value *step,
-                                                         ArrayRef<Value *> partial) {
+/// The products of the words `step` (i32) added to `partial`. Careful code takes infinities and NaN as IEEE 754 does.
+DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value *stage, Value *step, ArrayRef<Value *> partial,
+                                                         Code code) {
   TensorCore core(b, product.row.type);
   bool isSingle = product.row.type == Multiplicand::TF32;
   unsigned columnsOf8 = 2 * columnBlocks;
   using Words = SmallVector<std::array<Value *, 4>>;
   struct Fragments {
-    Words large, small;
+    Words large, small, largeForSmall; ///< the last is what the other side's small parts are multiplied with
   };
+  bool hasParts = product.row.how->parts + product.column.how->parts > 2;
   auto load = [&](const Operand &operand, Value *first, unsigned blocks) {
     Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
     Fragments fragments;
@@ -34,12 +35,16 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
             words[n] = core.round(words[n]);
             continue;
           }
-          TensorCore::Parts parts = core.split(words[n]);
+          TensorCore::Parts parts = code == Code::Careful ? core.splitAny(words[n]) : core.split(words[n]);
           words[n] = parts.large;
           small[n] = parts.small;
         }
       fragments.large.push_back(words);
       fragments.small.push_back(small);
+      if (hasParts && code == Code::Careful)
+        for (Value *&word : words)
+          word = core.finiteOrZero(word);
+      fragments.largeForSmall.push_back(words);
     }
     return fragments;
   };
@@ -60,83 +65,14 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
   Fragments column = load(product.column, here.corner.column, columnBlocks);
   // Small products first: they are lost next to large sums.
   if (product.column.how->parts > 1)
-    multiply(row.large, column.small);
+    multiply(row.largeForSmall, column.small);
   if (product.row.how->parts > 1)
-    multiply(row.small, column.large);
+    multiply(row.small, column.largeForSmall);
   multiply(row.large, column.large);
   Sums result;
   for (const std::array<Value *, 4> &fragment : sums)
     append_range(result, fragment);
   return result;
-}
-
-/// Whether numbers that were stored are to be rounded to what tensor cores take.
-static bool isToRound(const TileOperand &operand) { return operand.how->parts == 1 && !operand.how->isExact; }
-
-/// Rounds a stage's numbers where they lie: to do so for each sum that one is part of would be most of the sums' code.
-void DeviceContraction::roundStage(const Product &product, Value *stage) {
-  assert(product.column.offset == product.row.offset + product.row.shared.bytes() && "one after the other");
-  unsigned first = isToRound(product.row) ? product.row.offset : product.column.offset;
-  unsigned last = product.column.offset + (isToRound(product.column) ? product.column.shared.bytes() : 0);
-  if (first >= last)
-    return;
-  TensorCore core(b, product.row.type);
-  e.nextLoopStays = true;
-  e.emitLoop(
-      wide(here.thread), i64((last - first) / 4), i64(threads()), {},
-      [&](Value *word, ArrayRef<Value *>) -> SmallVector<Value *> {
-        Value *place = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(first));
-        place = b.CreateInBoundsGEP(b.getInt32Ty(), place, word);
-        b.CreateAlignedStore(core.round(b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4))), place, Align(4));
-        return {};
-      },
-      "word");
-  barrier();
-}
-
-/// The products of point `point` (i32) of a step, whose numbers are rounded, added to `partial`, which belongs to threads
-/// as fragments do: one of f32 at a time, which have infinities and NaN as IEEE 754 does.
-DeviceContraction::Sums DeviceContraction::multiplyPoint(Product &product, Value *stage, Value *point,
-                                                         ArrayRef<Value *> partial) {
-  TensorCore core(b, product.row.type);
-  assert(product.row.type == Multiplicand::TF32 && "others are not sums of parts, which is what takes care");
-  SmallVector<Value *> rowValues, columnValues;
-  // `count` neighbours from row or column `number` + 8 * `further` on.
-  auto load = [&](const Operand &operand, Value *number, unsigned further, unsigned count, SmallVector<Value *> &values) {
-    static_assert(SharedTile::exchangedLines == 8);
-    const SharedTile &shared = operand.shared;
-    Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
-    SmallVector<Value *, 2> words;
-    for (unsigned n = 0; shared.alongSum && n < count; ++n) {
-      Value *place = core.offset(shared, b.CreateAdd(number, i32(n)), point);
-      place = b.CreateInBoundsGEP(b.getInt8Ty(), b.CreateInBoundsGEP(b.getInt8Ty(), base, place),
-                                  i32(8 * further * shared.pitch()));
-      words.push_back(b.CreateAlignedLoad(b.getInt32Ty(), place, Align(4)));
-    }
-    if (!shared.alongSum) { // of a chunk
-      Value *place = core.offset(shared, point, b.CreateAdd(number, i32(8 * further)));
-      Value *vector = b.CreateAlignedLoad(FixedVectorType::get(b.getInt32Ty(), count),
-                                          b.CreateInBoundsGEP(b.getInt8Ty(), base, place), Align(4 * count));
-      for (unsigned n = 0; n < count; ++n)
-        words.push_back(b.CreateExtractElement(vector, n));
-    }
-    for (Value *word : words)
-      values.push_back(b.CreateBitCast(word, b.getFloatTy()));
-  };
-  // Of every eight rows one is a thread's, of every eight columns two.
-  TilePlace first = fragmentSum(b, tile, here.corner, here.lane, 0);
-  unsigned columnsOf8 = 2 * columnBlocks;
-  for (unsigned n = 0; n < 2 * rowBlocks; ++n)
-    load(product.row, first.row, n, 1, rowValues);
-  for (unsigned n = 0; n < columnsOf8; ++n)
-    load(product.column, first.column, n, 2, columnValues);
-  Sums sums;
-  for (auto [number, sum] : enumerate(partial)) {
-    Value *row = rowValues[number / 4 / columnsOf8 * 2 + number % 4 / 2];
-    Value *column = columnValues[number / 4 % columnsOf8 * 2 + number % 2];
-    sums.push_back(b.CreateIntrinsic(b.getFloatTy(), Intrinsic::fma, {row, column, sum}));
-  }
-  return sums;
 }
 
 /// One step's products added to `sums`, which belong to the warp's fragments: [row block][column block of
@@ -145,26 +81,28 @@ DeviceContraction::Sums DeviceContraction::multiplyStep(Product &product, Value 
                                                         ArrayRef<Value *> sums, Code code) {
   // Of f8 some tensor cores keep few bits of what they add up.
   bool keepsPartial = product.row.how->parts + product.column.how->parts > 2 || product.row.type == Multiplicand::F8;
-  Sums partial(sums);
-  if (keepsPartial)
-    partial.assign(sums.size(), ConstantFP::get(b.getFloatTy(), 0));
-  if (code == Code::Careful) {
-    roundStage(product, stage);
-    e.nextLoopStays = true;
-    partial = e.emitLoop(
-        i64(0), i64(product.row.shared.depth()), i64(1), partial,
-        [&](Value *point, ArrayRef<Value *> current) {
-          return multiplyPoint(product, stage, b.CreateTrunc(point, b.getInt32Ty()), current);
-        },
-        "point");
-  } else {
-    for (unsigned step = 0; step < TensorCore::steps; ++step)
-      partial = multiplyWords(product, stage, i32(step), partial);
-  }
-  if (keepsPartial)
-    for (auto [added, sum] : zip_equal(partial, sums))
-      added = b.CreateFAdd(sum, added);
-  return partial;
+  auto multiply = [&](ArrayRef<Value *> before, function_ref<Sums(Sums partial)> body) {
+    Sums partial = body(keepsPartial ? Sums(before.size(), ConstantFP::get(b.getFloatTy(), 0)) : Sums(before));
+    if (keepsPartial)
+      for (auto [added, sum] : zip_equal(partial, before))
+        added = b.CreateFAdd(sum, added);
+    return partial;
+  };
+  if (code == Code::Quick)
+    return multiply(sums, [&](Sums partial) {
+      for (unsigned step = 0; step < TensorCore::steps; ++step)
+        partial = multiplyWords(product, stage, i32(step), partial, code);
+      return partial;
+    });
+  e.nextLoopStays = true;
+  return e.emitLoop(
+      i64(0), i64(TensorCore::steps), i64(1), sums,
+      [&](Value *step, ArrayRef<Value *> before) {
+        return multiply(before, [&](Sums partial) {
+          return multiplyWords(product, stage, b.CreateTrunc(step, b.getInt32Ty()), partial, code);
+        });
+      },
+      "words");
 }
 
 DeviceContraction::Sums DeviceContraction::sumUp(Product &product, Code code) {
