@@ -114,6 +114,7 @@ private:
   struct Doubts {
     Value *isUnsafe = nullptr; ///< a bit, the same for all who multiply: sums are not to be used; null: they are
     Value *lone = nullptr;     ///< i32: a bit for each four sums: some of these alone are not to be used (LostBits.cpp)
+    Value *numLone = nullptr;  ///< i32: how many of the warp's are to be added up again by themselves
   };
 
   using Sum = TileSum;

@@ -48,8 +48,9 @@ using namespace tegula;
 /// The exponent of half the least number of f16 above 0: what is not larger is rounded to 0.
 static constexpr int lostExponent = -25;
 
-/// Fours of a thread's sums with a lone one that are added up again by themselves.
-static constexpr unsigned mostLone = 2;
+/// Fours of a warp's sums with a lone one that are added up again by themselves. Of K points each takes 6 K clocks, one after the other,
+/// and the whole tile, by all warps, 110 K (128 x 128, an H100).
+static constexpr unsigned mostLone = 8;
 
 /// The bits of f16 that an element of a unit has instead of 0.
 static uint32_t keptBits(unsigned place) {
@@ -232,7 +233,7 @@ DeviceContraction::SumSizes DeviceContraction::sizesOf(ArrayRef<Value *> sums, T
 }
 
 /// Whether all of this thread's sums are small, or a neighbourhood of them, and not 0, and which of its sums are alone;
-/// scales are still in them.
+/// scales are still in them. The warp's threads come here together.
 DeviceContraction::Doubts DeviceContraction::findDoubts(const PlaneProduct &product, ArrayRef<Value *> sums) {
   Type *word = b.getInt32Ty();
   TilePlace first = groupSum(b, tile, here.thread, here.lane, i32(0));
@@ -251,13 +252,16 @@ DeviceContraction::Doubts DeviceContraction::findDoubts(const PlaneProduct &prod
       Value *isLone = b.CreateICmpNE(b.CreateBitCast(smaller(b, ofFour, both), word), b.CreateBitCast(both, word));
       lone = b.CreateSelect(isLone, b.CreateOr(lone, i32(int64_t(1) << number)), lone);
     }
-    // Of many the whole tile is sooner added up again.
-    Value *areMany = b.CreateICmpUGT(b.CreateUnaryIntrinsic(Intrinsic::ctpop, lone), i32(mostLone));
-    return {b.CreateOr(b.CreateICmpULT(sizes.leastTogether, limitOf(0)), areMany), lone};
+    return {b.CreateICmpULT(sizes.leastTogether, limitOf(0)), lone};
   };
   Value *isSuspect = b.CreateOr(b.CreateICmpULT(sizes.leastTogether, below(0)), b.CreateICmpULT(sizes.least, below(alone)));
   SmallVector<Value *> found = e.emitIfElse(isSuspect, look, {b.getFalse(), i32(0)});
-  return {b.CreateOr(found[0], b.CreateICmpULT(sizes.largest, below(0))), found[1]};
+  // Of many the whole tile is sooner added up again.
+  Value *own = b.CreateUnaryIntrinsic(Intrinsic::ctpop, found[1]);
+  Value *lone = b.CreateIntrinsic(word, Intrinsic::nvvm_redux_sync_add, {own, i32(-1)});
+  Value *areMany = b.CreateICmpUGT(lone, i32(mostLone));
+  Value *isUnsafe = b.CreateOr(b.CreateOr(found[0], areMany), b.CreateICmpULT(sizes.largest, below(0)));
+  return {isUnsafe, found[1], b.CreateSelect(areMany, i32(0), lone)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -312,11 +316,9 @@ std::array<Value *, 4> DeviceContraction::sumUpFour(PlaneProduct product, ArrayR
 void DeviceContraction::mendLoneSums(const PlaneProduct &product, const Doubts &doubts, unsigned base) {
   Type *word = b.getInt32Ty();
   auto first = [&](Value *bits) { return b.CreateBinaryIntrinsic(Intrinsic::cttz, bits, b.getFalse()); };
-  Value *own = b.CreateUnaryIntrinsic(Intrinsic::ctpop, doubts.lone);
-  Value *total = b.CreateIntrinsic(word, Intrinsic::nvvm_redux_sync_add, {own, i32(-1)});
   e.nextLoopStays = true;
   e.emitLoop(
-      i64(0), wide(total), i64(1), doubts.lone,
+      i64(0), wide(doubts.numLone), i64(1), doubts.lone,
       [&](Value *, ArrayRef<Value *> left) -> SmallVector<Value *> {
         // The first four of the first thread that has some.
         Value *hasSome = b.CreateICmpNE(left.front(), i32(0));

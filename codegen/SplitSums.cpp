@@ -80,11 +80,12 @@ void DeviceContraction::setPart() {
 
 /// By those who multiply.
 void DeviceContraction::startSharing() {
-  e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
-    Value *barrier = here.sharedAt(i32(memory.receivedBarrier()));
-    async::initCounts(b, barrier);
-    async::expect(b, barrier, i32(memory.receivedBytes()));
-  });
+  Value *barrier = here.sharedAt(i32(memory.receivedBarrier())), *isFirst = b.CreateICmpEQ(here.thread, i32(0));
+  e.emitIf(isFirst, [&] { async::initCounts(b, barrier); });
+  // Without a branch between them the first is an instruction of the whole warp, which races with the second as far as
+  // compute-sanitizer knows.
+  b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_bar_warp_sync, {i32(-1)});
+  e.emitIf(isFirst, [&] { async::expect(b, barrier, i32(memory.receivedBytes())); });
   if (memory.receivesApart())
     async::arriveAtCluster(b);
 }

@@ -156,10 +156,11 @@ Value *TensorCore::isFinite(Value *word) {
 
 Value *TensorCore::finiteOrZero(Value *word) { return b.CreateSelect(isFinite(word), word, i32(0)); }
 
-TensorCore::Parts TensorCore::splitAny(Value *word) {
+TensorCore::AnyParts TensorCore::splitAny(Value *word) {
   // A product with 1 makes NaN the one that has all bits: one in the last 13 alone would be cut off.
   Value *whole = b.CreateIntrinsic(Intrinsic::nvvm_mul_rn_f, {}, {asFloat(word), ConstantFP::get(b.getFloatTy(), 1)});
   Parts parts = split(word);
   Value *fits = isFinite(parts.large);
-  return {b.CreateSelect(fits, parts.large, asWord(whole)), b.CreateSelect(fits, parts.small, i32(0))};
+  auto where = [&](Value *part, Value *otherwise) { return b.CreateSelect(fits, part, otherwise); };
+  return {where(parts.large, asWord(whole)), where(parts.small, i32(0)), where(parts.large, i32(0))};
 }

@@ -77,10 +77,13 @@ public:
   /// word = large + small. The first is a number of TF32; of the second, of 12 bits, tensor cores leave out the last at
   /// most, which rounding to 11 would change by as much. Where either is not finite, sums of products with both are not.
   Parts split(Value *word);
-  /// The same of any number: of one that is not finite, and of one that is within 2^-12 of what f32 does not hold, `large`
-  /// is the number, cut off, `small` is 0. What is not finite is to be multiplied with what is large alone: with a small part that
-  /// is 0 it would be NaN.
-  Parts splitAny(Value *word);
+  /// The same of any number. Of one that is not finite, or within 2^-12 of what f32 does not hold, `large` is the number, cut off,
+  /// and `small` is 0. What is not finite is not to be multiplied with small parts, which may be 0: the other operand's are
+  /// multiplied with `largeForSmall`, which is 0 then.
+  struct AnyParts {
+    Value *large, *small, *largeForSmall;
+  };
+  AnyParts splitAny(Value *word);
   /// 0 where the number of TF32 is not finite.
   Value *finiteOrZero(Value *word);
 

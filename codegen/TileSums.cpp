@@ -28,23 +28,29 @@ DeviceContraction::Sums DeviceContraction::multiplyWords(Product &product, Value
     Value *base = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset));
     Fragments fragments;
     for (unsigned number = 0; number < blocks; ++number) {
-      std::array<Value *, 4> words = core.loadBlock(operand.shared, base, here.lane, first, number, step), small;
-      if (isSingle && !operand.how->isExact)
-        for (unsigned n = 0; n < 4; ++n) {
-          if (operand.how->parts == 1) {
-            words[n] = core.round(words[n]);
-            continue;
-          }
-          TensorCore::Parts parts = code == Code::Careful ? core.splitAny(words[n]) : core.split(words[n]);
+      std::array<Value *, 4> words = core.loadBlock(operand.shared, base, here.lane, first, number, step), small,
+                             largeForSmall = words;
+      bool areSplit = operand.how->parts > 1, isCareful = code == Code::Careful;
+      for (unsigned n = 0; n < 4; ++n) {
+        if (areSplit && isCareful) {
+          TensorCore::AnyParts parts = core.splitAny(words[n]);
           words[n] = parts.large;
           small[n] = parts.small;
+          largeForSmall[n] = parts.largeForSmall;
+          continue;
         }
+        if (areSplit) {
+          TensorCore::Parts parts = core.split(words[n]);
+          words[n] = parts.large;
+          small[n] = parts.small;
+        } else if (isSingle && !operand.how->isExact) {
+          words[n] = core.round(words[n]);
+        }
+        largeForSmall[n] = hasParts && isCareful ? core.finiteOrZero(words[n]) : words[n];
+      }
       fragments.large.push_back(words);
       fragments.small.push_back(small);
-      if (hasParts && code == Code::Careful)
-        for (Value *&word : words)
-          word = core.finiteOrZero(word);
-      fragments.largeForSmall.push_back(words);
+      fragments.largeForSmall.push_back(largeForSmall);
     }
     return fragments;
   };

@@ -71,7 +71,7 @@ double shareOfMatrices(const ContractionPlan &plan, const ContractionOperand &op
 bool canMultiplyByWarpgroups(const ContractionPlan &plan, llvm::ArrayRef<ProductOperands> products, bool packed);
 
 /// A block computes `rows` x `columns` elements with `warpRows` x `warpColumns` warps, each a rectangle
-/// of 16 x 8 fragments. `splits` blocks share the sum of a tile; of more than two a second launch adds up their parts.
+/// of 16 x 8 fragments. `splits` blocks share the sum of a tile: a cluster, or a second launch, adds up their parts (TileMemory.h).
 ///
 /// With `warpgroups`, and where the machine has them (sm_90a), each four warps multiply together: 64 rows by all
 /// columns of the tile where it has 128 rows, by half of them where it has 64. With `packed`
