@@ -142,10 +142,13 @@ Value *TensorCore::round(Value *word) {
   return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_f2tf32_rna, {asFloat(word)});
 }
 
+/// What a number of TF32 has of the bits of an f32.
+static constexpr uint32_t keptBits = 0xffffe000;
+
 TensorCore::Parts TensorCore::split(Value *word) {
   // Two instructions; cvt.rna, which asks for infinities and NaN, is four.
-  constexpr uint32_t halfUnit = 0x1000, kept = 0xffffe000;
-  Value *large = b.CreateAnd(b.CreateAdd(word, i32(halfUnit)), i32(kept));
+  constexpr uint32_t halfUnit = 0x1000;
+  Value *large = b.CreateAnd(b.CreateAdd(word, i32(halfUnit)), i32(keptBits));
   return {large, asWord(b.CreateFSub(asFloat(word), asFloat(large)))};
 }
 
@@ -157,10 +160,10 @@ Value *TensorCore::isFinite(Value *word) {
 Value *TensorCore::finiteOrZero(Value *word) { return b.CreateSelect(isFinite(word), word, i32(0)); }
 
 TensorCore::AnyParts TensorCore::splitAny(Value *word) {
-  // A product with 1 makes NaN the one that has all bits: one in the last 13 alone would be cut off.
-  Value *whole = b.CreateIntrinsic(Intrinsic::nvvm_mul_rn_f, {}, {asFloat(word), ConstantFP::get(b.getFloatTy(), 1)});
-  Parts parts = split(word);
-  Value *fits = isFinite(parts.large);
-  auto where = [&](Value *part, Value *otherwise) { return b.CreateSelect(fits, part, otherwise); };
-  return {where(parts.large, asWord(whole)), where(parts.small, i32(0)), where(parts.large, i32(0))};
+  Value *large = split(word).large;
+  large = b.CreateSelect(isFinite(large), large, b.CreateAnd(word, i32(keptBits)));
+  Value *small = asWord(b.CreateFSub(asFloat(word), asFloat(large)));
+  Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, asFloat(word));
+  Value *isInfinite = b.CreateFCmpOEQ(size, ConstantFP::getInfinity(b.getFloatTy()));
+  return {large, b.CreateSelect(isInfinite, i32(0), small), b.CreateSelect(isInfinite, i32(0), large)};
 }

@@ -77,9 +77,9 @@ public:
   /// word = large + small. The first is a number of TF32; of the second, of 12 bits, tensor cores leave out the last at
   /// most, which rounding to 11 would change by as much. Where either is not finite, sums of products with both are not.
   Parts split(Value *word);
-  /// The same of any number. Of one that is not finite, or within 2^-12 of what f32 does not hold, `large` is the number, cut off,
-  /// and `small` is 0. What is not finite is not to be multiplied with small parts, which may be 0: the other operand's are
-  /// multiplied with `largeForSmall`, which is 0 then.
+  /// The same of any number: of one that rounding would make infinite `large` is cut off, and of an infinity `small` is 0, of NaN
+  /// NaN. As other numbers' small parts may be 0, an infinity is not to be multiplied with them: they are multiplied with
+  /// `largeForSmall`, which is 0 then.
   struct AnyParts {
     Value *large, *small, *largeForSmall;
   };

@@ -20,7 +20,6 @@ namespace tegula::emulator {
 
 inline float reciprocal(float x) { return 1 / x; }
 inline float reciprocalRoot(float x) { return 1 / std::sqrt(x); }
-inline float product(float x, float y) { return x * y; }
 inline float quotient(float x, float y) { return x / y; }
 
 /// Instructions with .ftz take a subnormal number for zero, and give none.
