@@ -271,9 +271,9 @@ INSTANTIATE_TEST_SUITE_P(
         EmulatedProgram{
             "brain", brainText, {{"M", 136}, {"N", 264}, {"K", 1544}}, "128x128-warpgroups/3", 2},
         EmulatedProgram{
-            "pairs", brainText, {{"M", 136}, {"N", 72}, {"K", 1032}}, "128x128-warpgroups/2", 1},
+            "pairs", brainText, {{"M", 136}, {"N", 72}, {"K", 1032}}, "128x128-warpgroups/2", 2},
         EmulatedProgram{
-            "pairs_of_planes", productText, {{"M", 60}, {"N", 70}, {"K", 520}}, "64x128-packed/2", 2},
+            "pairs_of_planes", productText, {{"M", 60}, {"N", 70}, {"K", 520}}, "64x128-packed/2", 3},
         EmulatedProgram{
             "boxes", brainText, {{"M", 136}, {"N", 264}, {"K", 328}}, "128x256-warpgroups", 2},
         EmulatedProgram{
