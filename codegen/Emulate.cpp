@@ -422,6 +422,8 @@ void Emulation::listConstants() {
 Expected<std::unique_ptr<EmulatedCode>> Emulation::run() {
   const HostTarget &host = HostTarget::get();
   std::unique_ptr<TargetMachine> machine = host.createMachine();
+  // It is optimised as the device's; most of its time is spent in calls of the emulator.
+  machine->setOptLevel(CodeGenOptLevel::None);
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   hooks = new GlobalVariable(module, b.getPtrTy(), false, GlobalValue::ExternalLinkage,

@@ -51,10 +51,11 @@ template void atoms::loadMatrices<true>(AtomCall &own);
 //===----------------------------------------------------------------------===//
 
 float atoms::halfToFloat(uint16_t bits) {
-  uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
-  float value = exponent == 31  ? (fraction ? NAN : INFINITY)
-                : exponent == 0 ? std::ldexp(float(fraction), -24)
-                                : std::ldexp(float(1024 + fraction), int(exponent) - 25);
+  constexpr uint32_t exponentBits = 0x7c00, smallest = 0x0400, magnitudeBits = 0x7fff;
+  uint32_t magnitude = bits & magnitudeBits;
+  float value = magnitude >= exponentBits ? (magnitude > exponentBits ? NAN : INFINITY)
+                : magnitude < smallest    ? float(magnitude) * 0x1p-24f
+                                          : std::bit_cast<float>((magnitude << 13) + ((127 - 15) << 23));
   return bits & 0x8000 ? -value : value;
 }
 
@@ -69,7 +70,9 @@ double atoms::e4m3ToDouble(uint8_t bits) {
 
 /// Powers of two by their bits: products of such numbers are far from the ends of double.
 static constexpr int doubleBias = 1023, mantissaBits = 52;
-static int exponentOf(double value) { return int(std::bit_cast<uint64_t>(value) >> mantissaBits) - doubleBias; }
+static constexpr uint64_t infinityBits = uint64_t(2047) << mantissaBits;
+static int exponentOf(uint64_t bits) { return int(bits >> mantissaBits) - doubleBias; }
+static uint64_t magnitudeOf(double value) { return std::bit_cast<uint64_t>(value) & ~(uint64_t(1) << 63); }
 
 /// The sum of what is left of each term in multiples of 2^`exponent`, rounded towards zero to `bits` after the point.
 static float addCut(ArrayRef<double> products, float before, int exponent, int bits) {
@@ -91,27 +94,26 @@ static float addCut(ArrayRef<double> products, float before, int exponent, int b
   return rounded;
 }
 
-/// What addition gives where a term is not finite, or all are 0.
-static std::optional<float> addSpecial(ArrayRef<double> products, float before) {
+/// The bits of the largest term's magnitude, and what addition gives where a term is not finite, or all are 0.
+static std::pair<uint64_t, std::optional<float>> findLargest(ArrayRef<double> products, float before) {
+  uint64_t largest = magnitudeOf(before); // magnitudes are ordered as their bits are
+  for (double product : products)
+    largest = std::max(largest, magnitudeOf(product));
+  if (largest && largest < infinityBits)
+    return {largest, std::nullopt};
   double special = before;
-  bool isFinite = std::isfinite(before), isZero = before == 0;
-  for (double product : products) {
+  for (double product : products)
     special += product;
-    isFinite &= std::isfinite(product);
-    isZero &= product == 0;
-  }
-  return !isFinite || isZero ? std::optional<float>(special) : std::nullopt;
+  return {largest, float(special)};
 }
 
 /// What Hopper's tensor cores do, as measured (Li et al., "FTTN", 2024; Xie et al., "MMA-Sim", 2025):
 /// products and the sum before are cut off below 2^-25 of the largest of them, added exactly, and rounded
 /// towards zero.
 float atoms::addProducts(ArrayRef<double> products, float before) {
-  if (std::optional<float> special = addSpecial(products, before))
+  auto [largest, special] = findLargest(products, before);
+  if (special)
     return *special;
-  double largest = std::abs(before);
-  for (double product : products)
-    largest = std::max(largest, std::abs(product));
   constexpr int bits = 25;
   return addCut(products, before, exponentOf(largest) - bits, bits);
 }
@@ -119,11 +121,11 @@ float atoms::addProducts(ArrayRef<double> products, float before) {
 /// Of f8, by wgmma, they keep 13 bits in place of 25, and as many of the result. How large a product is its factors'
 /// exponents tell: 1.5 times 1.5 is taken to be less than 2.
 float atoms::addSmallProducts(ArrayRef<double> products, int exponent, float before) {
-  if (std::optional<float> special = addSpecial(products, before))
+  if (std::optional<float> special = findLargest(products, before).second)
     return *special;
   constexpr int bits = 13;
   if (before)
-    exponent = std::max(exponent, exponentOf(std::abs(before)));
+    exponent = std::max(exponent, exponentOf(magnitudeOf(before)));
   return addCut(products, before, exponent - bits, bits);
 }
 

@@ -216,7 +216,7 @@ Block::~Block() { grid.memory.leaveBlock(shared); }
 void Block::tryMeeting(unsigned warp, uint32_t mask, Together together) {
   LaneCalls calls = {};
   unsigned first = warp * warpThreads;
-  for (unsigned lane = 0; lane < warpThreads; ++lane) {
+  for (unsigned lane = warpThreads; lane-- > 0;) { // the last mostly come last
     if (!(mask >> lane & 1) || first + lane >= threads.size() || threads[first + lane].fibre.hasEnded())
       continue;
     Thread &thread = threads[first + lane];

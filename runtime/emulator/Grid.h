@@ -23,6 +23,7 @@
 #include "runtime/emulator/Phases.h"
 #include <array>
 #include <deque>
+#include <list>
 #include <map>
 #include <unordered_map>
 
@@ -55,7 +56,7 @@ struct AsyncCopies {
     uint32_t read, write;        // accesses
   };
   std::vector<Copy> open; // in no group yet
-  std::deque<std::vector<Copy>> groups;
+  std::list<std::vector<Copy>> groups;
 };
 
 /// Copies in bulk from shared memory that a thread has not waited for.
@@ -68,7 +69,7 @@ struct BulkStores {
   };
   using Group = std::vector<Store>;
   Group open; // in no group yet
-  std::deque<Group> unread, unwritten;
+  std::list<Group> unread, unwritten;
   /// The thread ends: writes what has been read; the place of a copy that was not.
   std::optional<uint32_t> end();
 };
@@ -94,7 +95,7 @@ struct AsyncProducts {
     uint64_t group = 0;
   };
   std::vector<Read> open; // in no group yet
-  std::deque<std::vector<Read>> groups;
+  std::list<std::vector<Read>> groups;
   uint64_t committed = 0; // groups ever
   std::vector<Sum> sums;  // the last ones, by number
   uint32_t numSums = 0;

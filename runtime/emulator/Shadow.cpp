@@ -31,26 +31,26 @@ void Shadow::define(uint64_t offset, uint64_t count) {
 }
 
 void Shadow::forgetAccesses() {
-  cells.clear();
+  pages.clear();
   lists.clear();
 }
 
 /// Cells small enough that the range is a number of whole ones. What touched the larger touched its parts.
-void Shadow::refine(uint64_t offset, uint64_t count) {
-  uint64_t finer = granule;
-  while ((offset | count) % finer)
+void Shadow::refine(Page &page, uint64_t begin, uint64_t end) {
+  uint64_t finer = page.granule;
+  while ((begin | end) % finer)
     finer /= 2;
-  if (finer == granule && !cells.empty())
+  if (finer == page.granule && !page.cells.empty())
     return;
-  std::vector<Cell> old = std::move(cells);
-  uint64_t times = granule / finer;
-  granule = finer;
-  cells.assign(divideCeil(bytes, granule), Cell());
-  for (size_t i = 0; !old.empty() && i < cells.size(); ++i) {
-    cells[i] = old[i / times];
+  std::vector<Cell> old = std::move(page.cells);
+  uint64_t times = page.granule / finer;
+  page.granule = finer;
+  page.cells.assign(pageBytes / finer, Cell());
+  for (size_t i = 0; !old.empty() && i < page.cells.size(); ++i) {
+    page.cells[i] = old[i / times];
     if (i % times == 0)
       continue; // the first part keeps the lists, the others get copies
-    for (Record *set : {&cells[i].write, &cells[i].read})
+    for (Record *set : {&page.cells[i].write, &page.cells[i].read})
       if (set->thread == Record::several) {
         lists.push_back(lists[set->clock]);
         set->clock = lists.size() - 1;
@@ -71,14 +71,20 @@ std::optional<Shadow::Conflict> Shadow::findHidden(const Thread &thread, uint64_
   auto isHidden = [&](const Record &one) {
     return !code.accesses[one.access].isBulk && thread.known.of(one.thread / perBlock, perBlock + one.thread % perBlock) < one.clock;
   };
-  for (uint64_t i = offset / granule, end = std::min<uint64_t>((offset + count) / granule, cells.size()); i < end; ++i) {
-    const Record &set = cells[i].write;
-    if (set.thread == Record::several) {
-      for (const Record &one : lists[set.clock].records)
-        if (isHidden(one))
-          return Conflict{one, i * granule};
-    } else if (set.thread != Record::none && isHidden(set)) {
-      return Conflict{set, i * granule};
+  for (uint64_t number = offset / pageBytes, last = std::min<uint64_t>(divideCeil(offset + count, pageBytes), pages.size());
+       number < last; ++number) {
+    const Page &page = pages[number];
+    uint64_t base = number * pageBytes, begin = std::max(offset, base) - base;
+    uint64_t end = std::min(offset + count - base, page.cells.size() * page.granule);
+    for (uint64_t i = begin / page.granule; i * page.granule < end; ++i) {
+      const Record &set = page.cells[i].write;
+      if (set.thread == Record::several) {
+        for (const Record &one : lists[set.clock].records)
+          if (isHidden(one))
+            return Conflict{one, base + i * page.granule};
+      } else if (set.thread != Record::none && isHidden(set)) {
+        return Conflict{set, base + i * page.granule};
+      }
     }
   }
   return std::nullopt;
@@ -121,8 +127,10 @@ void Shadow::add(const Thread &thread, Record &set, const Record &record) {
     return;
   }
   List &list = lists[set.clock];
-  if (list.records.size() >= list.pruneAt ||
-      (!list.records.empty() && isOrdered(thread, list.records.back())))
+  // The last are often the thread's own. Of long lists (all blocks read one byte) the rest is looked at now and then.
+  while (!list.records.empty() && isOrdered(thread, list.records.back()))
+    list.records.pop_back();
+  if (list.records.size() >= list.pruneAt)
     prune(thread, list);
   list.records.push_back(record);
 }
@@ -135,23 +143,41 @@ void Shadow::prune(const Thread &thread, List &list) {
 /// What the thread had under way is what is entered next.
 void Shadow::endOwn(Record &set, uint32_t thread) {
   auto isIt = [&](const Record &one) { return one.thread == thread && one.clock == Record::underWay; };
-  if (isIt(set))
+  if (isIt(set)) {
     set = Record();
-  else if (set.thread == Record::several)
-    llvm::erase_if(lists[set.clock].records, isIt);
+  } else if (set.thread == Record::several) { // it is the only one
+    std::vector<Record> &records = lists[set.clock].records;
+    if (auto found = llvm::find_if(records, isIt); found != records.end())
+      records.erase(found);
+  }
 }
 
 std::optional<Shadow::Conflict> Shadow::enter(const Thread &thread, uint64_t offset, uint64_t count,
                                               uint32_t number, AccessTime time) {
-  if ((offset | count) % granule || cells.empty())
-    refine(offset, count);
-  const EmulatedAccess &access = code.accesses[number];
+  if (pages.empty())
+    pages.resize(divideCeil(bytes, pageBytes));
   Record record;
   record.thread = thread.block.index * thread.grid.numThreads + thread.index;
   record.clock = time == AccessTime::Begins ? Record::underWay : thread.clock;
   record.access = number;
-  for (uint64_t i = offset / granule, end = (offset + count) / granule; i < end; ++i) {
-    Cell &cell = cells[i];
+  for (uint64_t begin = offset, end = offset + count, next; begin < end; begin = next) {
+    next = std::min(end, alignDown(begin, pageBytes) + pageBytes);
+    if (std::optional<Conflict> conflict = enterPage(thread, begin / pageBytes, begin % pageBytes,
+                                                     begin % pageBytes + (next - begin), record, time))
+      return conflict;
+  }
+  return std::nullopt;
+}
+
+/// The part of an access from byte `begin` of a page on.
+std::optional<Shadow::Conflict> Shadow::enterPage(const Thread &thread, uint64_t number, uint64_t begin, uint64_t end,
+                                                  const Record &record, AccessTime time) {
+  Page &page = pages[number];
+  if ((begin | end) % page.granule || page.cells.empty())
+    refine(page, begin, end);
+  const EmulatedAccess &access = code.accesses[record.access];
+  for (uint64_t i = begin / page.granule; i < end / page.granule; ++i) {
+    Cell &cell = page.cells[i];
     // A thread may read twice what it has under way, and has the two as one.
     if (time == AccessTime::Ends || (time == AccessTime::Begins && !access.writes))
       endOwn(access.writes ? cell.write : cell.read, record.thread);
@@ -159,7 +185,7 @@ std::optional<Shadow::Conflict> Shadow::enter(const Thread &thread, uint64_t off
     if (!race && access.writes)
       race = findRace(thread, cell.read, access);
     if (race)
-      return Conflict{*race, i * granule};
+      return Conflict{*race, number * pageBytes + i * page.granule};
     add(thread, access.writes ? cell.write : cell.read, record);
     if (!access.writes)
       continue;

@@ -8,7 +8,8 @@
 //
 // For each few bytes of a buffer, the accesses of one launch that a later one may race with: writes and reads
 // that did not happen before one another. (FastTrack, Flanagan and Freund 2009, keeps one write; atomic
-// operations make several.) And which bytes have been written at all.
+// operations make several.) And which bytes have been written at all. How few bytes are told apart depends on
+// the accesses of each page: of a ring of tiles all are of 16 bytes, of the barriers beside it they are not.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_RUNTIME_EMULATOR_SHADOW_H
@@ -61,7 +62,14 @@ private:
     std::vector<Record> records;
     size_t pruneAt = 8;
   };
-  void refine(uint64_t offset, uint64_t count);
+  struct Page {
+    uint64_t granule = 16;   // bytes of a cell
+    std::vector<Cell> cells; // empty: no accesses yet
+  };
+  static constexpr uint64_t pageBytes = 1024;
+  void refine(Page &page, uint64_t begin, uint64_t end);
+  std::optional<Conflict> enterPage(const Thread &thread, uint64_t number, uint64_t begin, uint64_t end, const Record &record,
+                                    AccessTime time);
   const Record *findRace(const Thread &thread, const Record &set, const EmulatedAccess &access) const;
   bool isOrdered(const Thread &thread, const Record &earlier) const;
   void add(const Thread &thread, Record &set, const Record &record);
@@ -70,8 +78,7 @@ private:
 
   const EmulatedCode &code;
   uint64_t bytes;
-  uint64_t granule = 4; // bytes of a cell
-  std::vector<Cell> cells; // empty: no accesses yet
+  std::vector<Page> pages; // empty: no accesses yet
   std::vector<List> lists; // of cells with several records
   std::vector<uint8_t> defined; // by byte; empty: all are
 };

@@ -339,6 +339,56 @@ TEST_F(Emulator, BringsBytesInBulk) {
   EXPECT_EQ(run(text(256, 256, "%late = load i32, ptr addrspace(3) %own\n" + look, use)), EmulatorError::Race);
 }
 
+// 256 bytes to both sides of byte 1024 of a ring.
+TEST_F(Emulator, BringsBytesAcrossPages) {
+  auto text = [](StringRef look, unsigned first) {
+    return R"(
+    %place = add i32 %i, 224
+    %mine = getelementptr i32, ptr addrspace(3) @ring, i32 %place
+    store i32 0, ptr addrspace(3) %mine
+    %isFirst = icmp eq i32 %i, 0
+    br i1 %isFirst, label %make, label %made
+  make:
+    call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) @t, i32 1)
+    br label %made
+  made:
+    call void asm sideeffect "fence.proxy.async.shared::cta;", "~{memory}"()
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    br i1 %isFirst, label %bring, label %brought
+  bring:
+    %token = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) @t, i32 256)
+    %to = ptrtoint ptr addrspace(3) %mine to i32
+    %barrier = ptrtoint ptr addrspace(3) @t to i32
+    call void asm sideeffect "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
+      "r,l,r,r,~{memory}"(i32 %to, ptr addrspace(1) %x, i32 256, i32 %barrier)
+    br label %brought
+  brought:
+    %early = icmp uge i32 %i, )" +
+           std::to_string(first) + R"(
+    br i1 %early, label %complete, label %look
+  look:
+    )" + look.str() +
+           R"(
+  complete:
+    %got = load i32, ptr addrspace(3) %mine
+    %z = getelementptr i32, ptr addrspace(1) %y, i32 %i
+    store i32 %got, ptr addrspace(1) %z)";
+  };
+  const StringRef look = R"(
+    %ended = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cluster.space.cta(ptr addrspace(3) @t, i32 0)
+    br i1 %ended, label %complete, label %look)";
+  for (int i = 0; i < 64; ++i)
+    x[i] = 7 * i;
+  run(text(look, 64));
+  expectGood();
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(y[i], 7 * i);
+  for (unsigned early : {0, 32, 63}) { // the last alone does not wait
+    EXPECT_EQ(run(text(look, early)), EmulatorError::Race);
+    EXPECT_THAT(failure, HasSubstr("race on 'ring'"));
+  }
+}
+
 // A thread has 16 bytes of shared memory stored, and changes them.
 TEST_F(Emulator, StoresInBulkWhatIsThereUpToTheWait) {
   auto text = [](unsigned bytes, StringRef wait, StringRef end) {

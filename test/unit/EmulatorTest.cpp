@@ -252,6 +252,54 @@ TEST_F(Emulator, SeesNeighbouringElementsApart) {
   EXPECT_EQ(x[0], 0x03020100);
 }
 
+/// Four words at once by each thread, then bytes and words of the neighbour's.
+TEST_F(Emulator, SeesPartsOfWhatWasWrittenAsAWhole) {
+  auto text = [](StringRef order, unsigned byte, unsigned word) {
+    return R"(
+    %four = mul i32 %i, 4
+    %all = getelementptr i32, ptr addrspace(3) @ring, i32 %four
+    store <4 x i32> <i32 1, i32 2, i32 3, i32 4>, ptr addrspace(3) %all, align 16
+    )" + order.str() +
+           R"(
+    %othersFour = xor i32 %four, 4
+    %others = getelementptr i32, ptr addrspace(3) @ring, i32 %othersFour
+    %byte = getelementptr i8, ptr addrspace(3) %others, i32 )" +
+           std::to_string(byte) + R"(
+    store i8 9, ptr addrspace(3) %byte
+    %word = getelementptr i32, ptr addrspace(3) %all, i32 )" +
+           std::to_string(word) + R"(
+    %v = load i32, ptr addrspace(3) %word
+    store i32 %v, ptr addrspace(1) %at)";
+  };
+  const StringRef barrier = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)";
+  for (unsigned word : {0, 2, 3}) {
+    run(text(barrier, 6, word));
+    expectGood();
+    EXPECT_EQ(x[63], int(word) + 1);
+  }
+  EXPECT_EQ(run(text(barrier, 6, 1)), race);
+  EXPECT_EQ(run(text("", 6, 0)), race);
+  EXPECT_THAT(failure, HasSubstr("race on 'ring' at byte 22: a write here and a write by thread 0"));
+}
+
+/// All read one word, twice; then the last thread of the last block writes it.
+TEST_F(Emulator, RemembersReadersWhereManyRead) {
+  EXPECT_EQ(run(R"(
+    %v = load i32, ptr addrspace(1) %x
+    %w = load i32, ptr addrspace(1) %x
+    call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+    %u = load i32, ptr addrspace(1) %x
+    %last = icmp eq i32 %block, 2
+    br i1 %last, label %write, label %end
+  write:
+    store i32 %u, ptr addrspace(1) %x
+    br label %end
+  end:)",
+                3),
+            race);
+  EXPECT_THAT(failure, HasSubstr("a read by thread"));
+}
+
 /// The last block to finish adds up what the others have left: each leaves its value, makes it known and
 /// counts itself.
 std::string splitReduction(StringRef makeKnown, StringRef order) {
