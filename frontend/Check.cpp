@@ -141,7 +141,11 @@ Report Checker::report(Code code, Span span, const llvm::Twine &message) {
           repeated = std::make_unique<Diagnostics>(module.sourceManager());
         return Report(repeated->report(code, span, main), atCall);
       }
+  // What was said before, of another kernel with the same fn, is still an error of this one.
+  unsigned before = diagnostics->numErrors();
   Report result(diagnostics->report(code, span, main), atCall);
+  if (!dry && codeInfo(code).severity == Severity::Error && diagnostics->numErrors() == before)
+    ++repeatedErrors;
   for (auto &[text, where] : notes)
     result.note(text, where);
   return result;

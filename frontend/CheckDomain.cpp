@@ -17,13 +17,18 @@ using namespace tegula;
 using namespace tegula::checked;
 
 bool Checker::usesData(const IndexExpr &expr) {
-  for (const IndexVar &var : expr.variables())
-    if (!var.isSymbol()) {
+  std::set<unsigned> seen; // ranges may depend on each other
+  auto visit = [&](auto &&visit, const IndexExpr &one) -> bool {
+    for (const IndexVar &var : one.variables()) {
+      if (var.isSymbol() || !seen.insert(var.position()).second)
+        continue;
       const Var &bound = program->vars[var.position()];
-      if (bound.kind == Var::Data || usesData(bound.lo) || usesData(bound.hi))
+      if (bound.kind == Var::Data || visit(visit, bound.lo) || visit(visit, bound.hi))
         return true;
     }
-  return false;
+    return false;
+  };
+  return visit(visit, expr);
 }
 
 void Checker::collectConditions(const Expr *condition, bool isTrue,

@@ -94,6 +94,11 @@ void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
     else
       left.info->isSuspect = true;
   };
+  if (left.accumulate && left.info && left.info->tensor->type == DType::Bool) {
+    report(Code::BadAccumulation, name.span, "'+=' adds numbers, and '" + name.name + "' has truth values")
+        .note("whether any of them is true is " + name.name + "[i] = any(b[i, k] for k)");
+    return failed();
+  }
   std::optional<DType> declared;
   if (left.target->type) {
     declared = resolveType(*left.target->type);

@@ -31,6 +31,10 @@ std::optional<IndexExpr> Checker::evalSize(const ast::Expr &e, const llvm::Twine
       record.note("sizes divide with '//' (rounding down) or '/' (exactly)");
     return std::nullopt;
   }
+  if (!value.index->isSize()) {
+    report(Code::NotASize, e.span, what + " must be an integer known before the launch, and " + show(*value.index) + " is an index");
+    return std::nullopt;
+  }
   requireExact(value.exact, e.span);
   return *value.index;
 }

@@ -383,10 +383,13 @@ void Checker::requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span) {
       continue;
     requireNonZero(d, span);
     Domain domain = domainOf({n, d}, false, true);
+    // A launch does not know conditions on data, so it asks for more than them.
+    llvm::erase_if(domain.conditions, [&](const Condition &one) { return usesData(one.lhs) || usesData(one.rhs); });
+    llvm::erase_if(domain.vars, [&](const RangedVar &one) { return usesData(IndexExpr::dim(one.position)); });
     Outcome outcome = prover->holds(Condition::divides(n, d), domain);
     if (outcome.proved())
       continue;
-    if (outcome.verdict == Verdict::Refuted || (path.empty() && neverDivides(n, d))) {
+    if (outcome.verdict == Verdict::Refuted || ((path.empty() || domain.conditions.empty()) && neverDivides(n, d))) {
       report(Code::NotDivisible, span,
              "'/' is exact here, and " + show(n) + " is never a multiple of " + show(d))
           .note("'//' rounds down; in a read, fill= gives the value where it is not exact");

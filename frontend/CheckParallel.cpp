@@ -63,16 +63,16 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
       info->blockWrites.clear();
     blockTensors.clear();
   };
-  for (unsigned round = 0; round != 64; ++round) {
+  // Types become wider and axes more, so it ends.
+  for (stateFactsChanged = true; stateFactsChanged;) {
     stateFactsChanged = false;
     Diagnostics scratch(module.sourceManager());
     Saved savedDiagnostics(diagnostics, &scratch);
     Saved savedDry(dry, dry + 1);
+    Saved savedWeight(expandedWeight, expandedWeight);
     std::vector<Stmt *> ignored;
     Saved savedSink(sink, &ignored);
     run();
-    if (!stateFactsChanged)
-      break;
   }
   {
     Saved savedSink(sink, &block->body);

@@ -299,7 +299,7 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
   if (tensor.constantValue) {
     const Expr *inside = type == DType::Bool ? boolean(*tensor.constantValue != 0, span)
                                              : constant(*tensor.constantValue, type, span);
-    if (!fill)
+    if (!fill || tensor.dims.empty())
       return inside;
     // What is left out has no elements to leave; only its size decides where fill= counts.
     const Expr *within = nullptr;

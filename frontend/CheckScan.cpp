@@ -73,19 +73,27 @@ const checked::Expr *Checker::renamed(const Expr *expr) {
       numerator = renamed(numerator);
       denominator = renamed(denominator);
     }
+    // A range that depends on the scanned index makes a var, and operands, of their own; other ranges may depend on it.
+    Trimmed trimmed(renames);
+    size_t outer = renames.size();
     for (const Var *&var : copy->vars) {
       IndexExpr lo = renamed(var->lo), hi = renamed(var->hi);
       if (lo == var->lo && hi == var->hi)
         continue;
-      // A range that depends on the scanned index makes a var, and operands, of their own.
+      if (var->kind == Var::Tile) {
+        report(Code::ScanOver, e->span,
+               "the tile '" + var->name + "' depends on the scanned index, whose points run in any order");
+        return done[e] = e;
+      }
       const Var *fresh = newVar(var->kind, var->name, lo, hi, var->span);
-      Trimmed trimmed(renames);
       renames.push_back({var->id, fresh});
+      var = fresh;
+    }
+    if (renames.size() > outer) {
       for (const Expr *&operand : copy->operands)
         operand = renamed(operand);
       if (copy->filter)
         copy->filter = renamed(copy->filter);
-      var = fresh;
     }
     return done[e] = finish(copy);
   };
@@ -103,6 +111,16 @@ static checked::Scan scanOf(llvm::StringRef name) {
       .Case("sort", checked::Scan::Sort)
       .Case("argsort", checked::Scan::ArgSort)
       .Default(checked::Scan::Recurrence);
+}
+
+/// What is sorted are rows of a tensor, each of them whole.
+bool Checker::requireOneRange(const Var &var, Span span) {
+  if (var.lo.isSize() && var.hi.isSize())
+    return true;
+  report(Code::NotASize, span,
+         "what is sorted has one range for all, known before the launch, and that of '" + var.name + "' varies")
+      .note("let it range over the whole dim, and take values that sort last where it does not count: where(k < n, x[k], -inf)");
+  return false;
 }
 
 Value Checker::evalScan(const ast::Expr &e) {
@@ -207,6 +225,17 @@ Value Checker::evalScan(const ast::Expr &e) {
     Saved savedPath(path, std::move(kept));
     for (auto [var, one] : llvm::zip(old, names)) {
       const Var *now = newVar(Var::Axis, var->name, renamed(var->lo), renamed(var->hi), one->span);
+      for (const IndexExpr &bound : {now->lo, now->hi})
+        for (const IndexVar &used : bound.variables())
+          if (const Var *data = used.isSymbol() ? nullptr : &program->vars[used.position()];
+              data && data->kind == Var::Data &&
+              llvm::any_of(fresh, [&](const Var *before) { return llvm::is_contained(data->data->axes, before->id); })) {
+            report(Code::ScanOver, over->span,
+                   "the range of '" + var->name + "' is data that varies along another scanned index");
+            return {};
+          }
+      if (isSort && !requireOneRange(*now, over->span))
+        return {};
       fresh.push_back(now);
       renames.push_back({var->id, now});
       Entity entity;
@@ -270,6 +299,13 @@ Value Checker::evalScan(const ast::Expr &e) {
       operand = widen(operand, isSort ? DType::I32 : DType::I64);
     if (isSoftmax && !isFloat(operand->type))
       operand = widen(operand, DType::F32);
+    if (result->exclusive && (scan == checked::Scan::CumMax || scan == checked::Scan::CumMin) && !isFloat(operand->type)) {
+      report(Code::EmptyReduction, e.span,
+             "an exclusive " + name + " begins with the " + (scan == checked::Scan::CumMax ? "maximum" : "minimum") +
+                 " of nothing, which integers do not have")
+          .note("of floats it is infinite: " + name.str() + "(f32(x[i]), over=i, exclusive=true)");
+      return {};
+    }
     result->type = scan == checked::Scan::ArgSort ? DType::I64 : operand->type;
     result->operands = {operand};
   }

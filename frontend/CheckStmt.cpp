@@ -192,7 +192,8 @@ void Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
              "'" + target.name.name + "' changes from one iteration to the next, and is no state")
           .note("it is defined here", old->span)
           .fix("declare it as a state", {{{old->span.file, old->span.begin, old->span.begin}, "state "}});
-      old->kind = Entity::Poison;
+      if (!dry) // what nobody has been told lasts no longer
+        old->kind = Entity::Poison;
       return;
     }
   }
@@ -235,6 +236,13 @@ void Checker::checkFor(const ast::Stmt &stmt) {
   if (range && !inParallel && (usesData(range->first) || usesData(range->second))) {
     report(Code::LoopBounds, stmt.range->span,
            "the range of a loop at top level must be known before the launch, got one from data");
+    range.reset();
+  }
+  auto isTile = [&](const IndexVar &var) {
+    return !var.isSymbol() && program->vars[var.position()].kind == Var::Tile;
+  };
+  if (range && (llvm::any_of(range->first.variables(), isTile) || llvm::any_of(range->second.variables(), isTile))) {
+    report(Code::LoopBounds, stmt.range->span, "the range of a loop is the same for all of a tile, got one that varies along it");
     range.reset();
   }
   Scope inner(Scope::For, scope);
@@ -440,9 +448,11 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
         return {};
       if (vars[0]->kind == Var::Tile)
         return {};
-      requireNonNegative(vars[0]->hi - vars[0]->lo - *k, call.span,
-                         "topk takes " + show(*k) + " of " + show(vars[0]->hi - vars[0]->lo) +
-                             " values; what is left");
+      IndexExpr count = vars[0]->hi - vars[0]->lo;
+      std::string taken = "topk takes " + show(*k) + " of " + show(count) + " values";
+      if (!requireOneRange(*vars[0], call.span))
+        return {};
+      requireNonNegative(count - *k, call.span, taken + "; what is left");
       const Expr *filter = nullptr;
       if (call.items[0].filter) {
         filter = condition(eval(*call.items[0].filter), call.items[0].filter->span, "'if'");

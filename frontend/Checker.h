@@ -386,6 +386,7 @@ private:
   Value overNothing(checked::Reduction reduction, DType type, Span span);
 
   //===-- CheckScan.cpp ---------------------------------------------------===//
+  bool requireOneRange(const checked::Var &var, Span span);
   Value evalScan(const ast::Expr &e);
   const Expr *renamed(const Expr *expr);
   IndexExpr renamed(const IndexExpr &expr);

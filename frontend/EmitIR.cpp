@@ -246,10 +246,12 @@ void Emitter::emitCallee(const Stmt &stmt, StringRef name, ArrayRef<tgl::KernelA
   // A kernel sees nothing of its caller but sizes.
   std::vector<Frame> outerFrames;
   SmallVector<const Var *> outerAxes;
+  llvm::DenseMap<const Let *, Place> outerLets; // scalars that it is given may be made of them
   unsigned outerDepth = 0;
   auto outerSite = callSite;
   auto outerPrecision = precision;
   std::swap(frames, outerFrames);
+  std::swap(lets, outerLets);
   std::swap(blockAxes, outerAxes);
   std::swap(parallelDepth, outerDepth);
   callSite = locate(stmt.span);
@@ -270,6 +272,7 @@ void Emitter::emitCallee(const Stmt &stmt, StringRef name, ArrayRef<tgl::KernelA
   }
 
   std::swap(frames, outerFrames);
+  std::swap(lets, outerLets);
   std::swap(blockAxes, outerAxes);
   std::swap(parallelDepth, outerDepth);
   callSite = outerSite;

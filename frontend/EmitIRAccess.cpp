@@ -71,6 +71,10 @@ SmallVector<tgl::AxisSpec> Emitter::axisSpecs(ArrayRef<const Var *> vars) {
       assert(begin && "a tile is used outside of its loop");
       specs.push_back({var->name, begin, end});
     } else if (usesAny(*var, vars.take_front(k))) {
+      for (const IndexExpr &bound : {var->lo, var->hi}) // data that they use as well is read before the op
+        for (const IndexVar &used : bound.variables())
+          if (!used.isSymbol() && program.vars[used.position()].kind == Var::Data)
+            valueOf(program.vars[used.position()]);
       specs.push_back({var->name, 0, 0}); // setOwnRanges
     } else {
       specs.push_back({var->name, valueExpr(var->lo), valueExpr(var->hi)});

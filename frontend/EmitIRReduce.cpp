@@ -72,7 +72,7 @@ Value Emitter::createReduce(const Expr *expr, Reduction kind, Type type, ArrayRe
                             bool filtered, Location loc,
                             llvm::function_ref<SmallVector<Value>()> point) {
   auto op = tgl::ReduceOp::create(builder, loc, type, reduceKind(kind), axisSpecs(vars), filtered,
-                                  expr->unbiased);
+                                  kind == Reduction::Var && expr->unbiased);
   if (precision && kind == Reduction::Sum)
     op->setAttr("precision", builder.getStringAttr(precisionOf(analysis.isConvolution(expr))));
   Block *block = &op.getBody().front();

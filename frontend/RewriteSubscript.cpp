@@ -222,7 +222,7 @@ Result Translator::evalSubscript(const Node &node) {
             inner.push_back(sumOf(place.offset, indices[place.result]));
         }
         Text read = emitExactly(whole, inner);
-        if (!fill.empty())
+        if (!fill.empty() && !read.text.empty()) // what failed has no text
           read.text.insert(read.text.size() - 1, fill);
         return read;
       },

@@ -45,7 +45,7 @@ class Poly {
 public:
   using Term = std::pair<Monomial, int64_t>;
 
-  Poly(int64_t constant = 0) {
+  Poly(int64_t constant = 0) : isBad(constant == INT64_MIN) {
     if (constant)
       terms.push_back({0, constant});
   }
@@ -55,7 +55,7 @@ public:
     result.isBad = true;
     return result;
   }
-  Poly(Monomial m, int64_t coefficient) {
+  Poly(Monomial m, int64_t coefficient) : isBad(coefficient == INT64_MIN) {
     if (coefficient)
       terms.push_back({m, coefficient});
   }
