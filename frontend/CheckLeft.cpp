@@ -388,6 +388,8 @@ bool Checker::sizeTemporary(LeftSide &left) {
   for (size_t i = 0; i != dims.size(); ++i) {
     if (needs[i] == dims[i] || prover->proves(Condition::lessEqual(needs[i], dims[i])))
       continue;
+    if (!info.pieces.empty()) // which covered less
+      info.isComplete = false;
     dims[i] = prover->proves(Condition::lessEqual(dims[i], needs[i]))
                   ? needs[i]
                   : named(IndexExpr::max(dims[i], needs[i]));

@@ -105,8 +105,8 @@ bool Checker::checkInjective(LeftSide &left, const Stmt &out) {
 }
 
 bool Checker::isDefinedBy(const Piece &piece, llvm::ArrayRef<IndexExpr> subscripts) {
-  if (piece.isPartial || !piece.image.domain.conditions.empty())
-    return false;
+  if (piece.isPartial || !piece.image.domain.conditions.empty() || subscripts.size() != piece.image.subscripts.size())
+    return false; // without subscripts a tensor is read whole
   std::set<unsigned> seen;
   for (auto [defined, read] : llvm::zip(piece.image.subscripts, subscripts)) {
     std::optional<IndexVar> var = defined.asVariable();

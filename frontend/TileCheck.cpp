@@ -76,9 +76,12 @@ std::vector<Sizes> chooseSizes(const SizeFacts &facts, const Program &program, c
     bool good = work <= maxWork;
     for (const Tensor *tensor : llvm::concat<const Tensor *const>(program.inputs, program.outputs)) {
       double elements = 1;
-      for (const IndexExpr &dim : tensor->dims)
-        elements *= double(valueOf(dim, sizes).value_or(0));
-      good &= elements > 0 && elements <= maxElements; // an empty tensor shows nothing
+      for (const IndexExpr &dim : tensor->dims) {
+        int64_t extent = valueOf(dim, sizes).value_or(0);
+        good &= extent > 0; // an empty tensor shows nothing
+        elements *= double(extent);
+      }
+      good &= elements <= maxElements;
     }
     if (!good)
       continue;
