@@ -338,9 +338,9 @@ Value Checker::power(const Value &a, const Value &b, Span span) {
   }
   if (type == DType::Bool)
     type = DType::I32;
-  const Expr *x = coerce(a, type), *y = coerce(b, type);
-  if (exponent && !isFloat(type))
-    y = coerce(indexValue(IndexExpr(*exponent), span), type); // also where a conversion hides it
+  // An exponent that is known is a constant, also where it was converted.
+  bool isKnown = exponent && !isFloat(type);
+  const Expr *x = coerce(a, type), *y = coerce(isKnown ? indexValue(IndexExpr(*exponent), span) : b, type);
   std::optional<double> p = constantOf(x), q = constantOf(y);
   if (p && q && isFloat(type) && weak)
     return Value{constant(std::pow(*p, *q), type, span), true, {}, {}};

@@ -389,7 +389,7 @@ void Checker::requireExact(llvm::ArrayRef<ExactDivision> divisions, Span span) {
     Outcome outcome = prover->holds(Condition::divides(n, d), domain);
     if (outcome.proved())
       continue;
-    if (outcome.verdict == Verdict::Refuted || ((path.empty() || domain.conditions.empty()) && neverDivides(n, d))) {
+    if (outcome.verdict == Verdict::Refuted || (domain.conditions.empty() && neverDivides(n, d))) {
       report(Code::NotDivisible, span,
              "'/' is exact here, and " + show(n) + " is never a multiple of " + show(d))
           .note("'//' rounds down; in a read, fill= gives the value where it is not exact");

@@ -63,8 +63,7 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
       info->blockWrites.clear();
     blockTensors.clear();
   };
-  // Types become wider and axes more, so it ends.
-  for (stateFactsChanged = true; stateFactsChanged;) {
+  do { // types become wider and axes more, so it ends
     stateFactsChanged = false;
     Diagnostics scratch(module.sourceManager());
     Saved savedDiagnostics(diagnostics, &scratch);
@@ -73,7 +72,7 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
     std::vector<Stmt *> ignored;
     Saved savedSink(sink, &ignored);
     run();
-  }
+  } while (stateFactsChanged);
   {
     Saved savedSink(sink, &block->body);
     run();

@@ -8,7 +8,6 @@
 
 #include "ir/Polynomial.h"
 #include "llvm/ADT/STLExtras.h"
-#include <limits>
 #include <numeric>
 
 using namespace tegula;
@@ -53,9 +52,6 @@ static int64_t floorDivide(int64_t a, int64_t b) {
   return quotient - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/// Coefficients are symmetric, so that quotients and negatives of them are coefficients.
-static bool isOutside(int64_t coefficient) { return coefficient == std::numeric_limits<int64_t>::min(); }
-
 Poly Poly::combine(const Poly &a, const Poly &b, int64_t sign) {
   Poly result;
   result.isBad = a.isBad || b.isBad;
@@ -84,7 +80,7 @@ Poly tegula::operator*(const Poly &a, const Poly &b) {
     for (auto [n, d] : b.terms) {
       std::optional<Monomial> product = monomial::multiply(m, n);
       int64_t coefficient;
-      if (!product || __builtin_mul_overflow(c, d, &coefficient) || isOutside(coefficient))
+      if (!product || __builtin_mul_overflow(c, d, &coefficient) || Poly::isOutside(coefficient))
         return Poly::bad();
       result.terms.push_back({*product, coefficient});
     }
@@ -95,7 +91,7 @@ Poly tegula::operator*(const Poly &a, const Poly &b) {
   for (size_t i = 0; i < result.terms.size();) {
     Poly::Term term = result.terms[i++];
     for (; i < result.terms.size() && result.terms[i].first == term.first; ++i)
-      if (__builtin_add_overflow(term.second, result.terms[i].second, &term.second) || isOutside(term.second))
+      if (__builtin_add_overflow(term.second, result.terms[i].second, &term.second) || Poly::isOutside(term.second))
         return Poly::bad();
     if (term.second)
       result.terms[kept++] = term;

@@ -45,7 +45,9 @@ class Poly {
 public:
   using Term = std::pair<Monomial, int64_t>;
 
-  Poly(int64_t constant = 0) : isBad(constant == INT64_MIN) {
+  /// Negatives and quotients of coefficients are coefficients, so the least number is none.
+  static bool isOutside(int64_t coefficient) { return coefficient == INT64_MIN; }
+  Poly(int64_t constant = 0) : isBad(isOutside(constant)) {
     if (constant)
       terms.push_back({0, constant});
   }
@@ -55,7 +57,7 @@ public:
     result.isBad = true;
     return result;
   }
-  Poly(Monomial m, int64_t coefficient) : isBad(coefficient == INT64_MIN) {
+  Poly(Monomial m, int64_t coefficient) : isBad(isOutside(coefficient)) {
     if (coefficient)
       terms.push_back({m, coefficient});
   }
