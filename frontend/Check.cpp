@@ -220,13 +220,14 @@ Entity *Checker::define(Scope &in, const ast::Ident &name, Entity entity) {
   return &added;
 }
 
-void Checker::poison(Scope &in, const ast::Ident &name) {
+void Checker::poison(Scope &in, const ast::Ident &name, bool isIndex) {
   for (Scope *at = &in; at; at = at->parent)
     if (at->names.contains(name.name))
       return;
   Entity entity;
   entity.kind = Entity::Poison;
   entity.span = name.span;
+  entity.isIndex = isIndex;
   in.names[name.name] = std::move(entity);
 }
 

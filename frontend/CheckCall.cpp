@@ -304,7 +304,7 @@ std::optional<std::vector<TensorInfo *>> Checker::callCat(const ast::Expr &call)
   return std::vector<TensorInfo *>{result};
 }
 
-void Checker::checkCallAssign(const ast::Stmt &stmt) {
+bool Checker::checkCallAssign(const ast::Stmt &stmt) {
   auto poisonAll = [&] {
     for (const ast::Target &target : stmt.targets)
       poison(*scope, target.name);
@@ -312,6 +312,7 @@ void Checker::checkCallAssign(const ast::Stmt &stmt) {
       if (Entity *entity = lookup(target.name.name);
           entity && entity->kind == Entity::Tensor)
         entity->tensor->isSuspect = true;
+    return false;
   };
   if (stmt.accumulate) {
     report(Code::BadAccumulation, stmt.span, "'+=' adds to elements; the result of a kernel is a whole tensor")
@@ -333,32 +334,36 @@ void Checker::checkCallAssign(const ast::Stmt &stmt) {
                (stmt.targets.size() == 1 ? " name on the left" : " names on the left"));
     return poisonAll();
   }
+  bool fine = true;
   for (auto [target, result] : llvm::zip(stmt.targets, *results))
-    storeResult(target, result, stmt.value->span);
+    fine &= storeResult(target, result, stmt.value->span);
+  return fine;
 }
 
-void Checker::checkCallStatement(const ast::Stmt &stmt) {
+bool Checker::checkCallStatement(const ast::Stmt &stmt) {
   if (!stmt.value)
-    return;
+    return false;
   const ast::Expr &call = *stmt.value;
   const ast::Kernel *kernel =
       call.kind == ast::Expr::Call ? findCalled(call.name.name) : nullptr;
   if (call.kind != ast::Expr::Call || !isKernelCall(call)) {
     if (call.kind == ast::Expr::Call && !module.findFn(call.name.name, inLibrary()) && !parseDType(call.name.name)) {
       llvm::StringRef name = call.name.name;
-      if (!isBuiltin(name))
-        return unknownName(call.name, true);
+      if (!isBuiltin(name)) {
+        unknownName(call.name, true);
+        return false;
+      }
     }
     report(Code::NotAStatement, stmt.span, "the value of this call goes nowhere")
         .note("a statement defines something: y[i] = ..., or calls a kernel that updates an inout");
-    return;
+    return false;
   }
   if (!kernel || !kernel->outputs.empty()) {
     Report record = report(Code::NotAStatement, stmt.span,
                            "the result of '" + call.name.name + "' goes nowhere");
     record.note("give it a name: h = " + text(call.span).str());
     suggestResult(record, call, kernel);
-    return;
+    return false;
   }
-  callKernel(call);
+  return callKernel(call).has_value();
 }

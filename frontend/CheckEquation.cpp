@@ -85,7 +85,7 @@ bool Checker::readsOthers(const Expr *value, const Tensor *tensor,
   return false;
 }
 
-void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalValue) {
+bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalValue) {
   const ast::Ident &name = left.target->name;
   Scope *outside = scope;
   auto failed = [&] {
@@ -93,6 +93,7 @@ void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
       poison(*outside, name);
     else
       left.info->isSuspect = true;
+    return false;
   };
   if (left.accumulate && left.info && left.info->tensor->type == DType::Bool) {
     report(Code::BadAccumulation, name.span, "'+=' adds numbers, and '" + name.name + "' has truth values")
@@ -158,6 +159,7 @@ void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
     left.info->isSuspect = true;
     if (isNew)
       poison(*outside, name);
+    return false;
   };
   if (!stored)
     return failedNew();
@@ -189,16 +191,16 @@ void Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   out->readsTarget = readsOthers(stored, out->tensor, out->subscripts);
   if (left.isState)
     requireCovered(*left.info, left.target->span, /*atEnd=*/true);
-  if (isNew) {
-    Saved savedBack(scope, outside);
-    Entity entity;
-    entity.kind = Entity::Tensor;
-    entity.tensor = left.info;
-    define(*outside, name, std::move(entity));
-  }
+  if (!isNew)
+    return true;
+  Saved savedBack(scope, outside);
+  Entity entity;
+  entity.kind = Entity::Tensor;
+  entity.tensor = left.info;
+  return define(*outside, name, std::move(entity)) != nullptr;
 }
 
-void Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bool isState) {
+bool Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bool isState) {
   Entity *entity = lookup(target.name.name);
   LeftSide left(scope);
   left.stmt = &stmt;
@@ -213,14 +215,14 @@ void Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
   auto evalValue = [&] { return eval(*stmt.value); };
   if (entity && entity->kind == Entity::Poison) {
     // Its own mistakes are still worth finding where its indices are plain.
-    return;
+    return false;
   }
   if (isState) {
     if (entity) {
       report(Code::Redefinition, target.name.span,
              "'" + target.name.name + "' is already defined, as " + describe(*entity))
           .note("first defined here", entity->span);
-      return;
+      return false;
     }
     return defineElements(left, evalValue);
   }
@@ -229,17 +231,17 @@ void Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
       Report record = report(Code::WrongKind, target.span,
                              "'" + target.name.name + "' is " + describe(*entity) + ", not a tensor");
       record.note("it is defined here", entity->span);
-      return;
+      return false;
     }
     left.info = entity->tensor;
     if (left.info->isPoison)
-      return;
+      return false;
     if (left.info->tensor->kind == Tensor::In) {
       Report record = report(stmt.accumulate ? Code::BadAccumulation : Code::AssignToInput,
                              target.name.span,
                              "'" + target.name.name + "' is an input and cannot be changed");
       suggestInout(record, *left.info);
-      return;
+      return false;
     }
   }
   if (stmt.accumulate && (!left.info || left.info->tensor->kind == Tensor::Temp)) {
@@ -249,7 +251,7 @@ void Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
         .note("for a sum write t[i] = sum(x[i, k] for k)");
     if (!left.info)
       poison(*scope, target.name);
-    return;
+    return false;
   }
   if (!left.info && inParallel) {
     report(Code::BadNesting, target.name.span,
@@ -257,7 +259,7 @@ void Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
                "' varies along the indices that its value has")
         .note("write " + target.name.name + " = ...");
     poison(*scope, target.name);
-    return;
+    return false;
   }
-  defineElements(left, evalValue);
+  return defineElements(left, evalValue);
 }

@@ -386,21 +386,37 @@ bool Checker::declareOutputs(Frame &of, llvm::SmallVectorImpl<TensorInfo *> &out
   return fine;
 }
 
+/// The tensors that statements write.
+static void collectWritten(llvm::ArrayRef<Stmt *> body, llvm::SmallPtrSetImpl<const Tensor *> &written) {
+  for (const Stmt *stmt : body) {
+    if (stmt->kind == Stmt::Equation)
+      written.insert(stmt->tensor);
+    if (stmt->callee) {
+      for (const auto &result : stmt->callee->results)
+        written.insert(result.second);
+      for (const auto &argument : stmt->callee->arguments)
+        if (argument.first->kind == Tensor::Inout)
+          written.insert(argument.second);
+    }
+    collectWritten(stmt->body, written);
+  }
+}
+
 void Checker::finishKernel(Frame &of, llvm::ArrayRef<TensorInfo *> outputs) {
+  // Where an equation was wrong, that was said.
+  if (hasErrors())
+    return;
+  llvm::SmallPtrSet<const Tensor *, 8> written;
+  collectWritten(*of.body, written);
   for (TensorInfo *info : outputs) {
-    if (info->isComplete || info->isPoison || info->isSuspect)
-      continue;
-    if (info->pieces.empty()) {
-      // Where its equation was wrong, that was said.
-      if (!hasErrors())
-        report(Code::NeverDefined, info->tensor->span,
-               "output '" + info->tensor->name + "' is never defined")
-            .note("write an equation for it: " +
-                  elementText(info->tensor->name, info->tensor->dims.size()) + " = ...");
+    if (written.contains(info->tensor) && (info->isComplete || !info->pieces.empty())) {
+      requireCovered(*info, info->tensor->span, /*atEnd=*/true);
       continue;
     }
-    if (!hasErrors())
-      requireCovered(*info, info->tensor->span, /*atEnd=*/true);
+    report(Code::NeverDefined, info->tensor->span,
+           "output '" + info->tensor->name + "' is never defined")
+        .note("write an equation for it: " +
+              elementText(info->tensor->name, info->tensor->dims.size()) + " = ...");
   }
   if (!of.caller && !hasErrors())
     warnUnused(of);

@@ -16,22 +16,42 @@
 using namespace tegula;
 using namespace tegula::checked;
 
-/// Names in an expression that nothing defines: indices of the equation.
+/// Names in an expression that stand for values, other than the indices of its reductions.
 static void collectNames(const ast::Expr &e, llvm::SmallVectorImpl<const ast::Ident *> &names) {
+  size_t first = names.size();
   if (e.kind == ast::Expr::Name)
     names.push_back(&e.name);
+  auto collectRange = [&](const std::optional<ast::Range> &range) {
+    if (range && range->lo)
+      collectNames(*range->lo, names);
+    if (range && range->hi)
+      collectNames(*range->hi, names);
+  };
   for (const ast::ExprPtr &operand : e.operands)
     if (operand)
       collectNames(*operand, names);
   for (const ast::Subscript &subscript : e.subscripts) {
     if (subscript.expr)
       collectNames(*subscript.expr, names);
-    for (const ast::Subscript &member : subscript.members)
+    collectRange(subscript.range);
+    for (const ast::Subscript &member : subscript.members) {
       if (member.expr)
         collectNames(*member.expr, names);
+      collectRange(member.range);
+    }
   }
   for (const ast::Argument &argument : e.arguments)
     collectNames(*argument.value, names);
+  for (const ast::ForItem &item : e.items) {
+    collectRange(item.range);
+    if (item.filter)
+      collectNames(*item.filter, names);
+  }
+  auto isOwn = [&](const ast::Ident *name) {
+    return llvm::any_of(e.items,
+                        [&](const ast::ForItem &item) { return item.index.name == name->name; });
+  };
+  names.erase(std::remove_if(names.begin() + first, names.end(), isOwn), names.end());
 }
 
 bool Checker::expandLeft(LeftSide &left) {
@@ -112,15 +132,15 @@ bool Checker::bindLeftIndices(LeftSide &left) {
   auto fail = [&] {
     for (const LeftSide::Sub &sub : left.subs) {
       if (sub.isIndex && !isBound(sub.name.name))
-        poison(left.scope, sub.name);
+        poison(left.scope, sub.name, /*isIndex=*/true);
       for (const ast::Subscript &member : sub.ast->members)
         if (member.expr && member.expr->kind == ast::Expr::Name && !isBound(member.expr->name.name))
-          poison(left.scope, member.expr->name);
+          poison(left.scope, member.expr->name, /*isIndex=*/true);
     }
     if (left.stmt)
       for (const ast::ForItem &item : left.stmt->trailing)
         if (!item.ellipsis && !isBound(item.index.name))
-          poison(left.scope, item.index);
+          poison(left.scope, item.index, /*isIndex=*/true);
     return false;
   };
   auto rangeOf = [&](const ast::Range &written, const ast::Ident &name) {
@@ -143,13 +163,24 @@ bool Checker::bindLeftIndices(LeftSide &left) {
     }
     return range;
   };
+  auto bindWritten = [&](const ast::Ident &name, const ast::Range &range) {
+    if (bindLeftIndex(left, name, rangeOf(range, name))) {
+      writtenRanges[left.vars.back()] = &range;
+      return true;
+    }
+    failed = true;
+    poison(left.scope, name, /*isIndex=*/true);
+    return false;
+  };
   // Ranges written on the left.
   auto written = [&](const ast::Subscript &subscript, const ast::Ident &name) {
-    auto range = rangeOf(*subscript.range, name);
-    if (!range || !bindLeftIndex(left, name, range)) {
-      failed = true;
-      poison(left.scope, name);
+    // A rank has its range from topk's k=.
+    if (Entity *known = isBound(name.name) ? lookup(name.name) : nullptr) {
+      writtenRanges.erase(known->var);
+      failed |= !requireWrittenRange(subscript);
+      return;
     }
+    bindWritten(name, *subscript.range);
   };
   for (LeftSide::Sub &sub : left.subs) {
     if (sub.isIndex && sub.ast->range)
@@ -162,7 +193,12 @@ bool Checker::bindLeftIndices(LeftSide &left) {
           report(Code::BadTarget, member.span, "'in' follows an index name, not an expression");
           return fail();
         }
-        if (isBound(member.expr->name.name) || !checkIndexName(member.expr->name))
+        if (isBound(member.expr->name.name)) {
+          report(Code::DuplicateIndex, member.span,
+                 "index '" + member.expr->name.name + "' stands twice on the left");
+          return fail();
+        }
+        if (!checkIndexName(member.expr->name))
           return fail();
         written(member, member.expr->name);
       }
@@ -186,9 +222,16 @@ bool Checker::bindLeftIndices(LeftSide &left) {
         return fail();
       if (!item.range)
         pending.push_back(&item.index);
-      else if (!bindLeftIndex(left, item.index, rangeOf(*item.range, item.index)))
+      else if (!bindWritten(item.index, *item.range))
         return fail();
     }
+  // Ranges written where the index subscripts the right side.
+  for (const LeftSide::Sub &sub : left.subs)
+    if (sub.isIndex && !sub.ellipsisDim && !isBound(sub.name.name))
+      if (const ast::Range *range = writtenRange(sub.name.name, left.bodies))
+        bindWritten(sub.name, *range);
+  if (failed)
+    return fail();
   // Indices that stand bare run over the dims of a declared tensor.
   for (size_t i = 0; i != left.subs.size(); ++i) {
     LeftSide::Sub &sub = left.subs[i];
@@ -227,6 +270,10 @@ bool Checker::bindLeftIndices(LeftSide &left) {
     llvm::erase_if(pending, [&](const ast::Ident *name) {
       if (isBound(name->name))
         return true;
+      if (const ast::Range *written = writtenRange(name->name, bodies)) {
+        bindWritten(*name, *written);
+        return true;
+      }
       auto range = inferRange(name->name, bodies, name->span);
       // A group on the left of a declared tensor gives the range of its last unknown member.
       if (!range && left.isDeclared()) {
@@ -261,7 +308,7 @@ bool Checker::bindLeftIndices(LeftSide &left) {
   for (const ast::Ident *name : pending) {
     if (onPoison) {
       // What is wrong there may be why; but say what the right side itself has to say.
-      poison(left.scope, *name);
+      poison(left.scope, *name, /*isIndex=*/true);
       failed = true;
       continue;
     }
@@ -283,7 +330,7 @@ bool Checker::bindLeftIndices(LeftSide &left) {
       rangeUnknown(*name, text(left.target->span).str() + " = ... for " + name->name + " in SIZE",
                    bodies, isIndex);
     }
-    poison(left.scope, *name);
+    poison(left.scope, *name, /*isIndex=*/true);
     failed = true;
   }
   return !failed;

@@ -17,11 +17,11 @@
 using namespace tegula;
 using namespace tegula::checked;
 
-void Checker::checkParallel(const ast::Stmt &stmt) {
+bool Checker::checkParallel(const ast::Stmt &stmt) {
   if (inParallel) {
     report(Code::BadNesting, stmt.span, "a parallel block inside of a parallel block")
         .note("one block takes all indices: parallel i in M, j in N { ... }");
-    return;
+    return false;
   }
   Scope inner(Scope::Parallel, scope);
   Saved savedScope(scope, &inner);
@@ -42,7 +42,7 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
     }
     if (!range) {
       failed = true;
-      poison(inner, binder.index);
+      poison(inner, binder.index, /*isIndex=*/true);
       continue;
     }
     const Var *var = newVar(Var::Axis, binder.index.name, range->first, range->second, binder.index.span);
@@ -50,7 +50,7 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
     defineIndex(inner, binder.index, var);
   }
   if (failed)
-    return;
+    return false;
   Saved savedFlag(inParallel, true);
   Saved savedParallel(parallelVars, block->vars);
   Saved savedFacts(stateFacts, std::map<const ast::Stmt *, StateFact>());
@@ -77,28 +77,29 @@ void Checker::checkParallel(const ast::Stmt &stmt) {
     Saved savedSink(sink, &block->body);
     run();
   }
+  return true;
 }
 
-void Checker::checkTilesLoop(const ast::Stmt &stmt) {
+bool Checker::checkTilesLoop(const ast::Stmt &stmt) {
   if (!inParallel) {
     report(Code::BadNesting, stmt.span, "a loop over tiles stands in a parallel block")
         .note("parallel i in M { state acc = 0.0  for k in tiles(K) { ... } }");
-    return;
+    return false;
   }
   if (!tileVars.empty()) {
     report(Code::BadNesting, stmt.span, "a loop over tiles inside of a loop over tiles")
         .note("sum(... for k) reduces over a whole index inside of a tile loop");
-    return;
+    return false;
   }
   auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
   if (!checkIndexName(stmt.index))
-    return;
+    return false;
   Scope inner(Scope::Tiles, scope);
   Trimmed trimmedVars(activeVars);
   Trimmed trimmedTiles(tileVars);
   Stmt *loop = append(Stmt::Tiles, stmt.span);
   if (!range) {
-    poison(inner, stmt.index);
+    poison(inner, stmt.index, /*isIndex=*/true);
   } else {
     const Var *var =
         newVar(Var::Tile, stmt.index.name, range->first, range->second, stmt.index.span);
@@ -109,13 +110,17 @@ void Checker::checkTilesLoop(const ast::Stmt &stmt) {
   Saved savedScope(scope, &inner);
   Saved savedSink(sink, &loop->body);
   checkBody(stmt.body);
+  return range.has_value();
 }
 
-void Checker::checkState(const ast::Stmt &stmt) {
+bool Checker::checkState(const ast::Stmt &stmt) {
   if (stmt.targets.empty() || !stmt.value)
-    return;
+    return false;
   const ast::Target &target = stmt.targets[0];
-  auto fail = [&] { poison(*scope, target.name); };
+  auto fail = [&] {
+    poison(*scope, target.name);
+    return false;
+  };
   if (target.hasSubscripts) {
     report(Code::StateMisuse, target.span,
            "a state in a parallel block has no subscripts: it varies along the indices that its "
@@ -177,20 +182,20 @@ void Checker::checkState(const ast::Stmt &stmt) {
   Entity entity;
   entity.kind = Entity::State;
   entity.state = &info;
-  define(*scope, target.name, std::move(entity));
   append(Stmt::StateInit, stmt.span)->state = &state;
+  return define(*scope, target.name, std::move(entity)) != nullptr;
 }
 
-void Checker::checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info) {
+bool Checker::checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info) {
   StateDef &state = *info.state;
   if (target.hasColon) {
     report(Code::StateMisuse, target.span,
            "the type of a state stands where it begins: state " + state.name + ": f16 = ...");
-    return;
+    return false;
   }
   Value value = eval(*stmt.value);
   if (value.isPoison())
-    return;
+    return false;
   std::vector<unsigned> axes = value.expr->axes;
   // How often a loop runs decides too.
   for (const Var *var : activeVars)
@@ -206,7 +211,7 @@ void Checker::checkUpdate(const ast::Stmt &stmt, const ast::Target &target, Stat
            "the new value of '" + state.name + "' varies along '" + var.name +
                "', which ends with its tile")
         .note("reduce over it: sum(... for " + var.name + ")");
-    return;
+    return false;
   }
   StateFact &fact = stateFacts[info.stmt];
   DType type = typeAlone(value);
@@ -225,7 +230,7 @@ void Checker::checkUpdate(const ast::Stmt &stmt, const ast::Target &target, Stat
   const Expr *stored = storable(value, kept, "the state '" + state.name + "'",
                                 stmt.value->span);
   if (!stored)
-    return;
+    return false;
   if (stored->type != state.type) {
     Expr *narrow = make(Expr::Convert, state.type, stmt.value->span);
     narrow->target = state.type;
@@ -235,5 +240,6 @@ void Checker::checkUpdate(const ast::Stmt &stmt, const ast::Target &target, Stat
   Stmt *update = append(Stmt::Update, stmt.span);
   update->state = &state;
   update->value = stored;
+  return true;
 }
 

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An index without a written range runs over the dims that it subscripts bare [4.2, 6.1].
+// The range of an index is what `in` says, where it is bound or where it subscripts a read; else it is
+// that of the dims that it subscripts bare [4.2, 6.1].
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,115 @@ static bool isName(const ast::Subscript &subscript, llvm::StringRef name) {
   return subscript.kind == ast::Subscript::Single &&
          subscript.expr->kind == ast::Expr::Name && subscript.expr->name.name == name;
 }
+
+//===----------------------------------------------------------------------===//
+// Written ranges
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit` on the parts of an expression that are expressions, in order of the text.
+static void forEachPart(const ast::Expr &e, llvm::function_ref<void(const ast::Expr &)> visit) {
+  auto visitRange = [&](const std::optional<ast::Range> &range) {
+    if (!range)
+      return;
+    if (range->lo)
+      visit(*range->lo);
+    if (range->hi)
+      visit(*range->hi);
+  };
+  auto visitSubscript = [&](auto &&self, const ast::Subscript &subscript) -> void {
+    if (subscript.expr)
+      visit(*subscript.expr);
+    visitRange(subscript.range);
+    for (const ast::Subscript &member : subscript.members)
+      self(self, member);
+  };
+  for (const ast::ExprPtr &operand : e.operands)
+    if (operand)
+      visit(*operand);
+  for (const ast::Subscript &subscript : e.subscripts)
+    visitSubscript(visitSubscript, subscript);
+  for (const ast::Argument &argument : e.arguments)
+    visit(*argument.value);
+  for (const ast::ForItem &item : e.items) {
+    visitRange(item.range);
+    if (item.filter)
+      visit(*item.filter);
+  }
+}
+
+static const ast::Range *rangeInside(const ast::Expr &e, llvm::StringRef index) {
+  for (const ast::ForItem &item : e.items)
+    if (item.index.name == index)
+      return nullptr; // another index
+  for (const ast::Subscript &subscript : e.subscripts) {
+    if (subscript.range && isName(subscript, index))
+      return &*subscript.range;
+    for (const ast::Subscript &member : subscript.members)
+      if (member.range && isName(member, index))
+        return &*member.range;
+  }
+  const ast::Range *found = nullptr;
+  forEachPart(e, [&](const ast::Expr &part) {
+    if (!found)
+      found = rangeInside(part, index);
+  });
+  return found;
+}
+
+const ast::Range *Checker::writtenRange(llvm::StringRef index,
+                                        llvm::ArrayRef<const ast::Expr *> bodies) {
+  for (const ast::Expr *body : bodies)
+    if (body)
+      if (const ast::Range *found = rangeInside(*body, index))
+        return found;
+  return nullptr;
+}
+
+bool Checker::requireWrittenRange(const ast::Subscript &subscript) {
+  if (!subscript.range || !subscript.expr)
+    return true;
+  const ast::Expr &expr = *subscript.expr;
+  if (expr.kind != ast::Expr::Name) {
+    report(Code::WrongKind, subscript.span, "'in' follows an index name, not an expression")
+        .note("write the range where the index is bound: ... for k in R");
+    return false;
+  }
+  Entity *entity = lookup(expr.name.name);
+  if (!entity || entity->kind == Entity::Poison)
+    return false; // reported where the subscript is evaluated
+  if (entity->kind != Entity::Index) {
+    report(Code::WrongKind, subscript.span,
+           "'in' gives an index its range, and '" + expr.name.name + "' is " + describe(*entity))
+        .note("it is defined here", entity->span);
+    return false;
+  }
+  const Var &var = *entity->var;
+  // The same text means the same: nothing is shadowed.
+  if (const ast::Range *known = writtenRanges.lookup(&var))
+    if (known == &*subscript.range || text(known->span) == text(subscript.range->span))
+      return true;
+  auto range = evalRange(*subscript.range, expr.name.name);
+  if (!range)
+    return false;
+  auto agree = [&](const IndexExpr &a, const IndexExpr &b) {
+    return a == b || prover->proves(Condition::equal(a, b), domainOf({a, b}, false, true));
+  };
+  if (dry || (agree(range->first, var.lo) && agree(range->second, var.hi)))
+    return true;
+  auto shown = [&](const IndexExpr &lo, const IndexExpr &hi) {
+    return lo == IndexExpr(0) ? show(hi) : show(lo) + ":" + show(hi);
+  };
+  report(Code::RangeConflict, subscript.span,
+         "index '" + expr.name.name + "' runs over " + shown(var.lo, var.hi) + ", and over " +
+             shown(range->first, range->second) + " here")
+      .note("it is bound here", entity->span)
+      .note("an index has one range: write it once, or take another index");
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges of dims
+//===----------------------------------------------------------------------===//
 
 void Checker::collectExtents(const ast::Subscript &subscript, const IndexExpr &dim,
                              llvm::StringRef tensor, llvm::StringRef index, bool isOffset,
@@ -171,17 +281,9 @@ bool Checker::mentions(const ast::Expr &e, llvm::StringRef name) {
   for (const ast::ForItem &item : e.items)
     if (item.index.name == name)
       return false;
-  auto inSubscript = [&](auto &&inSubscript, const ast::Subscript &subscript) -> bool {
-    return (subscript.expr && mentions(*subscript.expr, name)) ||
-           llvm::any_of(subscript.members, [&](const ast::Subscript &member) {
-             return inSubscript(inSubscript, member);
-           });
-  };
-  return llvm::any_of(e.operands, [&](const ast::ExprPtr &one) { return one && mentions(*one, name); }) ||
-         llvm::any_of(e.arguments, [&](const ast::Argument &one) { return mentions(*one.value, name); }) ||
-         llvm::any_of(e.subscripts, [&](const ast::Subscript &one) {
-           return inSubscript(inSubscript, one);
-         });
+  bool found = false;
+  forEachPart(e, [&](const ast::Expr &part) { found = found || mentions(part, name); });
+  return found;
 }
 
 bool Checker::readsPoison(const ast::Expr &e) {
@@ -283,10 +385,12 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
   std::vector<std::vector<const Var *>> ellipsisVars(items.size());
   llvm::SmallVector<size_t> pending;
   llvm::StringSet<> seen;
-  auto bind = [&](size_t i, std::pair<IndexExpr, IndexExpr> range) {
+  auto bind = [&](size_t i, std::pair<IndexExpr, IndexExpr> range, const ast::Range *written) {
     const ast::ForItem &item = items[i];
     bound[i] = newVar(Var::Axis, item.index.name, range.first, range.second, item.index.span);
     defineIndex(in, item.index, bound[i]);
+    if (written)
+      writtenRanges[bound[i]] = written;
   };
   for (size_t i = 0; i != items.size(); ++i) {
     const ast::ForItem &item = items[i];
@@ -336,9 +440,10 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
       failed = true;
       continue;
     }
-    if (item.range) {
-      if (auto range = evalRange(*item.range, item.index.name))
-        bind(i, *range);
+    const ast::Range *written = item.range ? &*item.range : writtenRange(item.index.name, bodies);
+    if (written) {
+      if (auto range = evalRange(*written, item.index.name))
+        bind(i, *range, written);
       else
         failed = true;
       continue;
@@ -352,7 +457,7 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
       auto range = inferRange(items[i].index.name, bodies, items[i].index.span);
       if (!range)
         return false;
-      bind(i, *range);
+      bind(i, *range, nullptr);
       return true;
     });
     if (pending.size() == before)
@@ -362,7 +467,7 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
   for (size_t i : pending) {
     failed = true;
     if (onPoison) {
-      poison(in, items[i].index);
+      poison(in, items[i].index, /*isIndex=*/true);
       continue;
     }
     // A group with two unknown members says more than "unknown".
@@ -396,7 +501,7 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
     else
       rangeUnknown(items[i].index, form.str() + items[i].index.name + " in SIZE)", bodies,
                    /*takesRange=*/true);
-    poison(in, items[i].index);
+    poison(in, items[i].index, /*isIndex=*/true);
   }
   for (size_t i = 0; i != items.size(); ++i) {
     if (items[i].ellipsis)
@@ -404,7 +509,7 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
     else if (bound[i])
       vars.push_back(bound[i]);
     else
-      poison(in, items[i].index);
+      poison(in, items[i].index, /*isIndex=*/true);
   }
   return !failed;
 }

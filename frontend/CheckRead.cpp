@@ -71,7 +71,7 @@ std::optional<Subscript> Checker::evalGroup(const ast::Subscript &group, const I
     std::optional<Subscript> value;
     if (member.kind == ast::Subscript::Single)
       value = evalIndex(*member.expr, "a member of a group");
-    if (!value) {
+    if (!value || !requireWrittenRange(member)) {
       failed = true;
       continue;
     }
@@ -174,7 +174,7 @@ Checker::evalSubscripts(llvm::ArrayRef<ast::Subscript> subscripts, const TensorI
         continue;
       }
       std::optional<Subscript> one = evalIndex(*subscript.expr, "a subscript");
-      failed |= !one;
+      failed |= !one || !requireWrittenRange(subscript);
       result.push_back(one.value_or(Subscript()));
       continue;
     }
@@ -211,7 +211,8 @@ Value Checker::evalRead(const ast::Expr &e) {
     }
     return {};
   }
-  if (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison))
+  bool isIndex = entity->kind == Entity::Poison && entity->isIndex;
+  if ((entity->kind == Entity::Poison && !isIndex) || (entity->tensor && entity->tensor->isPoison))
     return {};
   if (entity->kind == Entity::Tuple) {
     if (e.subscripts.size() != 1 || e.subscripts[0].kind != ast::Subscript::Single) {
@@ -233,7 +234,8 @@ Value Checker::evalRead(const ast::Expr &e) {
   }
   if (entity->kind != Entity::Tensor) {
     Report record = report(Code::WrongKind, e.span,
-                           "'" + e.name.name + "' is " + describe(*entity) + ", not a tensor");
+                           "'" + e.name.name + "' is " +
+                               (isIndex ? "an index" : describe(*entity)) + ", not a tensor");
     record.note("it is defined here", entity->span);
     if (entity->kind == Entity::Scalar || entity->kind == Entity::State)
       record.fix("write it without subscripts",

@@ -35,14 +35,14 @@ bool Checker::copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const I
   return copy->value != nullptr;
 }
 
-void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span span) {
+bool Checker::storeResult(const ast::Target &target, TensorInfo *result, Span span) {
   const ast::Ident &name = target.name;
   std::optional<DType> type;
   if (target.type) {
     type = resolveType(*target.type);
     if (!type) {
       poison(*scope, name);
-      return;
+      return false;
     }
   }
   // `h: [N, O, P, Q] = ...` checks the dims that have names and names the others.
@@ -60,7 +60,7 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
              "the result has " + llvm::Twine(dims.size()) + " dims, " + showDims(*result) + ", got " +
                  llvm::Twine(given) + (given == 1 ? " name" : " names"));
       poison(*scope, name);
-      return;
+      return false;
     }
     for (const ast::Subscript &subscript : target.subscripts) {
       if (subscript.kind == ast::Subscript::Ellipsis) {
@@ -70,7 +70,7 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
       if (subscript.kind == ast::Subscript::Group || subscript.range) {
         report(Code::BadTarget, subscript.span, "a dim here is a size");
         poison(*scope, name);
-        return;
+        return false;
       }
       if (subscript.expr->kind == ast::Expr::Name && !lookup(subscript.expr->name.name)) {
         fresh.push_back({&subscript.expr->name, dims[position++]});
@@ -81,7 +81,7 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
                                  "dim " + llvm::Twine(position + 1) + " of the result",
                                  Code::SizeMismatch)) {
         poison(*scope, name);
-        return;
+        return false;
       }
       ++position;
     }
@@ -100,7 +100,7 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
       made = newTemporary(name.name, *type, result->tensor->dims, name.span);
       if (!copyTensor(result, made, 0, IndexExpr(0), span)) {
         poison(*scope, name);
-        return;
+        return false;
       }
     } else {
       made->tensor->name = name.name;
@@ -109,35 +109,34 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
     Entity added;
     added.kind = Entity::Tensor;
     added.tensor = made;
-    define(*scope, name, std::move(added));
-    return;
+    return define(*scope, name, std::move(added)) != nullptr;
   }
   if (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison))
-    return;
+    return false;
   if (entity->kind != Entity::Tensor) {
     report(Code::Redefinition, name.span,
            "'" + name.name + "' is already defined, as " + describe(*entity))
         .note("first defined here", entity->span);
-    return;
+    return false;
   }
   TensorInfo &to = *entity->tensor;
   if (to.tensor->kind == Tensor::In) {
     Report record =
         report(Code::AssignToInput, name.span, "'" + name.name + "' is an input and cannot be changed");
     suggestInout(record, to);
-    return;
+    return false;
   }
   bool isFree = to.tensor->kind == Tensor::State || to.tensor->kind == Tensor::Inout || !loops.empty();
   if (!isFree && (to.isComplete || !to.pieces.empty())) {
     Report record = report(Code::Overlap, name.span, "'" + name.name + "' is already defined");
     if (!to.pieces.empty())
       record.note("here", to.pieces.front().span);
-    return;
+    return false;
   }
   if (type && *type != to.tensor->type) {
     report(Code::BadTarget, target.type->span,
            "'" + name.name + "' is " + toString(to.tensor->type) + " already");
-    return;
+    return false;
   }
   if (to.tensor->dims.size() != result->tensor->dims.size()) {
     report(Code::RankMismatch, span,
@@ -147,14 +146,14 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
                showDims(*result))
         .note("'" + name.name + "' is declared here", to.tensor->span);
     to.isSuspect = true;
-    return;
+    return false;
   }
   for (auto [d, dim] : llvm::enumerate(to.tensor->dims))
     if (!requireEqual(dim, result->tensor->dims[d], span,
                       "dim " + llvm::Twine(d + 1) + " of '" + name.name + "' and of the result",
                       Code::SizeMismatch)) {
       to.isSuspect = true;
-      return;
+      return false;
     }
   // Straight into the output, where nothing of the call reads it.
   Stmt *call = sink->empty() ? nullptr : sink->back();
@@ -172,7 +171,8 @@ void Checker::storeResult(const ast::Target &target, TensorInfo *result, Span sp
         where = to.tensor;
     llvm::erase(*sink, result->definition);
   } else if (!copyTensor(result, &to, 0, IndexExpr(0), span)) {
-    return;
+    return false;
   }
   to.isComplete = true;
+  return true;
 }

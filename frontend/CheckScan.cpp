@@ -191,8 +191,11 @@ Value Checker::evalScan(const ast::Expr &e) {
   for (const ast::Expr *one : names) {
     Entity *entity = one->kind == ast::Expr::Name ? lookup(one->name.name) : nullptr;
     if (!entity || entity->kind != Entity::Index || entity->var->kind != Var::Axis) {
-      if (entity && entity->kind == Entity::Poison)
+      if (entity && entity->kind == Entity::Poison) {
+        for (const ast::Expr *value : values) // what is wrong there may be why
+          eval(*value);
         return {};
+      }
       Report record = report(Code::ScanOver, one->span,
                              "over= expects an index of the equation, got '" + text(one->span) + "'");
       if (entity && entity->kind == Entity::Index && entity->var->kind == Var::Tile)
@@ -236,6 +239,8 @@ Value Checker::evalScan(const ast::Expr &e) {
           }
       if (isSort && !requireOneRange(*now, over->span))
         return {};
+      if (const ast::Range *written = writtenRanges.lookup(var))
+        writtenRanges[now] = written;
       fresh.push_back(now);
       renames.push_back({var->id, now});
       Entity entity;

@@ -23,10 +23,12 @@ checked::Stmt *Checker::append(Stmt::Kind kind, Span span) {
 
 void Checker::checkBody(llvm::ArrayRef<ast::StmtPtr> body) {
   for (const ast::StmtPtr &stmt : body)
-    checkStmt(*stmt);
+    if (!checkStmt(*stmt) && !dry && !hasErrors())
+      report(Code::NeverDefined, stmt->span, "this statement is refused, and no message says why")
+          .note("that is a defect of tegula: please report it with the program");
 }
 
-void Checker::checkStmt(const ast::Stmt &stmt) {
+bool Checker::checkStmt(const ast::Stmt &stmt) {
   forgetValues();
   Saved savedStmt(currentStmt, &stmt);
   switch (stmt.kind) {
@@ -48,15 +50,16 @@ void Checker::checkStmt(const ast::Stmt &stmt) {
     return checkPrecision(stmt);
   case ast::Stmt::Deterministic:
     program->deterministic = true;
-    return;
+    return true;
   case ast::Stmt::Schedule:
     return checkSchedule(stmt);
   }
+  llvm_unreachable("all statements are checked");
 }
 
-void Checker::checkAssign(const ast::Stmt &stmt) {
+bool Checker::checkAssign(const ast::Stmt &stmt) {
   if (stmt.targets.empty() || !stmt.value)
-    return; // a syntax error was reported
+    return false; // a syntax error was reported
   const ast::Expr &value = *stmt.value;
   if (value.kind == ast::Expr::Call && value.name.name == "topk" && !stmt.accumulate &&
       !module.findFn("topk", inLibrary()) && !module.findKernel("topk", inLibrary()))
@@ -72,7 +75,7 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
                   : "several results come from a kernel with several outputs, or from topk");
     for (const ast::Target &one : stmt.targets)
       poison(*scope, one.name);
-    return;
+    return false;
   }
   if (target.hasSubscripts) {
     if (target.hasColon && !target.type) {
@@ -81,7 +84,7 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
           .note("an equation is " + target.name.name + "[i, j] = ..., or " + target.name.name +
                 ": f16[i, j] = ...");
       poison(*scope, target.name);
-      return;
+      return false;
     }
     return checkEquation(stmt, target, /*isState=*/false);
   }
@@ -90,7 +93,7 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
            "'for' after an equation gives ranges to indices of its left side, and '" +
                target.name.name + "' has none");
     poison(*scope, target.name);
-    return;
+    return false;
   }
   Entity *entity = lookup(target.name.name);
   // `y = softmax(x, dim=1)`: what is wrong is the call.
@@ -99,7 +102,7 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
     unsigned before = numErrors();
     if (eval(value).isPoison() && numErrors() != before) {
       entity->tensor->isSuspect = true;
-      return;
+      return false;
     }
   }
   if (entity && entity->kind == Entity::State) {
@@ -109,7 +112,7 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
           .fix("write it out",
                {{{stmt.span.file, target.span.end, stmt.value->span.begin},
                  " = " + target.name.name + " + "}});
-      return;
+      return false;
     }
     return checkUpdate(stmt, target, *entity->state);
   }
@@ -119,12 +122,12 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
   if (entity && entity->kind == Entity::Tensor && !entity->tensor->isPoison) {
     if (entity->tensor->tensor->kind == Tensor::In) {
       report(Code::Redefinition, target.span, "'" + target.name.name + "' is already defined, as an input");
-      return;
+      return false;
     }
     report(Code::WholeTensor, target.span,
            "'" + target.name.name + "' is " + describe(*entity) + " and is assigned by element")
         .note("write its subscripts, as in " + target.name.name + "[i] = ...");
-    return;
+    return false;
   }
   if (stmt.accumulate) {
     if (!entity)
@@ -134,12 +137,12 @@ void Checker::checkAssign(const ast::Stmt &stmt) {
                           "'+=' accumulates into elements of a tensor, and '" + target.name.name +
                               "' is " + describe(*entity)),
                    *entity, stmt);
-    return;
+    return false;
   }
-  defineScalar(stmt, target);
+  return defineScalar(stmt, target);
 }
 
-void Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
+bool Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
   Value value = eval(*stmt.value);
   std::optional<DType> type;
   bool failed = value.isPoison();
@@ -163,7 +166,7 @@ void Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
   }
   if (failed) {
     poison(*scope, target.name);
-    return;
+    return false;
   }
   Entity entity;
   entity.kind = Entity::Scalar;
@@ -194,19 +197,21 @@ void Checker::defineScalar(const ast::Stmt &stmt, const ast::Target &target) {
           .fix("declare it as a state", {{{old->span.file, old->span.begin, old->span.begin}, "state "}});
       if (!dry) // what nobody has been told lasts no longer
         old->kind = Entity::Poison;
-      return;
+      return false;
     }
   }
-  if (Entity *made = define(*scope, target.name, std::move(entity)))
+  Entity *made = define(*scope, target.name, std::move(entity));
+  if (made)
     made->isSize = value.isIndex() && value.index->isSize();
+  return made != nullptr;
 }
 
-void Checker::assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info) {
+bool Checker::assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info) {
   if (info->tensor->kind == Tensor::In) {
     Report record =
         report(Code::AssignToInput, target.span, "'" + target.name.name + "' is an input and cannot be changed");
     suggestInout(record, *info);
-    return;
+    return false;
   }
   LeftSide left(scope);
   left.stmt = &stmt;
@@ -214,24 +219,24 @@ void Checker::assignElement(const ast::Stmt &stmt, const ast::Target &target, Te
   left.info = info;
   left.accumulate = stmt.accumulate;
   left.valueSpan = stmt.value->span;
-  defineElements(left, [&] { return eval(*stmt.value); });
+  return defineElements(left, [&] { return eval(*stmt.value); });
 }
 
-void Checker::checkStateTensor(const ast::Stmt &stmt) {
+bool Checker::checkStateTensor(const ast::Stmt &stmt) {
   if (stmt.targets.empty() || !stmt.value)
-    return;
+    return false;
   const ast::Target &target = stmt.targets[0];
   if (isKernelCall(*stmt.value) && !target.hasSubscripts) {
     report(Code::StateMisuse, stmt.span, "a state begins with an equation, not with a kernel's result")
         .note("give the result a name, then write state h[i, j] = result[i, j]");
     poison(*scope, target.name);
-    return;
+    return false;
   }
   // Without subscripts it is one number, a tensor without dims.
-  checkEquation(stmt, target, /*isState=*/true);
+  return checkEquation(stmt, target, /*isState=*/true);
 }
 
-void Checker::checkFor(const ast::Stmt &stmt) {
+bool Checker::checkFor(const ast::Stmt &stmt) {
   auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
   if (range && !inParallel && (usesData(range->first) || usesData(range->second))) {
     report(Code::LoopBounds, stmt.range->span,
@@ -249,7 +254,7 @@ void Checker::checkFor(const ast::Stmt &stmt) {
   Trimmed trimmedVars(activeVars);
   Trimmed trimmedLoops(loops);
   if (!checkIndexName(stmt.index))
-    return;
+    return false;
   Stmt *loop = append(Stmt::For, stmt.span);
   if (range) {
     Var *var = const_cast<Var *>(
@@ -259,30 +264,33 @@ void Checker::checkFor(const ast::Stmt &stmt) {
     defineIndex(inner, stmt.index, var);
     loops.push_back(var->id);
   } else {
-    poison(inner, stmt.index);
+    poison(inner, stmt.index, /*isIndex=*/true);
   }
   Saved savedScope(scope, &inner);
   Saved savedSink(sink, &loop->body);
   checkBody(stmt.body);
+  return range.has_value();
 }
 
-void Checker::checkPrecision(const ast::Stmt &stmt) {
+bool Checker::checkPrecision(const ast::Stmt &stmt) {
   const std::string &name = stmt.index.name;
   if (!isPrecision(name)) {
     Report record = report(Code::UnknownPrecision, stmt.index.span,
                            "expected " + precisionNames + ", got '" + name + "'");
     record.note("f32, the default, keeps f32 accuracy; tf32 and bf16 allow less, conv_tf32 in "
                 "convolutions alone");
-    return;
+    return false;
   }
   frame->precision = name;
+  return true;
 }
 
-void Checker::checkSchedule(const ast::Stmt &stmt) {
+bool Checker::checkSchedule(const ast::Stmt &stmt) {
   static const llvm::StringRef withAxes[] = {"tile", "split"};
   static const llvm::StringRef withNumber[] = {"stages", "warps", "cluster", "raster"};
   static const llvm::StringRef alone[] = {"persistent"};
   std::set<std::string> seen;
+  unsigned errors = numErrors();
   for (const ast::ScheduleItem &item : stmt.schedule) {
     const std::string &name = item.keyword.name;
     bool axes = llvm::is_contained(withAxes, name);
@@ -353,19 +361,21 @@ void Checker::checkSchedule(const ast::Stmt &stmt) {
         program->schedule.push_back({name, axisName, *known, item.span});
     }
   }
+  return numErrors() == errors;
 }
 
 //===----------------------------------------------------------------------===//
 // topk
 //===----------------------------------------------------------------------===//
 
-void Checker::checkTopK(const ast::Stmt &stmt) {
+bool Checker::checkTopK(const ast::Stmt &stmt) {
   const ast::Expr &call = *stmt.value;
   llvm::StringRef form = "v[i, r], e[i, r] = topk(x[i, j] for j, k=8)";
   auto wrong = [&](Span span, const llvm::Twine &message) {
     report(Code::TopKForm, span, message).note("write " + form.str());
     for (const ast::Target &target : stmt.targets)
       poison(*scope, target.name);
+    return false;
   };
   if (inParallel)
     return wrong(stmt.span, "topk stands at top level");
@@ -376,7 +386,7 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
   if (!checkKeywords(call, {"k"})) {
     for (const ast::Target &target : stmt.targets)
       poison(*scope, target.name);
-    return;
+    return false;
   }
   const ast::Expr *kGiven = keyword(call, "k");
   if (!kGiven)
@@ -385,9 +395,10 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
   if (!k) {
     for (const ast::Target &target : stmt.targets)
       poison(*scope, target.name);
-    return;
+    return false;
   }
   requireNonNegative(*k, kGiven->span, "k");
+  bool fine = true;
   for (unsigned which = 0; which != 2; ++which) {
     const ast::Target &target = stmt.targets[which];
     Entity *entity = lookup(target.name.name);
@@ -396,11 +407,14 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
     left.valueSpan = call.span;
     left.bodies.push_back(call.operands[0].get());
     if (entity) {
-      if (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison))
+      if (entity->kind == Entity::Poison || (entity->tensor && entity->tensor->isPoison)) {
+        fine = false;
         continue;
+      }
       if (entity->kind != Entity::Tensor || entity->tensor->tensor->kind == Tensor::In) {
         report(Code::BadTarget, target.span,
                "'" + target.name.name + "' is " + describe(*entity) + " and cannot be defined here");
+        fine = false;
         continue;
       }
       left.info = entity->tensor;
@@ -425,13 +439,11 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
       rank = &name;
       rankHasRange = subscript.range.has_value();
     }
-    if (!rank || several) {
-      wrong(target.span, "topk needs one new index on the left, for the rank");
-      return;
-    }
+    if (!rank || several)
+      return wrong(target.span, "topk needs one new index on the left, for the rank");
     left.presets.push_back({*rank, {IndexExpr(0), *k}});
     ast::Ident rankName = *rank;
-    defineElements(left, [&]() -> Value {
+    fine &= defineElements(left, [&]() -> Value {
       Scope inner(Scope::Reduction, scope);
       Saved savedScope(scope, &inner);
       Trimmed trimmedVars(activeVars);
@@ -444,8 +456,12 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
           [&] { left.scope.names[rankName.name] = std::move(rankEntity); });
       llvm::SmallVector<const Var *> vars;
       llvm::SmallVector<const ast::Expr *> bodies{call.operands[0].get(), call.items[0].filter.get()};
-      if (!bindItems(call.items, bodies, inner, vars, "topk(... for "))
+      if (!bindItems(call.items, bodies, inner, vars, "topk(... for ")) {
+        // Its names can still be looked at.
+        Saved savedDry(dry, dry + 1);
+        eval(*call.operands[0]);
         return {};
+      }
       if (vars[0]->kind == Var::Tile)
         return {};
       IndexExpr count = vars[0]->hi - vars[0]->lo;
@@ -481,4 +497,5 @@ void Checker::checkTopK(const ast::Stmt &stmt) {
       return strong(finish(result));
     });
   }
+  return fine;
 }

@@ -79,7 +79,9 @@ private:
   Entity *lookup(llvm::StringRef name);
   /// Defines a name in `scope`; reports and returns null where it is taken.
   Entity *define(Scope &scope, const ast::Ident &name, Entity entity);
-  void poison(Scope &scope, const ast::Ident &name);
+  /// What is wrong with the name was reported. Uses as an index, whose range alone may be unknown, are
+  /// held against that where `isIndex`.
+  void poison(Scope &scope, const ast::Ident &name, bool isIndex = false);
   std::vector<llvm::StringRef> visibleNames();
   void unknownName(const ast::Ident &name, bool isCall);
   void unknownFunction(const ast::Ident &name, Code code);
@@ -209,23 +211,25 @@ private:
                      const Obligation &what);
 
   //===-- CheckStmt.cpp ---------------------------------------------------===//
+  /// No statement is dropped in silence: what checks one says whether it is in the program. Where it is
+  /// not, checkBody asks whether an error was reported, and otherwise reports one.
   void checkBody(llvm::ArrayRef<ast::StmtPtr> body);
-  void checkStmt(const ast::Stmt &stmt);
-  void checkAssign(const ast::Stmt &stmt);
-  void defineScalar(const ast::Stmt &stmt, const ast::Target &target);
-  void assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info);
-  void checkStateTensor(const ast::Stmt &stmt);
-  void checkFor(const ast::Stmt &stmt);
-  void checkPrecision(const ast::Stmt &stmt);
-  void checkSchedule(const ast::Stmt &stmt);
-  void checkTopK(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkStmt(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkAssign(const ast::Stmt &stmt);
+  [[nodiscard]] bool defineScalar(const ast::Stmt &stmt, const ast::Target &target);
+  [[nodiscard]] bool assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info);
+  [[nodiscard]] bool checkStateTensor(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkFor(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkPrecision(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkSchedule(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkTopK(const ast::Stmt &stmt);
   Stmt *append(Stmt::Kind kind, Span span);
 
   //===-- CheckEquation.cpp -----------------------------------------------===//
   struct LeftSide;
-  void checkEquation(const ast::Stmt &stmt, const ast::Target &target, bool isState);
+  [[nodiscard]] bool checkEquation(const ast::Stmt &stmt, const ast::Target &target, bool isState);
   /// Everything but the right side, which `value` gives once the indices are bound.
-  void defineElements(LeftSide &left, llvm::function_ref<Value()> value);
+  [[nodiscard]] bool defineElements(LeftSide &left, llvm::function_ref<Value()> value);
   /// The value in a form that can be stored in a tensor of `type`; null where that was reported.
   const Expr *storable(const Value &value, DType type, const llvm::Twine &what, Span span);
   bool readsOthers(const Expr *value, const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
@@ -249,10 +253,10 @@ private:
   void zeroFirst(TensorInfo &info);
 
   //===-- CheckParallel.cpp -----------------------------------------------===//
-  void checkParallel(const ast::Stmt &stmt);
-  void checkTilesLoop(const ast::Stmt &stmt);
-  void checkState(const ast::Stmt &stmt);
-  void checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info);
+  [[nodiscard]] bool checkParallel(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkTilesLoop(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkState(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info);
   std::optional<std::pair<IndexExpr, IndexExpr>> evalRange(const ast::Range &range,
                                                            llvm::StringRef index,
                                                            Code code = Code::NotAnInteger);
@@ -268,8 +272,8 @@ private:
   std::optional<std::vector<TensorInfo *>> callKernel(const ast::Expr &call);
   std::optional<std::vector<TensorInfo *>> callCat(const ast::Expr &call);
   const ast::Kernel *overload(const ast::Kernel &kernel, const ast::Expr &call);
-  void checkCallAssign(const ast::Stmt &stmt);
-  void checkCallStatement(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkCallAssign(const ast::Stmt &stmt);
+  [[nodiscard]] bool checkCallStatement(const ast::Stmt &stmt);
   TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims, Span span);
   bool isKernelCall(const ast::Expr &e);
   /// The kernel that a call of the name is one of, or null. In a kernel its own name is the library's: nothing calls
@@ -278,7 +282,7 @@ private:
   std::string signature(const ast::Kernel &kernel);
 
   //===-- CheckResult.cpp -------------------------------------------------===//
-  void storeResult(const ast::Target &target, TensorInfo *result, Span span);
+  [[nodiscard]] bool storeResult(const ast::Target &target, TensorInfo *result, Span span);
   /// `to[..., offset + i, ...] = from[..., i, ...]`, the offset along `dim`.
   bool copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const IndexExpr &offset, Span span);
 
@@ -378,6 +382,10 @@ private:
   /// `takesRange`: ` in SIZE` may follow where the index stands.
   void rangeUnknown(const ast::Ident &index, llvm::StringRef form,
                     llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange);
+  /// The range that is written where the index subscripts a read, `x[i, j in 3]` [4.2, 6.1].
+  static const ast::Range *writtenRange(llvm::StringRef index, llvm::ArrayRef<const ast::Expr *> bodies);
+  /// Whether the index of the subscript has the range that is written there, if one is; else reported.
+  bool requireWrittenRange(const ast::Subscript &subscript);
   bool bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const ast::Expr *> bodies,
                  Scope &scope, llvm::SmallVectorImpl<const Var *> &vars, llvm::StringRef form);
 
@@ -449,6 +457,8 @@ private:
   std::vector<PathCondition> path;
   std::vector<std::pair<unsigned, const Var *>> renames; // scans: old var by new
   std::vector<unsigned> loops;                           // sequential loop vars around
+  /// Vars whose ranges are written, with the text.
+  llvm::DenseMap<const Var *, const ast::Range *> writtenRanges;
   unsigned dead = 0; // inside what a compile-time constant excludes
   unsigned dry = 0;  // first passes over a parallel block
   bool inParallel = false;

@@ -73,6 +73,7 @@ struct Entity {
   const checked::Var *var = nullptr;
   StateInfo *state = nullptr;
   bool isSize = false; // a dim or `where` name
+  bool isIndex = false; // Poison: of an index, whatever its range
   const ast::Param *param = nullptr;
   bool isUsed = false;
 };

@@ -126,6 +126,9 @@ Result Translator::evalSubscript(const Node &node) {
       }
       continue;
     }
+    // A written range stays where it stands, in a read of a tensor itself.
+    if (!item->range.empty() && (item->kind != Node::Name || whole->tensor.empty() || environment.contains(item->text)))
+      return std::nullopt;
     Place place;
     if (item->kind == Node::Name && !environment.contains(item->text) &&
         !findInvention(Invention::Value, item->text)) {
@@ -133,7 +136,7 @@ Result Translator::evalSubscript(const Node &node) {
       if (!active.count(item->text))
         loose.insert(item->text);
       place.kind = Place::Fixed;
-      place.value = text(item->text);
+      place.value = text(item->range.empty() ? item->text : item->text + " in " + item->range);
       places.push_back(std::move(place));
       continue;
     }

@@ -469,7 +469,7 @@ private:
       NodePtr lo = peek() == ":" ? nullptr : expression();
       if (lo && take("in")) {
         size_t begin = at;
-        if (!expression())
+        if (!expression() || (take(":") && !expression()))
           return nullptr;
         lo->range = file.slice(tokens[begin].begin, tokens[at - 1].end).str();
       }

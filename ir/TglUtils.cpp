@@ -244,6 +244,13 @@ bool tgl::isPrivate(TempOp temp) { return bool(temp->getParentOfType<ParallelOp>
 namespace {
 /// Walks from values to the axes that they are computed from.
 struct AxisCollector {
+  /// Ops whose regions are being walked, innermost first. A state may be carried through a reduction
+  /// that reads it: the walk comes back to that op, and the outer visit counts all that it uses.
+  struct Walked {
+    Operation *op;
+    const Walked *outer;
+  };
+  const Walked *walked = nullptr;
   AxisSet axes;
   llvm::DenseSet<Value> visited;
 
@@ -285,8 +292,28 @@ struct AxisCollector {
       collect(operand);
     if (op->getNumRegions() == 0)
       return;
-    AxisSet inside = axesUsedBy(op);
-    axes.insert(inside.begin(), inside.end());
+    for (const Walked *at = walked; at; at = at->outer)
+      if (at->op == op)
+        return;
+    Walked here{op, walked};
+    AxisCollector inside;
+    inside.walked = &here;
+    inside.collectInside(op);
+    axes.insert(inside.axes.begin(), inside.axes.end());
+  }
+
+  /// Of all that the op's regions use, but for axes that the op itself binds.
+  void collectInside(Operation *root) {
+    root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (!operand.getDefiningOp() || !root->isProperAncestor(operand.getDefiningOp()))
+          collect(operand);
+    });
+    AxisSet outside;
+    for (BlockArgument axis : axes)
+      if (!root->isAncestor(axis.getOwner()->getParentOp()))
+        outside.insert(axis);
+    axes = std::move(outside);
   }
 };
 } // namespace
@@ -298,17 +325,11 @@ AxisSet tgl::axesOf(Value value) {
 }
 
 AxisSet tgl::axesUsedBy(Operation *root) {
+  AxisCollector::Walked here{root, nullptr};
   AxisCollector collector;
-  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    for (Value operand : op->getOperands())
-      if (!operand.getDefiningOp() || !root->isProperAncestor(operand.getDefiningOp()))
-        collector.collect(operand);
-  });
-  AxisSet result;
-  for (BlockArgument axis : collector.axes)
-    if (!root->isAncestor(axis.getOwner()->getParentOp()))
-      result.insert(axis);
-  return result;
+  collector.walked = &here;
+  collector.collectInside(root);
+  return std::move(collector.axes);
 }
 
 Accesses tgl::accessesOf(Operation *root) {
