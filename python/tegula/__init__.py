@@ -9,6 +9,12 @@
 docs/python.md explains all.
 """
 
+try:
+    from ._tegula import llvm_version, version
+except ModuleNotFoundError:
+    raise ImportError(f"the module tegula._tegula is not in {__path__[0]}: put a build's folder `python` on PYTHONPATH "
+                      "(PYTHONPATH=build/dev/python), or use the .venv/bin/python that ./dev makes") from None
+
 from ._errors import (
     Diagnostic,
     Edit,
@@ -24,7 +30,6 @@ from ._errors import (
 )
 from ._kernel import Compiled, Guard, Kernel, Parameter, compile, load
 from ._library import library
-from ._tegula import llvm_version, version
 
 __version__ = version()
 

@@ -15,6 +15,8 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any, Callable, Literal, Optional
 
+from tegula_eval import missing
+
 CHECK_SECONDS = 20
 RUN_BYTES = 8 << 30
 WRONG_CALL, MISSING = 2, 3
@@ -109,9 +111,10 @@ class Judge:
         import secrets
 
         try:
-            from tegula_eval import cli, serve
-        except ImportError as error:
-            raise Refused(f"evaluate needs tegula-eval with torch: pip install 'tegula[eval]' ({error})") from None
+            missing.check("torch", "fastapi", "uvicorn")
+        except missing.Missing as error:
+            raise Refused(f"evaluate: {error}") from None
+        from tegula_eval import cli, serve
         self._folder = tempfile.TemporaryDirectory(prefix="tegula-mcp-")
         options = cli._parse(["serve", f"--out={self._folder.name}"])
         return serve.pooled_judge(options, secrets.token_hex(16))
@@ -197,8 +200,11 @@ def main() -> int:
     parser.parse_args()
     try:
         server = make_server()
-    except (ImportError, FileNotFoundError) as error:
-        print(f"tegula mcp: {error}; pip install 'tegula[mcp]' installs what it needs", file=sys.stderr)
+    except ImportError as error:
+        print(f"tegula mcp: it needs mcp ({error}); {missing.remedy('mcp')}", file=sys.stderr)
+        return MISSING
+    except FileNotFoundError as error:
+        print(f"tegula mcp: {error}", file=sys.stderr)
         return MISSING
     server.run("stdio")
     return 0

@@ -11,5 +11,6 @@
   store      results that survive a kill
   summary    counts and fast_p
   cli        the command tegula-eval
+  missing    packages that a command needs and that are not here
 """
 __version__ = "0.1.0"

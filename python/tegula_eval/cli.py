@@ -8,8 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-from . import (answers, audit, cluster, conversation, display, endpoint, exported, launches, options as shared, pool, report,
-               summary, times)
+from . import (answers, audit, cluster, conversation, display, endpoint, exported, launches, library, missing,
+               options as shared, pool, report, summary, times)
 from .store import Store, StoreError
 from .tasks import DTYPES, Task, TaskError, find_tasks
 
@@ -19,7 +19,11 @@ RIGHT, NOT_RIGHT, WRONG_CALL, STOPPED = 0, 1, 2, 3
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     try:
+        missing.check(*_needed(options))
         return options.function(options)
+    except missing.Missing as error:
+        print(f"tegula-eval: {error}", file=sys.stderr)
+        return STOPPED
     except (TaskError, StoreError, RuntimeError) as error:
         print(f"tegula-eval: {error}", file=sys.stderr)
         return STOPPED if isinstance(error, StoreError) else WRONG_CALL
@@ -29,6 +33,20 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\ntegula-eval: stopped; the same command goes on from here", file=sys.stderr)
         return STOPPED
+
+
+def _needed(options) -> list[str]:
+    """Packages that the command imports, here or in a process of its own."""
+    if options.function is _report:
+        return []
+    needed = ["torch"]
+    if options.function is _serve:
+        needed += ["fastapi", "uvicorn"]
+    if getattr(options, "model", None):
+        needed.append("openai")
+    if getattr(options, "ray", None):
+        needed.append("ray")
+    return needed if getattr(options, "plain", True) else [*needed, "rich"]
 
 
 def _parse(arguments) -> argparse.Namespace:
@@ -226,7 +244,7 @@ class Run:
             options.model, options.base_url, os.environ.get("OPENAI_API_KEY"), timeout_s=options.timeout,
             retries=options.retries, budget=endpoint.Budget(options.budget), temperature=options.temperature,
             max_tokens=options.max_tokens, seed=options.seed)
-        conversation.command_path()  # told before anything is asked
+        library.command_path()  # told before anything is asked
         jobs = [(f"{task.key}#{sample}" if options.samples > 1 else task.key,
                  self._conversation_job(task, sample, source))
                 for task in tasks for sample in range(options.samples)]

@@ -38,10 +38,7 @@ class Cluster:
 
     def __init__(self, address: str, workers: int, threads: int, target: str, deadline_s: float,
                  memory_bytes: int | None):
-        try:
-            import ray
-        except ImportError as error:
-            raise RuntimeError(f"--ray needs the package ray (pip install tegula[ray]): {error}") from error
+        import ray
         self.ray, self.deadline_s, self.memory_bytes = ray, deadline_s, memory_bytes
         self._own = not ray.is_initialized()
         if self._own:

@@ -6,32 +6,15 @@ the first wrong elements and where they lie; and only once the program is right,
 """
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from . import runner
+from .library import command_path
 
 AGAIN = "\n\nWrite the whole program again, in one code block.\n"
 # After these a model could do better; anything else is no fault of its program.
 REPAIRABLE = ("wrong", "refused", "binding", "call", "no-program", "timeout", "memory", "crashed")
-
-
-def command_path() -> str:
-    """`$TEGULA_COMMAND`, or the command beside the library's folder or the interpreter, or the one on the path."""
-    beside = None
-    try:
-        beside = runner.library_path().resolve().parents[1] / "bin" / "tegula"
-    except FileNotFoundError:
-        pass
-    for place in (os.environ.get("TEGULA_COMMAND"), beside, Path(sys.executable).with_name("tegula"),
-                  shutil.which("tegula")):
-        if place and Path(place).exists():
-            return str(place)
-    raise FileNotFoundError("there is no command tegula; TEGULA_COMMAND names it")
 
 
 def _prompt(*arguments: str) -> str:

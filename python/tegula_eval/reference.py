@@ -10,7 +10,7 @@ carries a flag:
   constant      the result does not depend on the inputs' values: it is the same for other inputs
   zero          a result of zeros passes KernelBench's rule
   inaccurate    the module's own float32 result fails KernelBench's rule against float64 (`tegula-eval audit` says
-                whether roundings alone make it: audit.py)
+                whether roundings alone make it: auditing.py)
 """
 from __future__ import annotations
 

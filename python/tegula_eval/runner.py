@@ -10,9 +10,10 @@ import functools
 import json
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
+
+from .library import library_path, package_path
 
 STATUS = {1: "wrong program", 2: "wrong call", 3: "missing", 4: "wrong result", 70: "internal"}
 ROLES = ("in", "inout", "out", "scalar", "constant")
@@ -83,32 +84,6 @@ class _LaunchOptions(c.Structure):
 class _Value(c.Structure):
     _fields_ = [("data", c.c_void_p), ("shape", c.POINTER(c.c_int64)), ("strides", c.POINTER(c.c_int64)),
                 ("rank", c.c_size_t), ("dtype", c.c_int), ("number", c.c_double), ("integer", c.c_int64)]
-
-
-def library_path() -> Path:
-    """`$TEGULA_LIBRARY`, or that of the package `tegula` beside this one, or in lib of the build tree that this
-    file lies in, or in build/{release,dev}/lib of the source tree."""
-    given = os.environ.get("TEGULA_LIBRARY")
-    tree = Path(__file__).resolve().parents[2]
-    places = [Path(given)] if given else [
-        Path(__file__).resolve().parents[1] / "tegula" / "libtegula.so.0",
-        tree / "lib" / "libtegula.so", *(tree / "build" / kind / "lib" / "libtegula.so"
-                                         for kind in ("release", "dev"))]
-    for place in places:
-        if place.exists():
-            return place
-    raise FileNotFoundError("libtegula.so is not at " + " or ".join(map(str, places))
-                            + "; TEGULA_LIBRARY names it")
-
-
-def package_path() -> Path | None:
-    """The folder in which the package `tegula` of the library's build tree lies; None where that has none, and Python
-    finds the package by itself or not at all."""
-    try:
-        place = library_path().parents[1] / "python"
-    except FileNotFoundError:
-        return None
-    return place if any((place / "tegula").glob("_tegula*")) else None
 
 
 @functools.cache

@@ -17,7 +17,7 @@ def main() -> None:
     isolation.die_with_parent()
     isolation.keep_memory()
     from . import candidates, export, provenance, variants
-    from .audit import audit
+    from .auditing import audit
     from .evaluate import evaluate
     functions = {"evaluate": evaluate, "export": export.export, "candidate": candidates.evaluate, "audit": audit}
     variants.warm()

@@ -4,13 +4,13 @@ import json
 import pytest
 from conftest import SCALE, module
 
-from tegula_eval import audit, cli, summary, tasks
+from tegula_eval import audit, auditing, cli, summary, tasks
 
 GOOD = SCALE.replace("1024 * 4", "32").replace("features = 512", "features = 16").replace("0.25", "25.0")
 
 
 def flags(text):
-    record = audit.audit({"task": text, "secret": "s"}, lambda name: None)
+    record = auditing.audit({"task": text, "secret": "s"}, lambda name: None)
     assert record["outcome"] == audit.AUDITED, record
     return record["flags"]
 
@@ -46,7 +46,7 @@ def test_flags_that_are_not_there():
 
 
 def test_how_far_roundings_reach():
-    record = audit.audit({"task": module("y = x + 1e6\n        return y - y.mean()"), "secret": "s"}, lambda name: None)
+    record = auditing.audit({"task": module("y = x + 1e6\n        return y - y.mean()"), "secret": "s"}, lambda name: None)
     told = record["cases"][-1]["roundings"]
     assert told["elements"] == 128 and told["beyond"] > 100 and told["moved_beyond"] > 100 and told["explained"]
     assert told["error"] > 1e-3 and told["moved_error"] > 1e-3
@@ -85,6 +85,6 @@ def test_what_is_no_audit(tmp_path):
 def test_a_flag_that_goes_by_the_draw():
     """A sum of which a few results are near zero: whether one of them is inaccurate is chance."""
     text = module("return (x - 0.5).sum(1)*1000", "torch.rand(rows, 256)", "rows = 2048")
-    found = [flag in audit.audit({"task": text, "secret": secret}, lambda name: None)["flags"]
+    found = [flag in auditing.audit({"task": text, "secret": secret}, lambda name: None)["flags"]
              for secret in "abcdef" for flag in ("inaccurate", "amplifies")]
     assert sum(found) >= 10, found
