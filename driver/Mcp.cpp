@@ -12,6 +12,7 @@
 #include "driver/Commands.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,11 +35,16 @@ static std::string beside(StringRef folder, const Twine &path) {
   return result.str().str();
 }
 
-/// `$TEGULA_PYTHON`, or the one in the command's folder, as in a virtual environment, or the one on
-/// the path.
+/// `$TEGULA_PYTHON`, or the one that a build tree's module is for, or the one in the command's
+/// folder, as in a virtual environment, or the one on the path.
 static std::string findPython(StringRef folder) {
   if (const char *given = std::getenv("TEGULA_PYTHON"))
     return given;
+  if (auto named = MemoryBuffer::getFile(beside(folder, "../python/interpreter"))) {
+    StringRef path = (*named)->getBuffer().trim();
+    if (sys::fs::can_execute(path))
+      return path.str();
+  }
   std::string python = beside(folder, "python3");
   if (sys::fs::can_execute(python))
     return python;
