@@ -1,4 +1,5 @@
 # How lit runs the tests below this folder.
+import glob
 import os
 import shutil
 import sys
@@ -13,6 +14,9 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.build_root, "test")
 
 path = [config.tools_dir, os.path.dirname(config.filecheck), config.llvm_tools_dir]
+if not shutil.which("ptxas"): # torch brings one
+    path += [os.path.dirname(one) for one in glob.glob(os.path.join(
+        config.source_root, ".venv/lib/python3*/site-packages/torch/bin/ptxas"))]
 config.environment["PATH"] = os.pathsep.join(path + [config.environment.get("PATH", os.environ["PATH"])])
 for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
     if name in os.environ:
@@ -37,7 +41,7 @@ for tool in ("tegula-opt", "tegula-interpret", "tegula-device-opt", "tegula", "t
         config.available_features.add(tool)
 if shutil.which("nvidia-smi"):
     config.available_features.add("gpu")
-if shutil.which("ptxas"):
+if shutil.which("ptxas", path=config.environment["PATH"]):
     config.available_features.add("ptxas")
 
 # Tests of a tool that this build lacks cannot run: a folder's tool is its stage's.

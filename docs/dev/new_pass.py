@@ -159,7 +159,7 @@ def main():
     pipeline.write_text(text)
     print(f"wrote  passes/{name}.cpp\n       test/passes/{stem}.mlir\n"
           f"added  {flag} to passes/Passes.td, CMakeLists.txt and Pipeline.cpp, after {options.after}\n"
-          f"next   ninja -C build/dev tegula-opt && lit -v build/dev/test --filter passes/{stem}")
+          f"next   ninja -C build/dev tegula-opt && lit-22 -v build/dev/test --filter passes/{stem}")
 
 
 if __name__ == "__main__":
