@@ -28,7 +28,7 @@ def main():
     import pytest
 
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "package")
-    return pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", folder, folder, *options])
+    return pytest.main(["-q", "-rs", "-p", "no:cacheprovider", "--rootdir", folder, folder, *options])
 
 
 if __name__ == "__main__":

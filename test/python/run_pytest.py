@@ -10,4 +10,4 @@ except (ImportError, OSError) as error:
     sys.exit(77)
 
 torch.zeros(1)
-sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
+sys.exit(pytest.main(["-q", "-rs", "-p", "no:cacheprovider", *sys.argv[1:]]))

@@ -78,13 +78,17 @@ def main():
         command = prefix / "bin" / "tegula"
         run([command, "check", "k.tgl"], cwd=elsewhere, env=environment)
         mcp = subprocess.run([command, "mcp"], capture_output=True, text=True, cwd=elsewhere, env=environment)
-        assert mcp.returncode == 3 and "tegula[mcp]" in mcp.stderr, mcp  # it is found, and says what is missing
-        assert (prefix / "bin" / "tegula-eval").exists()
+        assert mcp.returncode == 3 and "`pip install 'mcp>=2.3' numpy`" in mcp.stderr, mcp  # found, says what is missing
+        # Without torch the help is there, and one line says what a command needs.
+        assert "kernelbench" in run([prefix / "bin" / "tegula-eval", "--help"], cwd=elsewhere, env=environment)
+        told = subprocess.run([prefix / "bin" / "tegula-eval", "audit", "--root=."], capture_output=True, text=True,
+                              cwd=elsewhere, env=environment)
+        assert told.returncode == 3 and told.stderr.count("\n") == 1 and "`pip install torch numpy`" in told.stderr, told
         # The package's own tests of programs, on what was installed.
         [site] = prefix.glob("lib/python*/site-packages")
-        print(run([sys.executable, TEST / "run.py", f"--package={site}", f"--command={command}", "-k",
-                   "test_programs"], cwd=elsewhere))
-    return 0
+        tests = subprocess.run([sys.executable, TEST / "run.py", f"--package={site}", f"--command={command}", "-k",
+                                "test_programs"], cwd=elsewhere)
+        return tests.returncode  # 77 where this Python has no torch
 
 
 if __name__ == "__main__":
