@@ -87,8 +87,15 @@ private:
     return ++proofs <= maxProofs && prover.proves(condition, domain);
   }
   bool coversFrom(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context);
+  /// Goes on from `from` to `size`. Pieces that follow each other, as those of `cat` do, need no proof: `exactly` looks
+  /// at those alone that begin where the last one ended.
   bool sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context, const IndexExpr &from,
-             const IndexExpr &size, std::vector<IndexExpr> &used);
+             const IndexExpr &size, std::vector<IndexExpr> &used, bool exactly);
+  bool sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context, const IndexExpr &size) {
+    std::vector<IndexExpr> used;
+    return sweep(dim, boxes, context, 0, size, used, /*exactly=*/true) ||
+           sweep(dim, boxes, context, 0, size, used, /*exactly=*/false);
+  }
 
   Prover &prover;
   llvm::ArrayRef<IndexExpr> dims;
@@ -182,10 +189,8 @@ bool Cover::coversFrom(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &cont
     if (stride = std::lcm(stride, box[dim].stride); stride > 16)
       return false;
   IndexExpr variable = IndexExpr::dim(firstCoordinate + dim);
-  if (stride == 1) {
-    std::vector<IndexExpr> used;
-    return sweep(dim, boxes, context, 0, dims[dim], used);
-  }
+  if (stride == 1)
+    return sweep(dim, boxes, context, dims[dim]);
   // Residue classes: the coordinate is stride*u + r.
   for (int64_t r = 0; r < stride; ++r) {
     std::vector<Box> members;
@@ -213,16 +218,15 @@ bool Cover::coversFrom(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &cont
         box[later].hi = replaced(box[later].hi, {{firstCoordinate + dim, coordinate}});
       }
     IndexExpr count = IndexExpr::floorDiv(dims[dim] - r + (stride - 1), stride);
-    std::vector<IndexExpr> used;
-    if (!sweep(dim, members, context, 0, count, used))
+    if (!sweep(dim, members, context, count))
       return false;
   }
   return true;
 }
 
-bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context,
-                  const IndexExpr &from, const IndexExpr &size, std::vector<IndexExpr> &used) {
-  if (proves(Condition::lessEqual(size, from), context))
+bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context, const IndexExpr &from,
+                  const IndexExpr &size, std::vector<IndexExpr> &used, bool exactly) {
+  if (size == from || (!exactly && proves(Condition::lessEqual(size, from), context)))
     return true;
   if (proofs > maxProofs)
     return false;
@@ -233,18 +237,19 @@ bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context,
       cuts.push_back(cut);
   };
   for (const Box &box : boxes)
-    if (proves(Condition::lessEqual(box[dim].lo, from), context)) {
+    if (box[dim].lo == from || (!exactly && proves(Condition::lessEqual(box[dim].lo, from), context))) {
       open.push_back(&box);
       addCut(box[dim].hi);
     }
   if (open.empty())
     return false;
-  for (const Box &box : boxes)
-    addCut(box[dim].lo);
+  if (!exactly)
+    for (const Box &box : boxes)
+      addCut(box[dim].lo);
   for (const IndexExpr &cut : cuts) {
     std::vector<Box> spanning;
     for (const Box *box : open)
-      if ((*box)[dim].hi == cut || proves(Condition::lessEqual(cut, (*box)[dim].hi), context))
+      if ((*box)[dim].hi == cut || (!exactly && proves(Condition::lessEqual(cut, (*box)[dim].hi), context)))
         spanning.push_back(*box);
     if (spanning.empty())
       continue;
@@ -253,7 +258,7 @@ bool Cover::sweep(size_t dim, llvm::ArrayRef<Box> boxes, const Domain &context,
     if (dim + 1 < dims.size() && !coversFrom(dim + 1, spanning, inner))
       continue;
     used.push_back(cut);
-    if (sweep(dim, boxes, context, cut, size, used))
+    if (sweep(dim, boxes, context, cut, size, used, exactly))
       return true;
     used.pop_back();
   }

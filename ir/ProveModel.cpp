@@ -270,8 +270,10 @@ Poly Search::quotient(const Poly &num, const Poly &den) {
 
 Poly Search::expand(const Poly &given) {
   Poly p = given;
+  // What is put in may not make it much longer; a sum of many sizes is long to begin with.
+  const size_t maxTerms = std::max<size_t>(64, given.terms.size());
   for (unsigned round = 0; round < 48; ++round) {
-    if (p.badResult() || p.terms.size() > 64)
+    if (p.badResult() || p.terms.size() > maxTerms)
       return Poly::bad();
     unsigned var = 0;
     Poly value;

@@ -111,6 +111,7 @@ private:
   void boundQuotient(unsigned var);
   void addInnerBounds(unsigned var);
 
+  Poly withoutForced(Poly goal);
   bool go(const Poly &goal, unsigned depth);
   bool quicklyNonNegative(const Poly &p) const;
   int sign(const Poly &p, unsigned depth);

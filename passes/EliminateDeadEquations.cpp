@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Nest.h"
 #include "passes/Passes.h"
+#include <map>
 
 using namespace mlir;
 using namespace tegula;
@@ -71,21 +72,47 @@ static bool writesAll(ParallelOp statement, Value tensor, Prover &prover) {
   return false;
 }
 
-/// Whether a later statement writes all of what this one does before anything reads it.
-static bool isOverwritten(ParallelOp statement, Prover &prover) {
-  Value tensor = onlyWritten(statement);
-  if (!tensor)
-    return false;
-  for (Operation *op = statement->getNextNode(); op; op = op->getNextNode()) {
-    Accesses accesses = accessesOf(op);
-    if (accesses.reads.contains(tensor))
+namespace {
+/// Which statements are overwritten: what is asked of a statement is asked once, however many come before it.
+class Overwritten {
+public:
+  explicit Overwritten(Prover &prover) : prover(prover) {}
+
+  /// Whether a later statement writes all of what this one does before anything reads it.
+  bool find(ParallelOp statement) {
+    Value tensor = onlyWritten(statement);
+    if (!tensor)
       return false;
-    if (accesses.writes.contains(tensor))
-      if (auto later = dyn_cast<ParallelOp>(op); later && writesAll(later, tensor, prover))
-        return true;
+    for (Operation *op = statement->getNextNode(); op; op = op->getNextNode()) {
+      const Accesses &accesses = accessesAt(op);
+      if (accesses.reads.contains(tensor))
+        return false;
+      if (accesses.writes.contains(tensor))
+        if (auto later = dyn_cast<ParallelOp>(op); later && writes(later, tensor))
+          return true;
+    }
+    return false;
   }
-  return false;
-}
+
+private:
+  const Accesses &accessesAt(Operation *op) {
+    auto [found, isNew] = known.try_emplace(op);
+    if (isNew)
+      found->second = accessesOf(op);
+    return found->second;
+  }
+  bool writes(ParallelOp later, Value tensor) {
+    auto [found, isNew] = whole.try_emplace({later.getOperation(), tensor.getAsOpaquePointer()});
+    if (isNew)
+      found->second = writesAll(later, tensor, prover);
+    return found->second;
+  }
+
+  Prover &prover;
+  std::map<Operation *, Accesses> known;
+  std::map<std::pair<Operation *, void *>, bool> whole;
+};
+} // namespace
 
 namespace {
 struct EliminateDeadEquationsPass
@@ -93,8 +120,9 @@ struct EliminateDeadEquationsPass
   void runOnOperation() override {
     Prover prover(sizeFacts(getOperation()));
     SmallVector<ParallelOp> statements(getOperation().getBody().front().getOps<ParallelOp>());
+    Overwritten overwritten(prover);
     for (ParallelOp statement : statements)
-      if (isOverwritten(statement, prover)) {
+      if (overwritten.find(statement)) {
         statement.erase();
         count("overwritten statements removed");
       }

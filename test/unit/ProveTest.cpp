@@ -406,6 +406,32 @@ TEST(Prove, WideAndDeep) {
   }
 }
 
+/// What `cat` of n tensors with sizes of their own asks: each piece lies in the whole, and together they fill it.
+TEST(Prove, ManyPieces) {
+  auto symbol = [](unsigned k) { return IndexExpr::symbol("S" + std::to_string(k)); };
+  for (unsigned n : {2, 40, 64, 100, 200}) {
+    IndexExpr sum;
+    std::vector<IndexExpr> starts;
+    std::vector<Image> pieces;
+    for (unsigned k = 0; k < n; ++k) {
+      Image piece;
+      piece.domain.add(0, 0, symbol(k));
+      piece.subscripts.push_back(sum + IndexExpr::dim(0));
+      pieces.push_back(piece);
+      starts.push_back(sum);
+      sum = sum + symbol(k);
+    }
+    Prover prover;
+    for (unsigned k : {0u, n / 2, n - 1}) {
+      EXPECT_TRUE(prover.inBounds(pieces[k].subscripts[0], sum, pieces[k].domain).proved()) << n << " " << k;
+      EXPECT_FALSE(prover.inBounds(pieces[k].subscripts[0] + 1, sum, pieces[k].domain).proved() && k + 1 == n);
+    }
+    EXPECT_TRUE(prover.covers(pieces, {sum}).proved()) << n;
+    pieces.erase(pieces.begin() + n / 2);
+    EXPECT_FALSE(prover.covers(pieces, {sum}).proved()) << n;
+  }
+}
+
 TEST(Prove, Counterexamples) {
   Prover prover;
   Outcome outcome = prover.inBounds(ix("d0 + 2"), ix("M"), domainOf("d0 in N"));
