@@ -240,9 +240,14 @@ void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Val
     stride = strideAlong(offset, lanes->axis, [&](mlir::Value value) {
       return value != lanes->axis && isVector(valueOf(value));
     });
+  if (stride == Stride::Uniform && isVector(raw)) { // of lanes that meet at most one is not masked
+    forEachLane(emitAnd(mask, lanes->mask), {emitIndex(offset), raw}, [&](ArrayRef<Value *> scalars) {
+      tag(b.CreateAlignedStore(scalars[1], address(scalars[0]), alignment));
+    });
+    return;
+  }
   if (stride == Stride::Uniform) {
     // Every lane writes the same element the same value: the first that exists does (lane 0 always does).
-    assert(!isVector(raw) && "a write of a value that varies along an axis names that axis");
     auto store = [&] { tag(b.CreateAlignedStore(raw, address(emitIndexAtLaneZero(offset)), alignment)); };
     if (mask)
       emitIf(isVector(mask) ? b.CreateOrReduce(emitAnd(mask, lanes->mask)) : mask, store);
@@ -399,9 +404,23 @@ void Emitter::emitWrite(tgl::WriteOp op) {
   }
   mask = checkWrite(op, op.getTensor(), subscripts, mask, op.getCombine().has_value());
   Value *value = valueOf(op.getValue());
-  if (op.getCombine())
+  bool areAlike = op.getCombine() == tgl::ReduceKind::Any;
+  if (op.getCombine() && !areAlike)
     return emitAdd(op, buffer, subscripts, value, mask);
-  storeRaw(buffer, subscripts, encode(value, buffer.type.getElementType()), mask);
+  mlir::Type element = buffer.type.getElementType();
+  Value *raw = encode(value, element);
+  if (!areAlike || isPacked(element)) // nibbles are stored by atomic operations
+    return storeRaw(buffer, subscripts, raw, mask);
+  // Points that meet write the same value, each by an atomic store.
+  Type *bits = b.getIntNTy(storageBytes(element) * 8);
+  forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr),
+              {emitIndex(elementOffset(buffer.type, subscripts)), raw}, [&](ArrayRef<Value *> scalars) {
+                Value *pointer = b.CreateInBoundsGEP(bits, buffer.pointer, scalars[0]);
+                StoreInst *store = b.CreateAlignedStore(b.CreateBitCast(scalars[1], bits), pointer,
+                                                        Align(storageBytes(element)));
+                store->setAtomic(AtomicOrdering::Monotonic);
+                describeAccess(store, buffer);
+              });
 }
 
 void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr> subscripts,

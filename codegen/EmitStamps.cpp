@@ -15,6 +15,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
 
+#include "ir/WriteAttributes.h"
+
 using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
@@ -91,35 +93,38 @@ Value *Emitter::checkReadAt(mlir::Operation *op, mlir::Value tensor, Value *offs
 
 /// The part of `mask` for which the element may be written; leaves the write's stamp.
 Value *Emitter::checkWrite(mlir::Operation *op, mlir::Value tensor, ArrayRef<ValueExpr> subscripts,
-                           Value *mask, bool add) {
+                           Value *mask, bool combines) {
   const Buffer &buffer = buffers.find(tensor)->second;
   if (!clock || !buffer.stamps)
     return mask;
   Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
   return emitIfElse(
-      mask ? mask : b.getTrue(), [&] { return checkWriteAt(op, tensor, offset, add); },
+      mask ? mask : b.getTrue(), [&] { return checkWriteAt(op, tensor, offset, combines); },
       b.getFalse());
 }
 
-Value *Emitter::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *offset, bool add) {
+Value *Emitter::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *offset, bool combines) {
   const Buffer &buffer = buffers.find(tensor)->second;
   Value *address = b.CreateGEP(b.getInt64Ty(), buffer.stamps, offset);
   Value *stamp = b.CreateLoad(b.getInt64Ty(), address);
   Value *isDefined = b.CreateICmpNE(stamp, i64(0));
   Value *meets = b.CreateAnd(isDefined, isByAnotherPoint(b.CreateLShr(stamp, 1)));
-  if (add) { // sums meet
-    Value *isUndefined = b.CreateNot(isDefined);
-    reportElement(isUndefined, op, tensor, offset, "is added to before anything has defined it");
+  auto write = dyn_cast<tgl::WriteOp>(op);
+  bool needsElement = combines && write.getCombine() != tgl::ReduceKind::Any;
+  if (needsElement)
+    reportElement(b.CreateNot(isDefined), op, tensor, offset, "is added to before anything has defined it");
+  if (combines) // sums meet, and values that are alike
     meets = b.CreateAnd(meets, b.CreateNot(b.CreateTrunc(stamp, b.getInt1Ty())));
-  }
-  reportElement(meets, op, tensor, offset, "is written by two points of a parallel");
+  std::string what = "is written by two points of a parallel";
+  if (auto names = op->getAttrOfType<mlir::StringAttr>(tgl::distinctAttrName))
+    what = "is written twice, and '" + names.str() + "' is said to be distinct";
+  reportElement(meets, op, tensor, offset, what);
   Value *now = b.CreateShl(b.CreateLoad(b.getInt64Ty(), clock), 1);
-  Value *next = b.CreateOr(now, i64(add));
-  b.CreateStore(add ? b.CreateSelect(isDefined, next, stamp) : next, address);
-  return add ? isDefined : b.getTrue();
+  Value *next = b.CreateOr(now, i64(combines));
+  b.CreateStore(needsElement ? b.CreateSelect(isDefined, next, stamp) : next, address);
+  return needsElement ? isDefined : b.getTrue();
 }
 
-/// Every element of an output must have been written.
 void Emitter::checkComplete(mlir::Operation *op, mlir::Value tensor) {
   const Buffer &buffer = buffers.find(tensor)->second;
   IndexExpr count(1);

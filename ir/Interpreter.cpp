@@ -88,20 +88,26 @@ bool Frame::checkRead(const Node *node, const TensorState &tensor, int64_t posit
 }
 
 bool Frame::checkWrite(const Node *node, TensorState &tensor, int64_t position,
-                       llvm::ArrayRef<int64_t> subscripts, bool add) {
+                       llvm::ArrayRef<int64_t> subscripts, std::optional<tgl::ReduceKind> combine,
+                       llvm::StringRef distinct) {
   uint64_t &stamp = tensor.stamps[position];
   uint64_t when = stamp / 2;
   bool defined = when >= tensor.born;
-  if (add && !defined) {
+  if (combine && combine != tgl::ReduceKind::Any && !defined) {
     report(node, InterpreterError::Undefined,
            describe(tensor, subscripts) + " is added to before anything has defined it");
     return false;
   }
-  bool bothAdd = add && (stamp & 1);
-  if (defined && !bothAdd && fromAnotherPoint(when))
-    report(node, InterpreterError::Race,
-           describe(tensor, subscripts) + " is written by two points of a parallel");
-  stamp = clock * 2 + (add ? 1 : 0);
+  bool bothCombine = combine && (stamp & 1);
+  if (defined && !bothCombine && fromAnotherPoint(when)) {
+    if (distinct.empty())
+      report(node, InterpreterError::Race,
+             describe(tensor, subscripts) + " is written by two points of a parallel");
+    else
+      report(node, InterpreterError::BadSubscript,
+             describe(tensor, subscripts) + " is written twice, and '" + distinct + "' is said to be distinct");
+  }
+  stamp = clock * 2 + (combine ? 1 : 0);
   ++tensor.version;
   return true;
 }

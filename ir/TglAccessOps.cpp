@@ -239,7 +239,7 @@ ParseResult WriteOp::parse(OpAsmParser &parser, OperationState &result) {
   bool hasGuard = false;
   Type valueType;
   TglTensorType type;
-  for (ReduceKind kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min})
+  for (ReduceKind kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Any})
     if (succeeded(parser.parseOptionalKeyword(keywordOf(kind)))) {
       result.addAttribute(getCombineAttrName(result.name), ReduceKindAttr::get(builder.getContext(), kind));
       break;
@@ -296,10 +296,11 @@ LogicalResult WriteOp::verify() {
     return emitOpError() << "expected a value of type " << type.getComputeType() << " for " << type
                          << ", found " << getValue().getType();
   if (std::optional<ReduceKind> combine = getCombine()) {
-    if (type.getElementType().isInteger(1))
+    if (type.getElementType().isInteger(1) && *combine != ReduceKind::Any)
       return emitOpError("expected numbers to ") << (*combine == ReduceKind::Sum ? "add" : "compare") << ", found i1";
-    if (*combine != ReduceKind::Sum && *combine != ReduceKind::Max && *combine != ReduceKind::Min)
-      return emitOpError() << "expected sum, max or min, found " << stringifyReduceKind(*combine);
+    if (*combine != ReduceKind::Sum && *combine != ReduceKind::Max && *combine != ReduceKind::Min &&
+        *combine != ReduceKind::Any)
+      return emitOpError() << "expected sum, max, min or any, found " << stringifyReduceKind(*combine);
   }
   return verifyDims(*this, getSubscripts().getValue(), getIndices().size());
 }

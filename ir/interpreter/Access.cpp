@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/WriteAttributes.h"
 #include "ir/interpreter/Impl.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -106,6 +107,7 @@ public:
   Kind kind = Kind::F32;
   bool checked = false;
   std::optional<tgl::ReduceKind> combination; ///< of the value and the element that is there
+  std::string distinct; ///< what the program says keeps its points apart
   std::string text; // of a checked subscript
 
   /// The element's position; nothing where it is outside, `at` then says where.
@@ -186,7 +188,7 @@ public:
     std::optional<int64_t> position = locate(frame, state, at);
     if (!position)
       return reportOutside(frame, state, at);
-    if (frame.checkWrite(this, state, *position, at, combination.has_value()))
+    if (frame.checkWrite(this, state, *position, at, combination, distinct))
       store(frame, state, *position);
   }
 
@@ -195,7 +197,7 @@ private:
   void store(Frame &frame, TensorState &state, int64_t position) const {
     if (kind == Kind::F32 || kind == Kind::F64) {
       double next = kind == Kind::F64 ? frame.get<double>(value) : frame.get<float>(value);
-      if (combination) {
+      if (combination && combination != tgl::ReduceKind::Any) {
         next = combine(next, loadFloat(state.dtype, state.data, position));
         if (kind == Kind::F32)
           next = float(next);
@@ -203,7 +205,7 @@ private:
       return storeFloat(state.dtype, state.data, position, next);
     }
     int64_t next = frame.slots[value];
-    if (combination)
+    if (combination && combination != tgl::ReduceKind::Any)
       next = combine(next, loadInteger(state.dtype, state.data, position));
     storeInteger(state.dtype, state.data, position, next);
   }
@@ -277,6 +279,8 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
         auto node = std::make_unique<WriteNode>(loc);
         fillIn(write, *node);
         node->combination = write.getCombine();
+        if (auto names = write->getAttrOfType<StringAttr>(tgl::distinctAttrName))
+          node->distinct = names.str();
         node->value = slotOf(write.getValue());
         node->kind = kindOf(write.getValue().getType());
         rejectInput(node->tensor, loc);

@@ -68,10 +68,11 @@ public:
   /// Before an element is read: false, reported, where nothing has defined it; reports a race.
   bool checkRead(const Node *node, const TensorState &tensor, int64_t position,
                  llvm::ArrayRef<int64_t> subscripts);
-  /// Before an element is written: false, reported, where `add` meets what nothing has defined;
-  /// reports a race. Marks the element.
+  /// Before an element is written: false, reported, where a sum or maximum meets what nothing has defined;
+  /// reports a race, as the program's own mistake where it says that data are `distinct`. Marks the element.
   bool checkWrite(const Node *node, TensorState &tensor, int64_t position,
-                  llvm::ArrayRef<int64_t> subscripts, bool add = false);
+                  llvm::ArrayRef<int64_t> subscripts, std::optional<tgl::ReduceKind> combine = {},
+                  llvm::StringRef distinct = {});
 
   const InterpreterOptions &options;
   std::vector<int64_t> slots;
