@@ -17,7 +17,7 @@ definition : kernel | function ;
 kernel : KERNEL name '(' parameters? ')' outputs? sizes? block ;
 //= kernel : KERNEL name '(' parameters? ')' outputs? sizes?
 //=     '{' (opening | ';')* (statement | ';')* (closing ';'*)? '}' ;
-//= opening : PRECISION name | DETERMINISTIC ;
+//= opening : PRECISION name | DETERMINISTIC | DISTINCT distinctItem (',' distinctItem)* ;
 //= closing : SCHEDULE '{' scheduleItems? '}' ;
 
 // -> (y: f32[M, N], s: f32)
@@ -63,15 +63,19 @@ block : '{' (statement | ';')* '}' ;
 statement
   : PRECISION name                  # precision      // precision tf32
   | DETERMINISTIC                   # deterministic  // deterministic
+  | DISTINCT distinctItem (',' distinctItem)*  # distinct  // distinct slot, (row, column)
   | STATE target '=' expression trailing?  # state   // state h[b in B, n in H] = h0[b, n]
   | parallelHead block              # parallel       // parallel i in M, j in N { ... }
   | loopHead block                  # loop           // for t in 0:T { ... }
   | SCHEDULE '{' scheduleItems? '}' # schedule       // schedule { tile i=128; stages 4 }
   | call                            # callStatement  // update(cache, x)
-  | targets op=('=' | '+=') expression trailing?  # assignment  // y[b, P + d] = x[b, d] for d in P
+  | targets combine=(MAX | MIN)? op=('=' | '+=') expression trailing?  # assignment  // y[b, P + d] = x[b, d] for d in P
   ;
 //= statement : STATE target '=' expression trailing? | parallelHead block | loopHead block | call
-//=   | targets ('=' | '+=') expression trailing? ;
+//=   | targets ((MAX | MIN)? '=' | '+=') expression trailing? ;
+
+// slot   (row, column)
+distinctItem : name | '(' name (',' name)* ','? ')' ;
 
 // parallel b in B, i in lo:hi
 parallelHead : PARALLEL binder (',' binder)* ;
@@ -178,7 +182,7 @@ comprehension : FOR forItem (',' forItem)* (',' name '=' expression)* ','? ;
 // x   state
 name
   : IDENTIFIER | KERNEL | FN | PARALLEL | STATE | TILES | PRECISION | SCHEDULE | REVERSE
-  | DETERMINISTIC | INOUT | WHERE
+  | DETERMINISTIC | DISTINCT | INOUT | WHERE | MAX | MIN
   ;
 
 // Words of the language.
@@ -200,8 +204,11 @@ PRECISION : 'precision' ;
 SCHEDULE : 'schedule' ;
 REVERSE : 'reverse' ;
 DETERMINISTIC : 'deterministic' ;
+DISTINCT : 'distinct' ;
 INOUT : 'inout' ;
 WHERE : 'where' ;
+MAX : 'max' ;
+MIN : 'min' ;
 
 LPAREN : '(' ;
 RPAREN : ')' ;

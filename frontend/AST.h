@@ -151,8 +151,9 @@ struct ScheduleItem { // `tile i=128, j=256` is one item with two settings; `per
 };
 
 struct Stmt {
+  enum class Combine { Add, Max, Min };
   enum Kind {
-    Assign,     // targets = value [for items]; accumulate: +=
+    Assign,     // targets = value [for items]; accumulate: what `combine` says
     State,      // state targets[0] = value
     Call,       // value is the call
     Parallel,   // parallel binders { body }
@@ -160,11 +161,14 @@ struct Stmt {
     For,        // for index in range[, reverse] { body }
     Precision,  // precision index
     Deterministic,
+    Distinct,   // distinct names, a list for each item
     Schedule,   // schedule { items }
   } kind = Assign;
   Span span;
   std::vector<Target> targets;
   bool accumulate = false;
+  Combine combine = Combine::Add;
+  std::vector<std::vector<Ident>> distinct;
   ExprPtr value;
   std::vector<ForItem> trailing; // `y[b, P + d] = x[b, d] for d in P`
   std::vector<Binder> binders;
@@ -174,6 +178,11 @@ struct Stmt {
   std::vector<StmtPtr> body;
   std::vector<ScheduleItem> schedule;
 };
+
+/// `+=`, `max=` or `min=`.
+inline llvm::StringRef spelling(Stmt::Combine combine) {
+  return combine == Stmt::Combine::Add ? "+=" : combine == Stmt::Combine::Max ? "max=" : "min=";
+}
 
 struct Kernel {
   Ident name;

@@ -115,12 +115,13 @@ void AstBuilder::block(G::BlockContext *context, std::vector<ast::StmtPtr> &body
     body.push_back(statement(each));
 }
 
-/// `precision` and `deterministic` open a kernel, `schedule` closes it.
+/// `precision`, `deterministic` and `distinct` open a kernel, `schedule` closes it.
 void AstBuilder::checkPlaces(const std::vector<ast::StmtPtr> &body, bool ofKernel) {
   bool opening = ofKernel;
   for (const ast::StmtPtr &stmt : body) {
     checkPlaces(stmt->body, /*ofKernel=*/false);
-    bool opens = stmt->kind == ast::Stmt::Precision || stmt->kind == ast::Stmt::Deterministic;
+    bool opens = stmt->kind == ast::Stmt::Precision || stmt->kind == ast::Stmt::Deterministic ||
+                 stmt->kind == ast::Stmt::Distinct;
     Span word = stmt->span;
     word.end = word.begin;
     while (word.end < stmt->span.end && isAlpha(reporter.text()[word.end]))
@@ -145,6 +146,13 @@ ast::StmtPtr AstBuilder::statement(G::StatementContext *context) {
     stmt->index = ident(precision->name());
   } else if (dynamic_cast<G::DeterministicContext *>(context)) {
     stmt->kind = ast::Stmt::Deterministic;
+  } else if (auto *distinct = dynamic_cast<G::DistinctContext *>(context)) {
+    stmt->kind = ast::Stmt::Distinct;
+    for (G::DistinctItemContext *item : distinct->distinctItem()) {
+      stmt->distinct.emplace_back();
+      for (G::NameContext *each : item->name())
+        stmt->distinct.back().push_back(ident(each));
+    }
   } else if (auto *state = dynamic_cast<G::StateContext *>(context)) {
     stmt->kind = ast::Stmt::State;
     stmt->targets.push_back(target(state->target()));
@@ -173,6 +181,14 @@ ast::StmtPtr AstBuilder::statement(G::StatementContext *context) {
     for (G::TargetContext *each : assignment->targets()->target())
       stmt->targets.push_back(target(each));
     stmt->accumulate = assignment->op->getType() == G::ACCUMULATE;
+    if (assignment->combine) {
+      if (stmt->accumulate)
+        reporter.report(Code::ForeignOperator, span(assignment->combine),
+                        ("expected '" + assignment->combine->getText() + "=' or '+='"));
+      stmt->accumulate = true;
+      stmt->combine = assignment->combine->getType() == G::MAX ? ast::Stmt::Combine::Max
+                                                               : ast::Stmt::Combine::Min;
+    }
     stmt->value = expression(assignment->expression());
     stmt->trailing = trailing(assignment->trailing());
   }

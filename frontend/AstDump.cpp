@@ -155,10 +155,15 @@ void Dumper::target(const ast::Target &target) {
 
 void Dumper::stmt(const ast::Stmt &stmt, unsigned indent) {
   static const StringRef names[] = {"assign", "state",     "call",          "parallel", "tiles",
-                                    "for",    "precision", "deterministic", "schedule"};
+                                    "for",    "precision", "deterministic", "distinct", "schedule"};
   os.indent(indent) << '(' << names[stmt.kind];
   if (stmt.accumulate)
-    os << " +=";
+    os << ' ' << ast::spelling(stmt.combine);
+  for (const std::vector<ast::Ident> &item : stmt.distinct) {
+    os << " (";
+    llvm::interleave(item, os, [&](const ast::Ident &each) { os << each.name; }, " ");
+    os << ')';
+  }
   llvm::for_each(stmt.targets, [&](const ast::Target &each) { target(each); });
   if (!stmt.index.name.empty())
     os << ' ' << stmt.index.name;

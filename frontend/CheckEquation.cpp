@@ -95,9 +95,10 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
       left.info->isSuspect = true;
     return false;
   };
-  if (left.accumulate && left.info && left.info->tensor->type == DType::Bool) {
+  bool isSum = left.accumulate && left.combine == ast::Stmt::Combine::Add;
+  if (isSum && left.info && left.info->tensor->type == DType::Bool) {
     report(Code::BadAccumulation, name.span, "'+=' adds numbers, and '" + name.name + "' has truth values")
-        .note("whether any of them is true is " + name.name + "[i] = any(b[i, k] for k)");
+        .note("whether any of them is true is " + name.name + "[...] max= b, or any(b[i, k] for k)");
     return failed();
   }
   std::optional<DType> declared;
@@ -137,6 +138,9 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   Value value = evalValue();
   if (value.isPoison())
     return failed();
+  bool hasPieces = left.info && (left.info->isComplete || left.info->isZeroed || !left.info->pieces.empty());
+  left.isUpdate = hasPieces && (left.accumulate || (guard && readsData(guard)) ||
+                                llvm::any_of(left.values, [&](const Subscript &one) { return usesData(one.index); }));
 
   bool isNew = !left.info;
   const Expr *stored = nullptr;
@@ -163,7 +167,7 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   };
   if (!stored)
     return failedNew();
-  if (!left.isDeclared() && !dry && !sizeTemporary(left))
+  if (!left.isDeclared() && !dry && !left.isUpdate && !sizeTemporary(left))
     return failedNew();
   if (!left.isDeclared() && dry && left.info->tensor->dims.empty())
     sizeTemporary(left);
@@ -183,6 +187,9 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   for (const Subscript &one : left.values)
     out->subscripts.push_back(one.index);
   out->accumulate = left.accumulate;
+  out->combine = left.combine == ast::Stmt::Combine::Add   ? Reduction::Sum
+                 : left.combine == ast::Stmt::Combine::Max ? Reduction::Max
+                                                           : Reduction::Min;
   out->guard = guard;
   out->value = stored;
   bool fine = checkLeftBounds(left, *out) && checkInjective(left, *out) && addPiece(left, *out);
@@ -207,6 +214,7 @@ bool Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
   left.target = &target;
   left.isState = isState;
   left.accumulate = stmt.accumulate;
+  left.combine = stmt.combine;
   left.valueSpan = stmt.value->span;
   left.bodies.push_back(stmt.value.get());
   for (const ast::ForItem &item : stmt.trailing)
@@ -243,15 +251,6 @@ bool Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
       suggestInout(record, *left.info);
       return false;
     }
-  }
-  if (stmt.accumulate && (!left.info || left.info->tensor->kind == Tensor::Temp)) {
-    report(Code::BadAccumulation, target.name.span,
-           "'+=' accumulates into an output, a state or an inout, and '" + target.name.name +
-               "' is none")
-        .note("for a sum write t[i] = sum(x[i, k] for k)");
-    if (!left.info)
-      poison(*scope, target.name);
-    return false;
   }
   if (!left.info && inParallel) {
     report(Code::BadNesting, target.name.span,

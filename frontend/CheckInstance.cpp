@@ -418,6 +418,7 @@ void Checker::finishKernel(Frame &of, llvm::ArrayRef<TensorInfo *> outputs) {
         .note("write an equation for it: " +
               elementText(info->tensor->name, info->tensor->dims.size()) + " = ...");
   }
+  checkDistinctNames(of);
   if (!of.caller && !hasErrors())
     warnUnused(of);
 }

@@ -383,7 +383,7 @@ bool Checker::checkLeftBounds(LeftSide &left, Stmt &out) {
     if (value.bare && value.bare->lo == IndexExpr(0) && value.bare->hi == dim)
       continue;
     // A temporary is as large as what is written to it.
-    if (!left.isDeclared() && !usesData(value.index) && left.subs[i].extent)
+    if (!left.isDeclared() && !left.isUpdate && !usesData(value.index) && left.subs[i].extent)
       continue;
     Obligation what;
     what.span = value.span.isValid() ? value.span : left.target->span;
@@ -401,12 +401,31 @@ bool Checker::checkLeftBounds(LeftSide &left, Stmt &out) {
   return true;
 }
 
+/// The n of `v % n`, which a temporary that is written there needs along its dim.
+std::optional<IndexExpr> Checker::extentOfData(const IndexExpr &index) {
+  std::optional<IndexVar> var = index.asVariable();
+  if (!var || var->isSymbol() || program->vars[var->position()].kind != Var::Data)
+    return std::nullopt;
+  const Var &data = program->vars[var->position()];
+  const Expr *value = data.data;
+  while (value->kind == Expr::Widen)
+    value = value->operands[0];
+  if (!data.hasRange || data.lo != IndexExpr(0))
+    return std::nullopt;
+  if (value->kind == Expr::Binary && value->binary == Binary::Mod)
+    if (std::optional<IndexExpr> size = toIndex(value->operands[1]); size && size->isSize())
+      return size;
+  return data.hi.isSize() ? std::optional(data.hi) : std::nullopt;
+}
+
 bool Checker::sizeTemporary(LeftSide &left) {
   TensorInfo &info = *left.info;
   std::vector<IndexExpr> needs;
   for (size_t i = 0; i != left.values.size(); ++i) {
     const Subscript &value = left.values[i];
     std::optional<IndexExpr> need = left.subs[i].extent;
+    if (!need && usesData(value.index))
+      need = extentOfData(value.index);
     if (!need && !usesData(value.index)) {
       Domain domain = domainOf({value.index}, false, false);
       if (value.index.isSize())
@@ -417,8 +436,8 @@ bool Checker::sizeTemporary(LeftSide &left) {
     if (!need || !need->isSize()) {
       report(Code::RangeUnknown, value.span,
              "the size of '" + info.tensor->name + "' does not follow from this subscript")
-          .note("a temporary is as large as the union of what is written; write to an output or a "
-                "state, whose dims are declared");
+          .note("a temporary is as large as the union of what is written; define all of it before, as in " +
+                info.tensor->name + "[i in SIZE] = 0, or write to an output, whose dims are declared");
       return false;
     }
     needs.push_back(named(*need));

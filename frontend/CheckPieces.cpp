@@ -16,60 +16,50 @@
 using namespace tegula;
 using namespace tegula::checked;
 
-bool Checker::checkInjective(LeftSide &left, const Stmt &out) {
+bool Checker::checkInjective(LeftSide &left, Stmt &out) {
   if (out.accumulate)
     return true;
   // The indices along which this statement runs: its own, and those of the block that it uses.
   std::set<unsigned> along;
   for (const Var *var : left.vars)
     along.insert(var->id);
-  std::vector<unsigned> outer = out.value->axes;
+  std::vector<unsigned> outer = out.value->axes, used;
   if (out.guard)
     addAxes(outer, out.guard);
-  for (const Subscript &value : left.values)
-    addAxes(outer, value.index);
+  bool onData = false;
+  std::set<unsigned> bare;
+  for (size_t i = 0; i != left.values.size(); ++i) {
+    const Subscript &value = left.values[i];
+    onData |= usesData(value.index);
+    addAxes(used, value.index);
+    if (value.bare)
+      bare.insert(value.bare->id);
+    else if (left.subs[i].ast->kind == ast::Subscript::Group) // members behind the first are digits
+      for (size_t k = left.subs[i].extent ? 0 : 1; k < left.subs[i].ast->members.size(); ++k)
+        if (const ast::ExprPtr &member = left.subs[i].ast->members[k].expr; member->kind == ast::Expr::Name)
+          if (Entity *entity = lookup(member->name.name); entity && entity->kind == Entity::Index)
+            bare.insert(entity->var->id);
+  }
+  llvm::append_range(outer, used);
   for (unsigned id : outer) {
     const Var &var = program->vars[id];
     if (var.kind == Var::Tile || llvm::is_contained(parallelVars, &var))
       along.insert(id);
   }
-  std::set<unsigned> bare, used;
-  bool onData = false;
-  for (size_t i = 0; i != left.values.size(); ++i) {
-    const Subscript &value = left.values[i];
-    onData |= usesData(value.index);
-    for (const IndexVar &var : value.index.variables())
-      if (!var.isSymbol() && program->vars[var.position()].kind != Var::Data)
-        used.insert(var.position());
-    if (value.bare)
-      bare.insert(value.bare->id);
-    else if (left.subs[i].ast->kind == ast::Subscript::Group && left.subs[i].extent)
-      for (const IndexVar &var : value.index.variables())
-        if (!var.isSymbol())
-          bare.insert(var.position());
-  }
   for (unsigned id : along) {
-    if (used.count(id) || bare.count(id))
+    if (llvm::is_contained(used, id) || bare.count(id))
       continue;
     const Var &var = program->vars[id];
-    if (onData)
-      break;
-    report(Code::FreeIndex, left.valueSpan,
-           "the right side varies along '" + var.name + "', which is not on the left")
-        .note("put it on the left, or reduce over it: sum(... for " + var.name + ")");
+    Report record = report(Code::FreeIndex, left.valueSpan,
+                           "the right side varies along '" + var.name + "', which is not on the left");
+    record.note("put it on the left, or reduce over it: sum(... for " + var.name + ")");
     return false;
   }
   if (llvm::all_of(along, [&](unsigned id) { return bare.count(id) != 0; }))
     return true;
+  if (onData)
+    return checkScatter(left, out, along, std::move(bare));
   std::string what = "'" + text(left.target->span).str() + "'";
-  if (onData) {
-    Report record =
-        report(Code::AmbiguousWrite, left.target->span,
-               "two points of " + what + " could meet: a subscript comes from data");
-    record.note("'+=' adds up what meets; '=' needs every index bare on the left as well");
-    suggestAccumulation(record, left);
-    return false;
-  }
   if (isSilent())
     return true;
   Image image;
@@ -146,12 +136,16 @@ bool Checker::addPiece(LeftSide &left, const Stmt &out) {
     if (!left.isState)
       return true;
   }
-  if (out.accumulate) {
+  if (out.accumulate && out.combine == Reduction::Sum) {
     if (!info.isComplete)
       zeroFirst(info);
     info.isComplete = true;
     return true;
   }
+  bool onData = (out.guard && readsData(out.guard)) ||
+                llvm::any_of(left.values, [&](const Subscript &value) { return usesData(value.index); });
+  if (out.accumulate || onData)
+    return requireDefinition(left, out);
   Piece piece;
   piece.span = left.target->span;
   piece.text = text(left.target->span).str();

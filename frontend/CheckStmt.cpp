@@ -51,6 +51,9 @@ bool Checker::checkStmt(const ast::Stmt &stmt) {
   case ast::Stmt::Deterministic:
     program->deterministic = true;
     return true;
+  case ast::Stmt::Distinct:
+    llvm::append_range(frame->distinct, stmt.distinct);
+    return true;
   case ast::Stmt::Schedule:
     return checkSchedule(stmt);
   }
@@ -218,6 +221,7 @@ bool Checker::assignElement(const ast::Stmt &stmt, const ast::Target &target, Te
   left.target = &target;
   left.info = info;
   left.accumulate = stmt.accumulate;
+  left.combine = stmt.combine;
   left.valueSpan = stmt.value->span;
   return defineElements(left, [&] { return eval(*stmt.value); });
 }

@@ -157,7 +157,9 @@ void Checker::suggestAccumulation(Report &record, const LeftSide &left) {
                                 .text(target.file)
                                 .slice(target.end, left.valueSpan.begin);
   size_t at = between.find('=');
-  if (left.accumulate || at == llvm::StringRef::npos || between.take_front(at).contains('+'))
+  // Only an output that nothing has defined begins as zeros: elsewhere a sum is another program.
+  bool isOutput = left.info && left.info->tensor->kind == Tensor::Out && !left.info->isComplete;
+  if (!isOutput || left.accumulate || at == llvm::StringRef::npos || between.take_front(at).contains('+'))
     return;
   uint32_t place = target.end + static_cast<uint32_t>(at);
   insert(record, "add up", {target.file, place, place}, "+");

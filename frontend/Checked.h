@@ -159,9 +159,9 @@ struct StateDef {
 
 struct Stmt {
   enum Kind {
-    Equation,   // tensor[subscripts] = value (or += value) for all points of `vars`; in a parallel
+    Equation,   // tensor[subscripts] = value (or +=, max=, min=) for all points of `vars`; in a parallel
                 // block `vars` are its own new indices, and it also runs along the block's axes and
-                // the tile axes that it varies along (`+=`: along all axes of the block)
+                // the tile axes that it varies along (what accumulates: along all axes of the block)
     Define,     // let
     Update,     // state = value
     StateInit,  // stateDef begins its life here
@@ -176,6 +176,15 @@ struct Stmt {
   std::vector<const Var *> vars;
   std::vector<IndexExpr> subscripts;
   bool accumulate = false; // an output has been filled with 0 by an equation before
+  Reduction combine = Reduction::Sum; // how: Sum, Max or Min
+  /// Of `=`, whose subscripts hold data: what happens where two points meet at an element.
+  enum Meeting {
+    Never,    // they do not, by proof or by the program's word, `distinct`
+    Alike,    // all of them write the same value
+    LastWins, // that of the last point counts, in row-major order of `order`
+  } meeting = Never;
+  std::vector<const Var *> order;
+  std::string distinct; // the names that the program says are distinct, where that was needed
   bool dataDependent = false;    // a subscript holds data: checked while running, dropped if bad
   const Expr *guard = nullptr;   // boolean: nothing is written where false
   const Expr *value = nullptr;

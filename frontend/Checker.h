@@ -242,15 +242,29 @@ private:
   bool evalLeft(LeftSide &left);
   bool checkLeftBounds(LeftSide &left, Stmt &out);
   bool sizeTemporary(LeftSide &left);
+  std::optional<IndexExpr> extentOfData(const IndexExpr &index);
 
   //===-- CheckPieces.cpp -------------------------------------------------===//
-  bool checkInjective(LeftSide &left, const Stmt &out);
+  bool checkInjective(LeftSide &left, Stmt &out);
   bool addPiece(LeftSide &left, const Stmt &out);
   /// The elements that a read touches lie in what one piece defined.
   bool isDefinedBy(const Piece &piece, llvm::ArrayRef<IndexExpr> subscripts);
   /// All elements of the tensor have a value from here on, or that is reported.
   void requireCovered(TensorInfo &info, Span readSpan, bool atEnd);
   void zeroFirst(TensorInfo &info);
+
+  //===-- CheckScatter.cpp: equations that write where data say -------------===//
+  bool readsData(const Expr *value);
+  /// An equation with data in its subscripts: says how its points meet; false where that was reported.
+  /// `along`: the axes along which it runs; `bare`: those that the left side shows as they are.
+  bool checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &along, std::set<unsigned> bare);
+  /// The axes that data on the left tell apart, since the kernel says that they are distinct.
+  void addDistinctAxes(const LeftSide &left, std::set<unsigned> &apart, std::string &names);
+  std::optional<std::vector<unsigned>> distinctAxes(const Expr *read);
+  bool tellsApart(const LeftSide &left, const Expr *read);
+  void checkDistinctNames(Frame &of);
+  /// What writes some elements of a tensor, as data say, needs a definition of all of it before.
+  bool requireDefinition(LeftSide &left, const Stmt &out);
 
   //===-- CheckParallel.cpp -----------------------------------------------===//
   [[nodiscard]] bool checkParallel(const ast::Stmt &stmt);

@@ -32,6 +32,9 @@ struct Checker::LeftSide {
   const ast::Target *target = nullptr;
   TensorInfo *info = nullptr; // null: a new temporary or state
   bool isState = false, accumulate = false;
+  ast::Stmt::Combine combine = ast::Stmt::Combine::Add;
+  /// Writes into what has values already, where data say: it does not make its tensor larger.
+  bool isUpdate = false;
   Span valueSpan;
   llvm::SmallVector<const ast::Expr *> bodies; // where ranges are inferred from
   std::vector<std::pair<ast::Ident, std::pair<IndexExpr, IndexExpr>>> presets;

@@ -94,6 +94,7 @@ struct Frame {
   std::optional<std::vector<IndexExpr>> ellipsis;
   std::vector<checked::Stmt *> *body = nullptr; // the kernel's own, outermost
   std::optional<std::string> precision;
+  std::vector<std::vector<ast::Ident>> distinct; // what the kernel says is distinct
   Scope scope{Scope::Kernel, nullptr};
   llvm::StringSet<> indexNames; // all that the kernel uses, for schedules
 };

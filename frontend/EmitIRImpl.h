@@ -59,7 +59,6 @@ private:
   /// `following`: the statements after it in its body.
   void emitStmt(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
   void emitPlainStmt(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
-  llvm::SmallVector<const Tensor *> narrowSums(const Stmt &stmt);
   void emitEquation(const Stmt &stmt);
   /// The axes that an equation runs along, bound or not.
   AxisSet equationAxes(const Stmt &stmt);
@@ -72,6 +71,27 @@ private:
   /// No point reads an element that another point of the equation writes.
   bool readsOwnPointsOnly(const Stmt &stmt);
   void emitCopy(mlir::Value from, mlir::Value to, mlir::Location loc);
+
+  // --- writes whose points may meet (EmitIRScatter.cpp)
+  /// For each row of a tensor the number of the last point that writes it.
+  struct LastWriters {
+    mlir::Value table;
+    llvm::SmallVector<IndexExpr> subscripts; ///< a point's row
+    IndexExpr position;                      ///< a point's number
+  };
+  LastWriters emitLastWriters(const Stmt &stmt);
+  mlir::Value numberOf(const LastWriters &last, mlir::Location loc);
+  mlir::Value isLastWriter(const LastWriters &last, mlir::Value guard, llvm::StringRef checked, mlir::Location loc);
+  /// A tensor of a storage type that a statement accumulates into.
+  struct NarrowSum {
+    const Tensor *tensor = nullptr;
+    llvm::SmallVector<const Stmt *, 1> equations;
+    bool isWhole = false; ///< all of it becomes wider, not just what is added to
+  };
+  llvm::SmallVector<NarrowSum> narrowSums(const Stmt &root);
+  bool isTouchedAlone(const Stmt &root, const Stmt &sum);
+  void copyTouched(const Stmt &sum, mlir::Value from, mlir::Value to);
+  void emitNarrowSums(const Stmt &stmt, llvm::ArrayRef<NarrowSum> narrow, llvm::ArrayRef<Stmt *> following);
   void emitDefine(const Stmt &stmt, llvm::ArrayRef<Stmt *> following);
   bool isOnHost(const Expr *expr);
   mlir::Value roundedState(const StateDef &state, const Expr *value);
@@ -202,6 +222,7 @@ private:
   llvm::DenseMap<const StateDef *, Place> states;
   llvm::DenseMap<unsigned, std::pair<mlir::Value, mlir::Value>> tileBounds;
   std::vector<Frame> frames;
+  const LastWriters *lastWriters = nullptr; ///< of the equation that is being written
   /// Axes of the enclosing parallel blocks, in order.
   llvm::SmallVector<const Var *> blockAxes;
   /// Number of `tgl.parallel`s around.

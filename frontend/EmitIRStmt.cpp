@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/EmitIRImpl.h"
+#include "ir/WriteAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace tegula;
 using namespace tegula::emit;
@@ -33,40 +35,10 @@ void Emitter::emitBody(ArrayRef<Stmt *> body) {
 void Emitter::emitStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
   // What one statement computes is not kept for the next: tensors and states change in between.
   Region values(*this, nullptr, {}, {});
-  SmallVector<const Tensor *> narrow = narrowSums(stmt);
+  SmallVector<NarrowSum> narrow = narrowSums(stmt);
   if (narrow.empty())
     return emitPlainStmt(stmt, following);
-  Location loc = locate(stmt.span);
-  SmallVector<Value> targets;
-  for (const Tensor *tensor : narrow) {
-    targets.push_back(tensors.lookup(tensor));
-    auto type = cast<tgl::TglTensorType>(targets.back().getType());
-    Value wide = tgl::TempOp::create(
-        builder, loc, tgl::TglTensorType::get(&context, type.getDims(), type.getComputeType()),
-        tensor->name + ".sum");
-    emitCopy(targets.back(), wide, loc);
-    tensors[tensor] = wide;
-  }
-  emitPlainStmt(stmt, following);
-  for (auto [tensor, target] : llvm::zip_equal(narrow, targets)) {
-    emitCopy(tensors.lookup(tensor), target, loc);
-    tensors[tensor] = target;
-  }
-}
-
-/// Tensors of storage types that the statement accumulates into.
-SmallVector<const Tensor *> Emitter::narrowSums(const Stmt &stmt) {
-  llvm::SmallSetVector<const Tensor *, 4> sums;
-  auto inspect = [&](const Stmt &inner) {
-    if (inner.kind == Stmt::Equation && inner.accumulate &&
-        computeType(inner.tensor->type) != inner.tensor->type)
-      sums.insert(inner.tensor);
-  };
-  if (!parallelDepth && stmt.kind != Stmt::For) {
-    inspect(stmt);
-    forEachStmt(stmt.body, inspect);
-  }
-  return sums.takeVector();
+  emitNarrowSums(stmt, narrow, following);
 }
 
 void Emitter::emitPlainStmt(const Stmt &stmt, ArrayRef<Stmt *> following) {
@@ -109,6 +81,10 @@ AxisSet Emitter::equationAxes(const Stmt &stmt) {
 
 void Emitter::emitEquation(const Stmt &stmt) {
   SmallVector<const Var *, 4> axes = unboundAxes(equationAxes(stmt), inTargetOrder(stmt));
+  std::optional<LastWriters> last;
+  if (stmt.meeting == Stmt::LastWins)
+    last = emitLastWriters(stmt);
+  llvm::SaveAndRestore<const LastWriters *> saved(lastWriters, last ? &*last : nullptr);
   if (readsOwnPointsOnly(stmt)) {
     emitInvariants(stmt.value, axes);
     forPoints(axes, locate(stmt.span),
@@ -163,8 +139,28 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
   }
   std::string checked =
       stmt.dataDependent ? subscriptText(stmt.subscripts, stmt.span) : std::string();
-  tgl::WriteOp::create(builder, loc, value, target, subscripts, guard,
-                       stmt.accumulate ? std::optional(tgl::ReduceKind::Sum) : std::nullopt, checked);
+  auto also = [&](Value condition) {
+    guard = guard ? arith::AndIOp::create(builder, loc, guard, condition) : condition;
+  };
+  std::optional<tgl::ReduceKind> combine;
+  if (stmt.meeting == Stmt::Alike)
+    combine = tgl::ReduceKind::Any;
+  if (stmt.accumulate)
+    combine = stmt.combine == Reduction::Max   ? tgl::ReduceKind::Max
+              : stmt.combine == Reduction::Min ? tgl::ReduceKind::Min
+                                               : tgl::ReduceKind::Sum;
+  if (stmt.accumulate && type.getElementType().isInteger(1)) {
+    // The maximum of truth values becomes true where one is, the minimum false where one is not.
+    Value limit = constantInt(builder.getI1Type(), stmt.combine == Reduction::Max, loc);
+    also(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, value, limit));
+    value = limit;
+    combine = tgl::ReduceKind::Any;
+  }
+  if (lastWriters)
+    also(isLastWriter(*lastWriters, guard, checked, loc));
+  auto write = tgl::WriteOp::create(builder, loc, value, target, subscripts, guard, combine, checked);
+  if (!stmt.distinct.empty())
+    write->setAttr(tgl::distinctAttrName, builder.getStringAttr(stmt.distinct));
 }
 
 bool Emitter::addressReadsTarget(const Stmt &stmt) {
@@ -201,7 +197,7 @@ SmallVector<const Var *> Emitter::inTargetOrder(const Stmt &stmt) {
 bool Emitter::readsOwnPointsOnly(const Stmt &stmt) {
   if (!stmt.readsTarget && !addressReadsTarget(stmt))
     return true;
-  if (stmt.accumulate)
+  if (stmt.accumulate || stmt.meeting == Stmt::LastWins)
     return false;
   AxisSet varying;
   for (const Var *var : unboundAxes(equationAxes(stmt), stmt.vars))

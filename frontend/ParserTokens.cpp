@@ -53,8 +53,11 @@ bool isNameType(size_t type) {
   case Lexer::SCHEDULE:
   case Lexer::REVERSE:
   case Lexer::DETERMINISTIC:
+  case Lexer::DISTINCT:
   case Lexer::INOUT:
   case Lexer::WHERE:
+  case Lexer::MAX:
+  case Lexer::MIN:
     return true;
   default:
     return false;
@@ -184,6 +187,8 @@ bool BracketRepair::startsStatement(size_t at) const {
     if (next >= tokens.size())
       return false;
   }
+  if (next + 1 < tokens.size() && (tokens[next].type == Lexer::MAX || tokens[next].type == Lexer::MIN))
+    ++next; // y[i] max= v
   return tokens[next].type == Lexer::ASSIGN || tokens[next].type == Lexer::ACCUMULATE;
 }
 

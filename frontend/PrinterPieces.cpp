@@ -297,6 +297,23 @@ void PieceBuilder::statement(const ast::Stmt &stmt) {
   case ast::Stmt::Deterministic:
     text("deterministic", stmt.span.begin);
     return;
+  case ast::Stmt::Distinct:
+    text("distinct ", stmt.span.begin);
+    for (size_t i = 0; i != stmt.distinct.size(); ++i) {
+      const std::vector<ast::Ident> &item = stmt.distinct[i];
+      if (i)
+        comma();
+      if (item.size() > 1)
+        text("(");
+      for (size_t k = 0; k != item.size(); ++k) {
+        if (k)
+          comma();
+        text(item[k].name, item[k].span.begin);
+      }
+      if (item.size() > 1)
+        text(")");
+    }
+    return;
   case ast::Stmt::Call:
     expr(*stmt.value);
     return;
@@ -330,7 +347,7 @@ void PieceBuilder::statement(const ast::Stmt &stmt) {
     [[fallthrough]];
   case ast::Stmt::Assign:
     targets(stmt);
-    text(stmt.accumulate ? " +=" : " =");
+    text(stmt.accumulate ? " " + ast::spelling(stmt.combine).str() : " =");
     blank();
     mayBreak(Assign);
     expr(*stmt.value);
