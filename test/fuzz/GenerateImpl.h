@@ -109,6 +109,14 @@ private:
   void block();
   void call();
   void scatter();
+  void accumulate();
+  struct Rows {
+    std::string text; ///< `ids[i]`
+    Index index;      ///< that it varies along
+    Dim dim;          ///< which it subscripts
+  };
+  bool rows(Rows &rows, const Index &other);
+  Value element(Scope scope, Class kind);
   void update();
   void library();
   bool narrowProduct();
@@ -138,6 +146,7 @@ private:
   std::vector<GeneratedTensor> inputs, outputs;
   std::vector<GeneratedScalar> scalars;
   std::string parameters, results, body;
+  std::string opening; ///< the kernel's first lines
   std::vector<std::string> taken; ///< indices of blocks and loops around
   unsigned indent = 2, counter = 0;
   bool isHelper = false;

@@ -178,7 +178,7 @@ void Generator::generateEntry(GeneratedProgram &program) {
     if (k > 0 && source.value.kind == Class::Float && random.chance(25)) {
       input.isInout = source.isInout = true;
       source.value.bound = 8;
-      input.type = type = "f32"; // holds what updates write, exactly
+      input.type = type = random.chance(70) ? "f32" : random.chance(50) ? "f16" : "bf16"; // hold what updates write
     }
     source.isNarrow = type != "f32" && type != "f64";
     unsigned rank = random.chance(10) ? 0 : 1 + random.below(3);
@@ -225,7 +225,7 @@ void Generator::generateEntry(GeneratedProgram &program) {
   if (random.chance(30))
     output();
   program.text =
-      kernels + "kernel entry(" + parameters + ") -> (" + results + ") {\n" + body + "}\n";
+      kernels + "kernel entry(" + parameters + ") -> (" + results + ") {\n" + opening + body + "}\n";
   for (const Dim &size : sizes)
     program.sizes.push_back({size.text, size.value});
   program.inputs = inputs;

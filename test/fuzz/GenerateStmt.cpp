@@ -261,42 +261,6 @@ void Generator::update() {
        (random.chance(50) ? own : mirrored) + "]), min=-8, max=8)");
 }
 
-/// `y[ids[i], j] += e`, or a sum written as an accumulation.
-void Generator::scatter() {
-  const Source *ids = nullptr;
-  for (const Source &source : sources)
-    if (source.isSubscript && source.dims.size() == 1)
-      ids = &source;
-  Scope scope = freshScope(1);
-  Dim dim;
-  std::string subscript;
-  for (const Dim &size : sizes)
-    if (ids && ids->value.bound < size.value)
-      dim = size;
-  if (ids && !dim.text.empty() && random.chance(70)) {
-    Index index = freshIndex(scope, ids->dims[0]);
-    scope.push_back(index);
-    subscript = ids->name + "[" + index.name + "]";
-  } else {
-    Index index = freshIndex(scope);
-    scope.push_back(index);
-    dim = index.range;
-    subscript = index.name;
-  }
-  Value value = exact(scope, 1);
-  double count = 1;
-  for (const Index &index : scope)
-    count *= std::max<int64_t>(index.range.value, 1);
-  std::string out = fresh("y");
-  std::string trailing = " for " + scope[1].name + " in " + scope[1].range.text;
-  if (subscript == scope[1].name)
-    trailing.clear();
-  line(out + "[" + subscript + ", " + scope[0].name + "] += " + value.text + trailing);
-  value.bound *= count;
-  value = settle(value);
-  addOutput(out, "f32", {dim, scope[0].range}, value.error * count);
-}
-
 void Generator::statement() {
   taken.clear();
   switch (random.below(20)) {
