@@ -101,8 +101,20 @@ bool tegula::sameTerms(ReduceOp first, Value a, ReduceOp second, Value b) {
   return same.equal(a, b);
 }
 
-llvm::hash_code tegula::hashOfStructure(Operation *op) {
+/// What equal ops have in common without a look at their operands.
+static llvm::hash_code hashOfKind(Operation *op) {
   llvm::hash_code hash = llvm::hash_combine(op->getName().getTypeID(), op->getNumOperands());
+  for (NamedAttribute attr : llvm::make_filter_range(op->getAttrDictionary(), isValueAttr))
+    hash = llvm::hash_combine(hash, attr.getName(), attr.getValue());
+  return hash;
+}
+
+llvm::hash_code tegula::hashOfStructure(Operation *op) {
+  llvm::hash_code hash = hashOfKind(op);
+  // Constants may stand outside.
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && def->hasTrait<OpTrait::ConstantLike>())
+      hash = llvm::hash_combine(hash, hashOfKind(def));
   for (Region &region : op->getRegions())
     for (Block &block : region)
       for (Operation &nested : block)

@@ -243,7 +243,9 @@ static Value insideOf(OpBuilder &builder, ReadOp read, Prover &prover) {
   return inside;
 }
 
-static void inlineAt(Producer &producer, ReadOp read, Prover &prover) {
+/// Puts the producer's value in the place of a read; `isLast` moves its operations, so that a long chain of statements
+/// is not copied once for each of them.
+static void inlineAt(Producer &producer, ReadOp read, bool isLast, Prover &prover) {
   OpBuilder builder(read);
   Location loc = read.getLoc();
   WriteOp write = producer.write;
@@ -255,14 +257,21 @@ static void inlineAt(Producer &producer, ReadOp read, Prover &prover) {
 
   Value inside = insideOf(builder, read, prover);
   Value condition = both(builder, loc, read.getGuard(), inside);
-  for (Operation &op : producer.statement.getBody().front()) {
+  for (Operation &op : llvm::make_early_inc_range(producer.statement.getBody().front())) {
     if (&op == write)
       continue;
-    Operation *clone = builder.clone(op, map);
-    if (auto indexed = dyn_cast<IndexedOp>(clone))
+    Operation *inlined = &op;
+    if (isLast) {
+      op.moveBefore(read);
+      for (OpOperand &operand : op.getOpOperands())
+        operand.set(map.lookupOrDefault(operand.get()));
+    } else {
+      inlined = builder.clone(op, map);
+    }
+    if (auto indexed = dyn_cast<IndexedOp>(inlined))
       foldIndices(indexed);
     // Where the producer was not computed its inputs may not be there.
-    if (auto input = dyn_cast<ReadOp>(clone); input && condition) {
+    if (auto input = dyn_cast<ReadOp>(inlined); input && condition) {
       OpBuilder before(input);
       input.getGuardMutable().assign(both(before, loc, input.getGuard(), condition));
     }
@@ -296,7 +305,7 @@ unsigned tegula::inlineProducers(Block &block, Prover &prover) {
     if (reads.empty() || !shouldInline(*producer, reads, block))
       continue;
     for (ReadOp read : reads)
-      inlineAt(*producer, read, prover);
+      inlineAt(*producer, read, /*isLast=*/read == reads.back(), prover);
     inlined += reads.size();
     producer->statement.erase();
     producer->temp.erase();
