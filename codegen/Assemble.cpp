@@ -246,7 +246,7 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
   SmallString<128> input, output, log;
   int descriptor;
   if (std::error_code error = sys::fs::createTemporaryFile("tegula", "ptx", descriptor, input))
-    return fail("cannot create a temporary file: " + error.message());
+    return make_error<MissingToolError>("cannot create a temporary file: " + error.message());
   FileRemover removeInput(input);
   {
     raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
@@ -255,14 +255,14 @@ static Expected<Cubin> assembleByCommand(StringRef ptx, StringRef arch) {
     if (stream.has_error()) {
       std::error_code error = stream.error();
       stream.clear_error();
-      return fail("cannot write " + input + ": " + error.message());
+      return make_error<MissingToolError>(("cannot write " + input + ": " + error.message()).str());
     }
   }
   if (std::error_code error = sys::fs::createTemporaryFile("tegula", "cubin", output))
-    return fail("cannot create a temporary file: " + error.message());
+    return make_error<MissingToolError>("cannot create a temporary file: " + error.message());
   FileRemover removeOutput(output);
   if (std::error_code error = sys::fs::createTemporaryFile("tegula", "log", log))
-    return fail("cannot create a temporary file: " + error.message());
+    return make_error<MissingToolError>("cannot create a temporary file: " + error.message());
   FileRemover removeLog(log);
 
   std::string archOption = ("-arch=" + arch).str();

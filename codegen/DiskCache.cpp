@@ -86,7 +86,8 @@ std::optional<std::string> DiskCache::find(ArrayRef<StringRef> key) const {
     return std::nullopt;
   std::string hash = hashOf(key), path = pathOf(hash);
   int file;
-  if (fs::openFileForRead(path, file))
+  // To open a pipe that nobody writes into would wait.
+  if (!fs::is_regular_file(path) || fs::openFileForRead(path, file))
     return std::nullopt;
   scope_exit close([&] { ::close(file); });
   fs::file_status status;

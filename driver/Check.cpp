@@ -9,6 +9,7 @@
 #include "driver/Commands.h"
 #include "frontend/Check.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 
 using namespace llvm;
@@ -16,7 +17,7 @@ using namespace llvm;
 namespace tegula {
 
 static cl::SubCommand sub("check", "Say what is wrong with programs");
-static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."), cl::sub(sub));
+static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."), cl::sub(sub));
 static cl::opt<bool> json("json", cl::desc("Print diagnostics as JSON Lines (docs/diagnostics.md)"),
                           cl::sub(sub));
 static cl::opt<std::string> onlyKernel("kernel", cl::value_desc("NAME"),
@@ -135,9 +136,35 @@ void checkKernels(LoadedFile &loaded, StringRef only,
       programs->push_back(std::move(program));
 }
 
-static ExitCode run() {
-  ExitCode result = ExitSuccess;
+/// The files that are named, and the programs in the folders that are.
+static bool findPrograms(std::vector<std::string> &files) {
   for (const std::string &path : paths) {
+    if (!sys::fs::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    std::error_code error;
+    for (sys::fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error))
+      if (StringRef(at->path()).ends_with(".tgl"))
+        found.push_back(at->path());
+    if (error || found.empty()) {
+      errs() << "tegula: '" << path << "' " << (error ? "cannot be read: " + error.message() : "holds no program (.tgl)")
+             << '\n';
+      return false;
+    }
+    llvm::sort(found);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return true;
+}
+
+static ExitCode run() {
+  std::vector<std::string> files;
+  if (!findPrograms(files))
+    return ExitWrongCall;
+  ExitCode result = ExitSuccess;
+  for (const std::string &path : files) {
     std::unique_ptr<LoadedFile> loaded = load(path);
     if (!loaded)
       return ExitWrongCall;

@@ -15,6 +15,7 @@
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
 #include "frontend/Printer.h"
+#include "frontend/Signature.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -180,11 +181,61 @@ static bool knowsAll(ArrayRef<std::string> names, const std::vector<std::string>
   return true;
 }
 
-/// Whether all that --disable and --enable name are passes of the compilation, which has been made to its end.
-static bool knowsPasses(const PipelineOptions &pipeline) {
-  return !pipeline.runs ||
-         (knowsAll(pipeline.disabled, pipeline.runs->passes(), "can be left out") &&
-          knowsAll(pipeline.enabled, pipeline.runs->spares(), "it leaves out by itself"));
+/// Whether all that --disable, --enable and --print-after name are passes of the compilation. One that stopped earlier is
+/// made to its end where a name is of none of its passes.
+static bool knowsPasses(const Module &module, CompileOptions options) {
+  const PipelineOptions &pipeline = options.pipeline;
+  if (!pipeline.runs)
+    return true;
+  std::vector<std::string> passes = pipeline.runs->passes(), spares = pipeline.runs->spares();
+  auto has = [](const std::vector<std::string> &known) {
+    return [&](const std::string &name) { return is_contained(known, name); };
+  };
+  bool knows = all_of(pipeline.disabled, has(passes)) && all_of(pipeline.enabled, has(spares)) &&
+               all_of(pipeline.printAfter, has(passes));
+  if (!knows && options.stopAfter < Phase::EmitPtx) {
+    options.stopAfter = Phase::EmitPtx;
+    options.keepStages = {options.target == "cpu" ? "asm" : "ptx"}; // what is not kept is not made
+    options.pipeline.printAfter.clear();
+    options.pipeline.runs = std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
+                                                       std::vector<std::string>(), options.pipeline.enabled);
+    Diagnostics unheard(module.sourceManager());
+    Expected<std::unique_ptr<CompiledKernel>> whole = compileKernel(module, options, unheard);
+    if (!whole)
+      consumeError(whole.takeError()); // sizes that code needs are not given: its passes stay unknown
+    passes = options.pipeline.runs->passes();
+    spares = options.pipeline.runs->spares();
+  }
+  std::vector<std::string> wanted(printAfter.begin(), printAfter.end()), printed = passes;
+  printed.push_back("all");
+  return knowsAll(options.pipeline.disabled, passes, "can be left out") &&
+         knowsAll(options.pipeline.enabled, spares, "it leaves out by itself") &&
+         knowsAll(wanted, printed, "can be printed after");
+}
+
+/// Whether --with and --rank are about something that the kernel has.
+static bool fitsKernel(const ast::Kernel &kernel, const InstanceOptions &instance) {
+  Signature signature(kernel);
+  SmallVector<StringRef> optionals;
+  for (const Signature::Parameter &parameter : signature.parameters)
+    if (parameter.isOptional)
+      optionals.push_back(parameter.name);
+  for (StringRef name : instance.givenOptionals) {
+    if (is_contained(optionals, name))
+      continue;
+    errs() << "tegula: --with: kernel '" << kernel.name.name << "' has no optional tensor '" << name << "'";
+    if (optionals.empty())
+      errs() << ", and no other";
+    else if (StringRef nearest = nearestName(name, optionals); !nearest.empty())
+      errs() << "; nearest is '" << nearest << "'";
+    errs() << '\n';
+    return false;
+  }
+  if (rank.getNumOccurrences() && !signature.hasEllipsis) {
+    errs() << "tegula: --rank: kernel '" << kernel.name.name << "' has no '...'\n";
+    return false;
+  }
+  return true;
 }
 
 /// All layouts of the kernel's device functions.
@@ -292,7 +343,7 @@ static ExitCode compile(std::optional<Stage> stage) {
   options.printLocations = locations;
   options.pipeline.disabled.assign(disabled.begin(), disabled.end());
   options.pipeline.enabled.assign(enabled.begin(), enabled.end());
-  if (!disabled.empty() || !enabled.empty())
+  if (!disabled.empty() || !enabled.empty() || !printAfter.empty())
     options.pipeline.runs = std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
                                                        std::vector<std::string>(), options.pipeline.enabled);
   options.pipeline.printAfter.assign(printAfter.begin(), printAfter.end());
@@ -314,12 +365,15 @@ static ExitCode compile(std::optional<Stage> stage) {
     dump(loaded->module->file(), os);
     return writeText(outPath, text);
   }
-  if (!loaded->module->entry(kernelName)) {
+  const ast::Kernel *entry = loaded->module->entry(kernelName);
+  if (!entry) {
     errs() << "tegula: '" << path << "' has no kernel"
            << (kernelName.empty() ? "" : " '" + kernelName + "'") << '\n';
     return ExitWrongCall;
   }
 
+  if (!fitsKernel(*entry, instance))
+    return ExitWrongCall;
   if (reportPath.empty() && (!machineName.empty() || microseconds.getNumOccurrences())) {
     errs() << "tegula: --machine and --microseconds are for --report\n";
     return ExitWrongCall;
@@ -334,7 +388,7 @@ static ExitCode compile(std::optional<Stage> stage) {
   if (!*compiled)
     return ExitWrongProgram;
   const CompiledKernel &kernel = **compiled;
-  if (options.stopAfter >= Phase::EmitPtx && !knowsPasses(options.pipeline))
+  if (!knowsPasses(*loaded->module, options))
     return ExitWrongCall;
   if (timing)
     for (const PhaseTime &time : kernel.times)

@@ -11,6 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include <set>
 
 using namespace llvm;
 
@@ -50,7 +51,10 @@ bool parseSizes(ArrayRef<std::string> texts, std::map<std::string, int64_t> &siz
                << "'\n";
         return false;
       }
-      sizes[name.str()] = value;
+      if (!sizes.try_emplace(name.str(), value).second) {
+        errs() << "tegula: the size '" << name << "' is given twice\n";
+        return false;
+      }
     }
   }
   return true;
@@ -62,6 +66,10 @@ bool parseConstants(ArrayRef<std::string> texts, decltype(InstanceOptions::const
     if (!split(text, entries))
       return false;
     for (const auto &[name, values] : entries) {
+      if (constants.contains(name.str())) {
+        errs() << "tegula: the constant '" << name << "' is given twice\n";
+        return false;
+      }
       std::vector<int64_t> integers;
       for (StringRef value : values)
         if (int64_t integer; !value.getAsInteger(10, integer))
@@ -97,7 +105,10 @@ bool parseTypes(ArrayRef<std::string> texts, std::map<std::string, checked::DTyp
                << "'\n";
         return false;
       }
-      types[name.str()] = *type;
+      if (!types.try_emplace(name.str(), *type).second) {
+        errs() << "tegula: the type '" << name << "' is given twice\n";
+        return false;
+      }
     }
   }
   return true;
@@ -112,6 +123,12 @@ bool readSettings(std::initializer_list<llvm::ArrayRef<std::string>> lists,
         llvm::errs() << "tegula: " << error << '\n';
         return false;
       }
+    }
+  std::set<llvm::StringRef> seen;
+  for (const auto &[name, value] : settings)
+    if (!seen.insert(name).second) {
+      llvm::errs() << "tegula: '" << name << "' is given twice\n";
+      return false;
     }
   return true;
 }

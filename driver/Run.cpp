@@ -145,7 +145,10 @@ bool parsePaths(ArrayRef<std::string> texts, std::map<std::string, std::string> 
       wrongCall("expected NAME=FILE, got '" + text + "'");
       return false;
     }
-    files[name.str()] = file.str();
+    if (!files.try_emplace(name.str(), file.str()).second) {
+      wrongCall("a file for '" + name + "' is given twice");
+      return false;
+    }
   }
   return true;
 }
@@ -229,7 +232,7 @@ ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
                 (parameter.ellipsisAt >= 0 ? " or more" : "") + ", the array in '" +
                 files.at(param.name.name) + "' has shape " + shapeText(shape));
     }
-    // Bare dims bind their symbols; whether all agree is checked at the launch.
+    // Bare dims bind their symbols, but for those that `where` defines; whether all agree is checked at the launch.
     size_t at = 0;
     for (const ast::Dim &dim : param.dims) {
       if (dim.ellipsis) {
@@ -239,7 +242,9 @@ ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
         at += rank;
         continue;
       }
-      if (dim.expr && dim.expr->kind == ast::Expr::Name)
+      if (dim.expr && dim.expr->kind == ast::Expr::Name && none_of(kernel.sizes, [&](const ast::SizeDef &size) {
+            return size.name.name == dim.expr->name.name;
+          }))
         given.instance.sizes.try_emplace(dim.expr->name.name, shape[at]);
       ++at;
     }

@@ -78,7 +78,11 @@ static ExitCode dispatch(int argc, char **argv) {
   std::string complaints;
   raw_string_ostream stream(complaints);
   if (!cl::ParseCommandLineOptions(argc, argv, "", &stream)) {
-    errs() << complaints;
+    // LLVM's words for a file that was not named.
+    if (StringRef(complaints).contains("Not enough positional"))
+      errs() << "tegula: " << argv[1] << " takes a file; 'tegula " << argv[1] << " --help' shows how\n";
+    else
+      errs() << complaints;
     return ExitWrongCall;
   }
   for (const Command *command : commands)

@@ -103,7 +103,15 @@ TEST_F(DiskCacheTest, WhatIsDamagedIsNotThere) {
   }
   write(path, whole + "more");
   EXPECT_FALSE(cache().find({"a"}));
+  // A pipe, which nobody writes into.
+  ASSERT_FALSE(fs::remove(path));
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(cache().find({"a"}));
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  write(path, whole);
+  EXPECT_EQ(cache().find({"a"}), "the entry, some bytes long");
   // An entry under another's name.
+  ASSERT_FALSE(fs::remove(path));
   cache().insert({"b"}, "of b");
   fs::rename(files().at(0), path);
   EXPECT_FALSE(cache().find({"a"}));
