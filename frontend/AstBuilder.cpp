@@ -182,12 +182,13 @@ ast::StmtPtr AstBuilder::statement(G::StatementContext *context) {
       stmt->targets.push_back(target(each));
     stmt->accumulate = assignment->op->getType() == G::ACCUMULATE;
     if (assignment->combine) {
+      ast::Stmt::Combine combine = assignment->combine->getType() == G::MAX ? ast::Stmt::Combine::Max
+                                                                            : ast::Stmt::Combine::Min;
       if (stmt->accumulate)
         reporter.report(Code::ForeignOperator, span(assignment->combine),
-                        ("expected '" + assignment->combine->getText() + "=' or '+='"));
+                        ("expected '" + ast::spelling(combine) + "' or '+='").str());
       stmt->accumulate = true;
-      stmt->combine = assignment->combine->getType() == G::MAX ? ast::Stmt::Combine::Max
-                                                               : ast::Stmt::Combine::Min;
+      stmt->combine = combine;
     }
     stmt->value = expression(assignment->expression());
     stmt->trailing = trailing(assignment->trailing());

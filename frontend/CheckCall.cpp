@@ -315,7 +315,7 @@ bool Checker::checkCallAssign(const ast::Stmt &stmt) {
     return false;
   };
   if (stmt.accumulate) {
-    report(Code::BadAccumulation, stmt.span, "'+=' adds to elements; the result of a kernel is a whole tensor")
+    report(Code::BadAccumulation, stmt.span, "'" + ast::spelling(stmt.combine) + "' changes elements; the result of a kernel is a whole tensor")
         .note("give it a name, then accumulate its elements");
     return poisonAll();
   }

@@ -111,9 +111,9 @@ bool Checker::tellsApart(const LeftSide &left, const Expr *read) {
   return quotient && quotient == remainder;
 }
 
-void Checker::addDistinctAxes(const LeftSide &left, std::set<unsigned> &apart, std::string &names) {
-  // The reads that the left side's data are made of.
-  llvm::SmallVector<const Expr *> reads;
+/// The reads that the left side's data are made of.
+std::vector<const Expr *> Checker::readsOnLeft(const LeftSide &left) {
+  std::vector<const Expr *> reads;
   for (const Subscript &value : left.values)
     for (const IndexVar &var : value.index.variables()) {
       if (var.isSymbol() || program->vars[var.position()].kind != Var::Data)
@@ -124,6 +124,11 @@ void Checker::addDistinctAxes(const LeftSide &left, std::set<unsigned> &apart, s
       if (data->kind == Expr::Read)
         reads.push_back(data);
     }
+  return reads;
+}
+
+void Checker::addDistinctAxes(const LeftSide &left, std::set<unsigned> &apart, std::string &names) {
+  std::vector<const Expr *> reads = readsOnLeft(left);
   for (const std::vector<ast::Ident> &item : frame->distinct) {
     std::optional<std::vector<unsigned>> common;
     std::string text;
@@ -165,15 +170,16 @@ bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &
     return true;
   }
   if (inParallel) {
-    llvm::StringRef data;
-    for (const Subscript &value : left.values)
-      if (usesData(value.index) && value.span.isValid())
-        data = text(value.span);
-    report(Code::AmbiguousWrite, left.target->span,
-           "two points of '" + text(left.target->span) + "' could meet in this parallel block: a subscript comes from data")
-        .note("outside of a block such an equation is allowed, and the last point counts")
-        .note("where '" + data.str() + "' never repeats, say so in the kernel's first line: distinct " +
-              data.take_until([](char c) { return !llvm::isAlnum(c) && c != '_'; }).str());
+    Report record = report(Code::AmbiguousWrite, left.target->span,
+                           "two points of '" + text(left.target->span) +
+                               "' could meet in this parallel block: a subscript comes from data");
+    record.note("outside of a block, as an equation of its own or in a loop 'for', it is allowed: the last point counts");
+    for (const Expr *read : readsOnLeft(left))
+      if (tellsApart(left, read) && distinctAxes(read)) {
+        record.note("where no element of '" + read->tensor->name +
+                    "' repeats, say so in the kernel's first line: distinct " + read->tensor->name);
+        break;
+      }
     return false;
   }
   out.meeting = Stmt::LastWins;
@@ -221,7 +227,8 @@ void Checker::checkDistinctNames(Frame &of) {
       if (!isInteger && entity->kind != Entity::Poison)
         report(Code::WrongKind, name.span,
                "'distinct' names tensors of integers that subscripts are read from, and '" + name.name + "' is " +
-                   describe(*entity));
+                   describe(*entity) +
+                   (entity->kind == Entity::Tensor ? " of " + toString(entity->tensor->tensor->type).str() : std::string()));
     }
 }
 

@@ -110,11 +110,10 @@ bool Checker::checkAssign(const ast::Stmt &stmt) {
   }
   if (entity && entity->kind == Entity::State) {
     if (stmt.accumulate) {
-      report(Code::BadAccumulation, target.span,
-             "a state is assigned: " + target.name.name + " = " + target.name.name + " + ...")
-          .fix("write it out",
-               {{{stmt.span.file, target.span.end, stmt.value->span.begin},
-                 " = " + target.name.name + " + "}});
+      auto [before, after] = writtenOut(stmt);
+      report(Code::BadAccumulation, target.span, "a state is assigned: " + target.name.name + before + "..." + after)
+          .fix("write it out", {{{stmt.span.file, target.span.end, stmt.value->span.begin}, before},
+                                {{stmt.span.file, stmt.value->span.end, stmt.value->span.end}, after}});
       return false;
     }
     return checkUpdate(stmt, target, *entity->state);
@@ -137,8 +136,8 @@ bool Checker::checkAssign(const ast::Stmt &stmt) {
       unknownName(target.name, false);
     else if (entity->kind != Entity::Poison)
       suggestState(report(Code::BadAccumulation, target.span,
-                          "'+=' accumulates into elements of a tensor, and '" + target.name.name +
-                              "' is " + describe(*entity)),
+                          "'" + ast::spelling(stmt.combine) + "' accumulates into elements of a tensor, and '" +
+                              target.name.name + "' is " + describe(*entity)),
                    *entity, stmt);
     return false;
   }

@@ -260,19 +260,30 @@ std::string Checker::elementText(llvm::StringRef name, size_t rank) {
   return result + "]";
 }
 
+/// What stands around e where `acc += e` is an assignment: ` = acc + `, or ` = maximum(acc, ` and `)`.
+std::pair<std::string, std::string> Checker::writtenOut(const ast::Stmt &stmt) {
+  const std::string &name = stmt.targets[0].name.name;
+  if (stmt.combine == ast::Stmt::Combine::Add)
+    return {" = " + name + " + ", ""};
+  std::string function = stmt.combine == ast::Stmt::Combine::Max ? "maximum" : "minimum";
+  return {" = " + function + "(" + name + ", ", ")"};
+}
+
 /// `acc += e` of a plain name: what changes is a state, and is assigned.
 void Checker::suggestState(Report record, const Entity &entity, const ast::Stmt &stmt) {
   if (entity.kind != Entity::Scalar || entity.isSize || entity.param || !entity.span.isValid())
     return;
   const std::string &name = stmt.targets[0].name.name;
+  auto [before, after] = writtenOut(stmt);
   record.note("what changes from one iteration to the next is a state: state " + name + " = ..., then " +
-              name + " = " + name + " + ...");
+              name + before + "..." + after);
   uint32_t file = stmt.span.file;
   if (entity.span.file != file)
     return;
   record.fix("make it a state",
              {{{file, entity.span.begin, entity.span.begin}, "state "},
-              {{file, stmt.targets[0].span.end, stmt.value->span.begin}, " = " + name + " + "}});
+              {{file, stmt.targets[0].span.end, stmt.value->span.begin}, before},
+              {{file, stmt.value->span.end, stmt.value->span.end}, after}});
 }
 
 /// `w: f32[C3, C]`, of which C, 2*C and 3*C are read: declare it as f32[3*C, C].

@@ -262,6 +262,7 @@ private:
   void addDistinctAxes(const LeftSide &left, std::set<unsigned> &apart, std::string &names);
   std::optional<std::vector<unsigned>> distinctAxes(const Expr *read);
   bool tellsApart(const LeftSide &left, const Expr *read);
+  std::vector<const Expr *> readsOnLeft(const LeftSide &left);
   void checkDistinctNames(Frame &of);
   /// What writes some elements of a tensor, as data say, needs a definition of all of it before.
   bool requireDefinition(LeftSide &left, const Stmt &out);
@@ -315,6 +316,7 @@ private:
   void suggestOneDim(Report &record, const IndexExpr &a, const IndexExpr &b);
   void suggestResult(Report &record, const ast::Expr &call, const ast::Kernel *kernel);
   void suggestOver(Report &record, const ast::Expr &scan, llvm::ArrayRef<const ast::Expr *> values);
+  static std::pair<std::string, std::string> writtenOut(const ast::Stmt &stmt);
   void suggestState(Report record, const Entity &entity, const ast::Stmt &stmt);
   /// Once all reads are known: the declarations that prove them.
   void suggestDims();
