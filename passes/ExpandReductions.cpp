@@ -216,6 +216,30 @@ static Value expandSoftmax(ScanOp op, Prover *keep) {
   return arith::DivFOp::create(builder, loc, exponential, sum);
 }
 
+static bool isExpanded(Operation *op) {
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return llvm::is_contained({ReduceKind::Mean, ReduceKind::Var, ReduceKind::LogSumExp}, reduce.getKind());
+  auto scan = dyn_cast<ScanOp>(op);
+  return scan && llvm::is_contained({ScanKind::Softmax, ScanKind::LogSoftmax}, scan.getKind());
+}
+
+/// Moves what `op` runs over into a statement of its own where it is long, and so holds reductions that are expanded
+/// already: each level of nesting would make two or three copies of it. Where a filter decides which values there are it
+/// stays.
+static void storeLongBody(Operation *op, Prover &prover) {
+  constexpr unsigned longBody = 100; // operations: three levels of softmax
+  Block &body = *cast<AxesOp>(op).getAxesBlock();
+  auto yield = cast<YieldOp>(body.getTerminator());
+  Operation *value = yield.getValues()[0].getDefiningOp();
+  unsigned length = 0;
+  op->walk([&](Operation *) { ++length; });
+  if (length <= longBody || yield.getValues().size() != 1 || !value || value->getBlock() != &body)
+    return;
+  std::optional<Outline> where = outline(value, valuesUsedBy(value).getArrayRef(), OutlineMode::Always);
+  if (where && storeOutlined(value, *where, "inner", prover, /*tileSize=*/64))
+    eraseUnusedOps(body);
+}
+
 /// The same value from simpler reductions, built before `op`; null where `op` is simple.
 static Value expand(Operation *op, Prover *keep) {
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -245,12 +269,16 @@ struct ExpandReductionsPass : Counted<tegula::impl::ExpandReductionsPassBase<Exp
     // Innermost first: an outer expansion clones what it holds, which is then simple already.
     SmallVector<Operation *> ops;
     getOperation().walk<WalkOrder::PostOrder>([&](Operation *op) { ops.push_back(op); });
-    for (Operation *op : ops)
+    for (Operation *op : ops) {
+      if (!isExpanded(op))
+        continue;
+      storeLongBody(op, prover);
       if (Value value = expand(op, keepExponentials ? &prover : nullptr)) {
         op->getResult(0).replaceAllUsesWith(value);
         op->erase();
         count("reductions expanded");
       }
+    }
   }
 };
 } // namespace

@@ -269,12 +269,18 @@ unsigned tegula::eraseUnusedOps(Block &block) {
 }
 
 int64_t tegula::pieceLength(int64_t extent, int64_t parts) {
+  constexpr int64_t mostTries = 1 << 16; // of a length that is beyond all memory
   int64_t length = llvm::divideCeil(extent, parts);
-  for (int64_t multiple : {4, 2, 1})
-    for (int64_t candidate = llvm::alignTo(length, multiple); candidate <= 2 * length && candidate < extent;
-         candidate += multiple)
+  for (int64_t multiple : {4, 2, 1}) {
+    int64_t first = llvm::alignTo(length, multiple);
+    for (int64_t tries = 0; tries < mostTries; ++tries) {
+      int64_t candidate = first + tries * multiple;
+      if (candidate - length > length || candidate >= extent)
+        break;
       if (extent % candidate == 0)
         return candidate;
+    }
+  }
   return length;
 }
 
