@@ -6,6 +6,7 @@ own may hold them directly (level 0) or in such `level<N>` folders.
 """
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import re
 import types
@@ -73,7 +74,7 @@ def find_tasks(root: Path, levels: list[int] | None = None, patterns: list[str] 
     """Tasks under `root`, by level and number.
 
     `patterns` are globs over a task's name or key, or its number (`17`, `2/17`). Raises TaskError where the
-    folder holds no task at all; an empty list means that none was chosen.
+    folder holds no task at all, or none of a level or a pattern.
     """
     folder = root / "KernelBench" if (root / "KernelBench").is_dir() else root
     if not folder.is_dir():
@@ -87,9 +88,16 @@ def find_tasks(root: Path, levels: list[int] | None = None, patterns: list[str] 
              if not path.name.startswith("_")]
     if not found:
         raise TaskError(f"{root} holds no tasks: expected level<N>/*.py or *.py")
-    return [task for task in found
-            if (levels is None or task.level in levels)
-            and (not patterns or any(matches(task, pattern) for pattern in patterns))]
+    for level in levels or []:
+        if level not in {task.level for task in found}:
+            there = ", ".join(str(one) for one in sorted({task.level for task in found}))
+            raise TaskError(f"--level: {root} has no level {level}, but {there}")
+    chosen = [task for task in found if levels is None or task.level in levels]
+    for pattern in patterns or []:
+        if not any(matches(task, pattern) for task in chosen):
+            near = difflib.get_close_matches(pattern, [name for task in chosen for name in (task.name, task.key)], n=1)
+            raise TaskError(f"--tasks: none of {len(chosen)} tasks is '{pattern}'" + (f"; nearest is '{near[0]}'" if near else ""))
+    return [task for task in chosen if not patterns or any(matches(task, pattern) for pattern in patterns)]
 
 
 def matches(task: Task, pattern: str) -> bool:

@@ -13,7 +13,15 @@ def test_levels_and_names(root):
     assert keys(root, [2]) == ["level2/11_Negate"]
     assert keys(root, None, ["*Scale"]) == ["level1/3_Scale"]
     assert keys(root, None, ["2/11"]) == ["level2/11_Negate"]
-    assert keys(root, None, ["1"]) == []
+
+
+def test_names_that_nothing_has(root):
+    with pytest.raises(TaskError, match="--level: .* has no level 9, but 1, 2"):
+        find_tasks(root, [9])
+    with pytest.raises(TaskError, match="--tasks: none of 2 tasks is '1'$"):
+        find_tasks(root, None, ["1"])
+    with pytest.raises(TaskError, match="--tasks: none of 2 tasks is 'Scale'; nearest is '3_Scale'"):
+        find_tasks(root, None, ["*Negate", "Scale"])
 
 
 def test_kernelbench_keeps_its_levels_in_a_folder(root, tmp_path):
