@@ -138,6 +138,9 @@ Poly Search::extremum(const std::shared_ptr<const IndexExpr::Atom> &atom) {
     values.push_back(poly(operand));
     if (values.back().badResult())
       return Poly::bad();
+    // Once, not in every comparison below: sizes may be defined by extrema of sizes.
+    if (Poly expanded = expand(values.back()); !expanded.badResult())
+      values.back() = expanded;
   }
   // An operand that never wins against another may go.
   for (size_t i = 0; i < kept.size(); ++i)
