@@ -9,6 +9,8 @@
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
 #include "driver/Load.h"
+#include "driver/UnifiedDiff.h"
+#include "frontend/Mend.h"
 
 using namespace llvm;
 
@@ -16,34 +18,37 @@ namespace tegula {
 
 static cl::SubCommand sub("fix", "Apply the safe edits of diagnostics to programs");
 static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."), cl::sub(sub));
-
-/// What is repaired may show what else is wrong, so the program is checked again after each round.
 static cl::opt<bool> maybe("maybe", cl::desc("Apply the first suggestion where none is safe, too"),
                            cl::sub(sub));
+static cl::opt<bool> diff("diff", cl::desc("Show what would change as a patch, and write nothing"), cl::sub(sub));
 
 static ExitCode fixFile(StringRef path) {
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;
   StringRef original = loaded->sources.text(loaded->file);
-  std::unique_ptr<LoadedFile> current;
-  constexpr int rounds = 50; // edits that undo each other must not go on for ever
-  std::string text = original.str();
-  for (int round = 0; round != rounds; ++round) {
-    current = loadText(path, text);
-    checkKernels(*current);
-    std::string fixed = applyFixes(current->diagnostics, current->file, maybe);
-    if (fixed == text)
-      break;
-    text = std::move(fixed);
+  // What is mended may show what else is wrong, so the program is checked again after each round.
+  std::unique_ptr<LoadedFile> last;
+  Mended mended = mend(original, maybe, [&](StringRef text, auto visit) {
+    last = loadText(path, text.str());
+    checkKernels(*last);
+    visit(last->diagnostics, last->file);
+  });
+  if (last->sources.text(last->file) != mended.text) { // no end was found
+    last = loadText(path, mended.text);
+    checkKernels(*last);
   }
-  if (text != original || path == "-")
-    if (Error error = writeFile(path, text)) {
+  if (diff)
+    printUnifiedDiff(outs(), path, original, mended.text);
+  else if (mended.text != original || path == "-")
+    if (Error error = writeFile(path, mended.text)) {
       errs() << "tegula: " << toString(std::move(error)) << '\n';
       return ExitMissingResource;
     }
-  current->print(/*json=*/false);
-  return current->diagnostics.hasErrors() ? ExitWrongProgram : ExitSuccess;
+  for (const std::string &line : mended.done)
+    errs() << path << ':' << line << '\n';
+  last->print(/*json=*/false);
+  return last->diagnostics.hasErrors() ? ExitWrongProgram : ExitSuccess;
 }
 
 static ExitCode run() {

@@ -201,10 +201,15 @@ std::string applyEdits(StringRef text, std::vector<Edit> edits) {
   return result;
 }
 
-std::string applyFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe) {
+std::vector<std::pair<const Diagnostic *, const Fix *>>
+chooseFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe,
+            function_ref<bool(const Diagnostic &)> isRefused) {
+  std::vector<std::pair<const Diagnostic *, const Fix *>> chosen;
   std::vector<Edit> accepted;
   for (const Diagnostic &diagnostic : diagnostics.all())
     for (const Fix &fix : diagnostic.fixes) {
+      if (isRefused(diagnostic))
+        break;
       if (fix.applicability != Applicability::Safe && !maybe)
         continue;
       // A fix is made as a whole or not at all.
@@ -212,11 +217,20 @@ std::string applyFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe
         return edit.span.file == file &&
                llvm::none_of(accepted, [&](const Edit &other) { return conflict(edit, other); });
       });
-      if (fits)
+      if (fits) {
         accepted.insert(accepted.end(), fix.edits.begin(), fix.edits.end());
+        chosen.push_back({&diagnostic, &fix});
+      }
       break; // further fixes of one diagnostic are alternatives
     }
-  return applyEdits(diagnostics.sourceManager().text(file), std::move(accepted));
+  return chosen;
+}
+
+std::string applyFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe) {
+  std::vector<Edit> edits;
+  for (const auto &[diagnostic, fix] : chooseFixes(diagnostics, file, maybe, [](const Diagnostic &) { return false; }))
+    edits.insert(edits.end(), fix->edits.begin(), fix->edits.end());
+  return applyEdits(diagnostics.sourceManager().text(file), std::move(edits));
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that make one name the other.

@@ -16,6 +16,7 @@
 
 #include "frontend/AST.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -144,6 +145,11 @@ std::string applyEdits(llvm::StringRef text, std::vector<Edit> edits);
 /// Applies all safe edits of `file`, with `maybe` the others as well; overlapping ones after the first
 /// are left out, and of each diagnostic only the first fix is made.
 std::string applyFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe = false);
+
+/// The fixes that applyFixes makes, each with its diagnostic; none of a diagnostic for which `isRefused`.
+std::vector<std::pair<const Diagnostic *, const Fix *>>
+chooseFixes(const Diagnostics &diagnostics, uint32_t file, bool maybe,
+            llvm::function_ref<bool(const Diagnostic &)> isRefused);
 
 /// The name in `names` nearest to `name` (edit distance at most a third of its length), or empty.
 llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names);

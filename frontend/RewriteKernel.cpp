@@ -434,6 +434,10 @@ std::optional<std::string> KernelReader::defineElements(Translator &translator, 
     if (item->kind == Node::Slice) {
       one = fresh[at++];
     } else if (item->kind == Node::Name) {
+      // An index with the name of a tensor: what it subscripts on the right is not known.
+      auto known = environment.find(item->text);
+      if (known != environment.end() && known->second.kind == Entity::Tensor && !known->second.dims.empty())
+        return std::nullopt;
       one = item->text;
     } else if (item->kind == Node::Sequence) {
       for (const NodePtr &member : item->parts)
