@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint32_t id = sources.add("fuzz.tgl", std::string(reinterpret_cast<const char *>(data), size));
   Diagnostics diagnostics(sources);
   Module module(sources, id, diagnostics);
-  if (diagnostics.hasErrors())
+  if (diagnostics.hasErrors() && module.file().kernels.empty())
     return -1; // the parser has its own target
   for (const auto &kernel : module.file().kernels) {
     InstanceOptions options;

@@ -89,6 +89,9 @@ private:
   Value scan(Scope &scope, const Index &index, unsigned depth);
   /// After `for`, or on the left: the range is written, or inferred from `value`.
   std::string item(const Index &index, const std::string &value);
+  static bool isBare(const std::string &text, const std::string &name);
+  /// Writes the range into `value`, where some read subscripts the index; false where none does.
+  bool writeRange(std::string &value, const std::string &index, const std::string &range);
 
   static Value add(const Value &a, const Value &b, const char *op);
   static Value multiply(const Value &a, const Value &b);
@@ -117,6 +120,7 @@ private:
   };
   bool rows(Rows &rows, const Index &other);
   Value element(Scope scope, Class kind);
+  void scatterByReduction();
   void update();
   void library();
   bool narrowProduct();

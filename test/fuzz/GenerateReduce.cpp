@@ -11,29 +11,56 @@
 
 using namespace tegula::fuzz;
 
-/// Whether some read in `text` subscripts the index bare. Generated reads do so only for its range.
-static bool isBare(const std::string &text, const std::string &name) {
+/// Behind a place where some read in `text` subscripts the index bare, or as a member of a group; npos where
+/// none does. Generated reads do so only for its range.
+static size_t barePlace(const std::string &text, const std::string &name, bool inGroup) {
   std::string brackets;
   for (size_t at = 0; at < text.size(); ++at) {
     char c = text[at];
+    // `x[(g, e)]`: a group's bracket stands where a subscript begins.
+    bool isGroup = c == '(' && at && (text[at - 1] == '[' || text[at - 1] == ' ') && !brackets.empty() &&
+                   brackets.back() == '[';
     if (c == '[' || c == '(')
-      brackets += c;
+      brackets += isGroup ? 'g' : c;
     else if (c == ']' || c == ')')
       brackets.pop_back();
-    bool begins = c == '[' || (c == ' ' && at && text[at - 1] == ',');
-    if (!begins || brackets.empty() || brackets.back() != '[')
+    bool begins = c == '[' || c == '(' || (c == ' ' && at && text[at - 1] == ',');
+    if (!begins || brackets.empty() || brackets.back() != (inGroup ? 'g' : '['))
       continue;
     size_t end = at + 1 + name.size();
-    if (text.compare(at + 1, name.size(), name) == 0 && (text[end] == ',' || text[end] == ']'))
-      return true;
+    if (text.compare(at + 1, name.size(), name) == 0 && end < text.size() &&
+        (text[end] == ',' || text[end] == (inGroup ? ')' : ']')))
+      return end;
   }
-  return false;
+  return std::string::npos;
+}
+
+bool Generator::isBare(const std::string &text, const std::string &name) {
+  return barePlace(text, name, /*inGroup=*/false) != std::string::npos;
+}
+
+static bool hasRange(const std::string &text, const std::string &name) {
+  return text.find("[" + name + " in ") != std::string::npos || text.find(", " + name + " in ") != std::string::npos ||
+         text.find("(" + name + " in ") != std::string::npos;
 }
 
 std::string Generator::item(const Index &index, const std::string &value) {
-  if (isBare(value, index.name) && random.chance(60))
+  bool isKnown = isBare(value, index.name) || hasRange(value, index.name);
+  if (isKnown && random.chance(60))
     return index.name;
   return index.name + " in " + index.range.text;
+}
+
+bool Generator::writeRange(std::string &value, const std::string &index, const std::string &range) {
+  if (hasRange(value, index)) // of another index that had the name
+    return false;
+  size_t place = barePlace(value, index, /*inGroup=*/random.chance(50));
+  if (place == std::string::npos)
+    place = barePlace(value, index, /*inGroup=*/false);
+  if (place == std::string::npos)
+    return false;
+  value.insert(place, " in " + range);
+  return true;
 }
 
 Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
@@ -125,7 +152,12 @@ Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
       for (const Index &candidate : outer)
         if (candidate.range.text == index.range.text)
           other = &candidate;
-      text = index.name + " in " + (other ? "0:" + other->name + " + 1" : "1:" + index.range.text);
+      std::string range = other ? "0:" + other->name + " + 1" : "1:" + index.range.text;
+      // Where the index subscripts a read, or behind `for`.
+      bool isWritten = random.chance(40) && writeRange(result.text, index.name, range);
+      text = index.name + (isWritten ? "" : " in " + range);
+    } else if (random.chance(15) && writeRange(result.text, index.name, index.range.text)) {
+      text = index.name + (random.chance(80) ? "" : " in " + index.range.text);
     } else if (mayBeEmpty && random.chance(15)) {
       Value filter = boolean(scope, 0);
       text = index.name + " in " + index.range.text + " if " + filter.text;

@@ -115,6 +115,10 @@ void Generator::equation() {
     value = expression(scope, kind < 7 ? Class::Float : kind < 9 ? Class::Int : Class::Bool, 2);
   }
   std::string type = typed(value);
+  if (random.chance(15)) {
+    const Index &index = random.pick(scope);
+    writeRange(value.text, index.name, index.range.text);
+  }
   line(name + type + left(scope, value.text) + " = " + value.text);
   define(name, dimsOf(scope), value).isNarrow = !type.empty();
 }
@@ -261,6 +265,36 @@ void Generator::update() {
        (random.chance(50) ? own : mirrored) + "]), min=-8, max=8)");
 }
 
+/// `y[argmax(e for k)] += v for i`, `y[count(e for k), j] += v for i`.
+void Generator::scatterByReduction() {
+  if (special)
+    return equation();
+  Scope scope = freshScope(1 + random.below(2)), inner = scope;
+  inner.push_back(freshIndex(inner));
+  Index over = inner.back();
+  if (over.range.value < 1)
+    return equation();
+  bool isCount = random.chance(50);
+  Value chosen = isCount ? boolean(inner, 1) : exact(inner, 1);
+  std::string range = over.name + (isBare(chosen.text, over.name) && random.chance(50) ? "" : " in " + over.range.text);
+  std::string subscript = (isCount ? "count(" : random.chance(50) ? "argmax(" : "argmin(") + chosen.text + " for " +
+                          range + ")";
+  Dim dim = over.range;
+  if (isCount)
+    dim = {over.range.text + " + 1", over.range.value + 1};
+  Value value = exact(scope, 1);
+  double count = 1;
+  for (const Index &index : scope)
+    count *= std::max<int64_t>(index.range.value, 1);
+  std::string out = fresh("y"), items;
+  for (const Index &index : scope)
+    items += (items.empty() ? " for " : ", ") + index.name + " in " + index.range.text;
+  line(out + "[" + subscript + "] += " + value.text + items);
+  value.bound *= count;
+  value = settle(value);
+  addOutput(out, "f32", {dim}, value.error * count);
+}
+
 void Generator::statement() {
   taken.clear();
   switch (random.below(20)) {
@@ -286,7 +320,7 @@ void Generator::statement() {
   case 6:
     return isHelper ? equation() : block();
   case 7:
-    return isHelper ? equation() : scatter();
+    return isHelper ? equation() : random.chance(25) ? scatterByReduction() : scatter();
   case 8:
   case 9:
     return call();
