@@ -9,6 +9,7 @@
 #include "frontend/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 #include <climits>
 
 using namespace llvm;
@@ -18,6 +19,8 @@ namespace tegula {
 static cl::SubCommand sub("explain", "Show a wrong and a right program for a diagnostic's code");
 static cl::opt<std::string> wanted(cl::Positional, cl::desc("CODE (without it: the list of codes)"),
                                    cl::sub(sub));
+static cl::opt<bool> asJson("json", cl::desc("Print one JSON object a line: code, name, severity, title, wrong, right"),
+                          cl::sub(sub));
 
 static StringRef severityName(Severity severity) {
   return severity == Severity::Error ? "error" : severity == Severity::Warning ? "warning" : "remark";
@@ -50,8 +53,9 @@ static const CodeInfo *nearestCode(StringRef text) {
   for (const CodeInfo &each : allCodes()) {
     if (each.code[0] != letter || each.code.drop_front().getAsInteger(10, number))
       continue;
+    // Of the same group: `E9999` is near to none.
     unsigned distance = number > wanted ? number - wanted : wanted - number;
-    if (distance < bestDistance) {
+    if (number / 100 == wanted / 100 && distance < bestDistance) {
       best = &each;
       bestDistance = distance;
     }
@@ -59,10 +63,28 @@ static const CodeInfo *nearestCode(StringRef text) {
   return best;
 }
 
+static void printJson(const CodeInfo &info) {
+  auto utf8 = [](StringRef program) { // one of the wrong ones is none
+    return json::isUTF8(program) ? program.str() : json::fixUTF8(program);
+  };
+  outs() << json::Value(json::Object{{"schema", "tegula.code"},
+                                     {"version", 1},
+                                     {"code", info.code},
+                                     {"name", info.name},
+                                     {"severity", severityName(info.severity)},
+                                     {"title", info.title},
+                                     {"wrong", utf8(info.wrong)},
+                                     {"right", utf8(info.right)}})
+         << '\n';
+}
+
 static ExitCode run() {
   if (wanted.empty()) {
     for (const CodeInfo &info : allCodes())
-      outs() << info.code << "  " << info.title << '\n';
+      if (asJson)
+        printJson(info);
+      else
+        outs() << info.code << "  " << info.title << '\n';
     return ExitSuccess;
   }
   ArrayRef<CodeInfo> codes = allCodes();
@@ -80,6 +102,10 @@ static ExitCode run() {
       if (word.size() > 2 && each.title.contains_insensitive(word))
         errs() << each.code << "  " << each.title << '\n';
     return ExitWrongCall;
+  }
+  if (asJson) {
+    printJson(*info);
+    return ExitSuccess;
   }
   outs() << info->code << " (" << severityName(info->severity) << ", " << info->name
          << "): " << info->title << "\n\nWrong:\n\n";
