@@ -97,28 +97,25 @@ void Emitter::setOwnRanges(tgl::AxesOp op, ArrayRef<const Var *> vars) {
       tgl::setAxisRange(op, k, valueExpr(var->lo), valueExpr(var->hi));
 }
 
-std::string Emitter::subscriptText(ArrayRef<IndexExpr> subscripts, Span span) {
-  SmallVector<std::string> parts;
-  auto addText = [&](Span place) {
-    if (!place.isValid())
-      return;
-    std::string text;
-    for (char c : sources.text(place)) { // a subscript over several lines becomes one
-      if (!isspace(static_cast<unsigned char>(c)))
-        text += c;
-      else if (!text.empty() && text.back() != ' ')
-        text += ' ';
-    }
-    if (!llvm::is_contained(parts, text))
-      parts.push_back(std::move(text));
-  };
-  for (const IndexExpr &subscript : subscripts)
-    for (const IndexVar &var : subscript.variables())
-      if (!var.isSymbol() && program.vars[var.position()].kind == Var::Data)
-        addText(program.vars[var.position()].span);
-  if (parts.empty())
-    addText(span);
-  return llvm::join(parts, ", ");
+std::string Emitter::accessText(Span span) {
+  // Of an equation what stands in front of its `=`.
+  std::string text;
+  int open = 0;
+  for (char c : sources.text(span)) {
+    if (open == 0 && c == '=' && !text.empty())
+      break;
+    open += c == '[' || c == '(';
+    open -= c == ']' || c == ')';
+    if (!isspace(static_cast<unsigned char>(c)))
+      text += c;
+    else if (!text.empty() && text.back() != ' ') // an access over several lines becomes one
+      text += ' ';
+  }
+  // Without the rest of `+=` and `max=`.
+  StringRef access = StringRef(text).rtrim();
+  if (access.ends_with("+") || access.ends_with("max") || access.ends_with("min"))
+    access = access.take_front(access.rfind(']') + 1);
+  return access.str();
 }
 
 const Tensor *Emitter::constantTensor(const Tensor *tensor) {
@@ -168,7 +165,7 @@ Value Emitter::computeRead(const Expr *expr) {
   Value guard = expr->guard ? evalAs(expr->guard, builder.getI1Type()) : Value();
   Value fill = expr->fill ? evalAs(expr->fill, type) : Value();
   std::string checked =
-      expr->dataDependent ? subscriptText(expr->subscripts, expr->span) : std::string();
+      expr->dataDependent ? accessText(expr->span) : std::string();
   return tgl::ReadOp::create(builder, loc, tensor, subscripts, fill, guard, exact, checked);
 }
 

@@ -184,8 +184,8 @@ private:
   static bool usesAny(const Var &var, llvm::ArrayRef<const Var *> others);
   /// The variables split where bounds hold data that varies along earlier ones.
   llvm::SmallVector<llvm::ArrayRef<const Var *>> splitAtData(llvm::ArrayRef<const Var *> vars);
-  /// Names the data in the subscripts, for the report of a bad one.
-  std::string subscriptText(llvm::ArrayRef<IndexExpr> subscripts, Span span);
+  /// `x[ids[i]]` as it is written, for the report of a subscript that leaves its tensor.
+  std::string accessText(Span span);
   mlir::Location locate(Span span);
 
   /// Values known in a region and variables bound by it.

@@ -29,7 +29,7 @@ using namespace mlir;
 
 Emitter::LastWriters Emitter::emitLastWriters(const Stmt &stmt) {
   Location loc = locate(stmt.span);
-  std::string checked = stmt.dataDependent ? subscriptText(stmt.subscripts, stmt.span) : std::string();
+  std::string checked = stmt.dataDependent ? accessText(stmt.span) : std::string();
   auto bareIndex = [&](const IndexExpr &subscript) -> std::optional<unsigned> {
     std::optional<IndexVar> var = subscript.asVariable();
     if (!var || var->isSymbol() || program.vars[var->position()].kind == Var::Data)
@@ -159,7 +159,7 @@ void Emitter::copyTouched(const Stmt &sum, Value from, Value to) {
   tellApart &= isSubset(deciding, seen);
   insertAll(deciding, seen);
   auto type = cast<tgl::TglTensorType>(to.getType());
-  std::string checked = sum.dataDependent ? subscriptText(sum.subscripts, sum.span) : std::string();
+  std::string checked = sum.dataDependent ? accessText(sum.span) : std::string();
   SmallVector<const Var *, 4> axes = unboundAxes(withBounds(deciding), inTargetOrder(sum));
   forPoints(axes, loc, [&] {
     SmallVector<tgl::ValueExpr> subscripts = valueExprs(sum.subscripts);

@@ -138,7 +138,7 @@ void Emitter::emitWrite(const Stmt &stmt, Value target, Value value) {
     }
   }
   std::string checked =
-      stmt.dataDependent ? subscriptText(stmt.subscripts, stmt.span) : std::string();
+      stmt.dataDependent ? accessText(stmt.span) : std::string();
   auto also = [&](Value condition) {
     guard = guard ? arith::AndIOp::create(builder, loc, guard, condition) : condition;
   };
