@@ -113,8 +113,7 @@ static void printGuards(const LoadedFile &loaded, const checked::Program &progra
 
 void checkKernels(LoadedFile &loaded, StringRef only,
                   std::vector<std::unique_ptr<checked::Program>> *programs) {
-  if (loaded.diagnostics.hasErrors())
-    return;
+  // Of a file with syntax errors the module holds what could be understood.
   size_t first = loaded.diagnostics.all().size();
   std::vector<std::pair<uint32_t, std::unique_ptr<checked::Program>>> found;
   for (const ast::Kernel *kernel : loaded.module->kernelsCalleesFirst()) {

@@ -14,6 +14,7 @@
 #define TEGULA_FRONTEND_AST_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -191,6 +192,8 @@ struct Kernel {
   std::vector<Param> outputs;
   std::vector<SizeDef> sizes;
   std::vector<StmtPtr> body;
+  /// Names that statements with syntax errors define; these are not in `body`.
+  std::vector<std::string> lost;
   Span span;       // all of it
   Span headSpan;   // `kernel` to the last `)` or size before `{`
 };
@@ -214,6 +217,10 @@ struct File {
   std::vector<std::unique_ptr<Kernel>> kernels; // in order of text
   std::vector<std::unique_ptr<Fn>> fns;
   std::vector<Comment> comments;
+  /// There were syntax errors: statements with one are left out, and definitions whose heads have one.
+  bool isPartial = false;
+  /// Of those what is not known is not said: words of what was left out.
+  llvm::StringSet<> lostWords;
 };
 
 } // namespace ast

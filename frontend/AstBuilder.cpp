@@ -34,13 +34,86 @@ ast::Ident AstBuilder::ident(G::NameContext *context) {
 // Definitions
 //===----------------------------------------------------------------------===//
 
-void AstBuilder::build(G::FileContext *context, ast::File &file) {
-  for (G::DefinitionContext *definition : context->definition()) {
-    if (definition->kernel())
-      file.kernels.push_back(kernel(definition->kernel()));
-    else
-      file.fns.push_back(function(definition->function()));
+/// Whether the grammar refused something in the context; blocks have statements of their own.
+static bool hasException(antlr4::tree::ParseTree *tree) {
+  auto *context = dynamic_cast<antlr4::ParserRuleContext *>(tree);
+  if (!context || dynamic_cast<TegulaParser::BlockContext *>(context))
+    return false;
+  return context->exception || llvm::any_of(context->children, hasException);
+}
+
+bool AstBuilder::isWrong(antlr4::ParserRuleContext *context, uint32_t begin, uint32_t end) const {
+  return isPartial && (hasException(context) || !context->getStop() || reporter.isWrong(begin, end));
+}
+
+uint32_t AstBuilder::beginOf(antlr4::ParserRuleContext *context) const {
+  size_t at = context->getStart()->getTokenIndex();
+  return at < tokens.size() ? tokens[at].begin : static_cast<uint32_t>(reporter.text().size());
+}
+
+/// Notes the words of what is left out that may define something: those of a head, or, of statements, what
+/// stands in front of an `=`, where names outside of brackets are names that the kernel has lost.
+void AstBuilder::lose(uint32_t begin, uint32_t end, bool isStatement) {
+  for (size_t at = 0; at != written.size(); ++at) {
+    if (written[at].begin < begin || written[at].begin >= end)
+      continue;
+    StringRef text = reporter.text(written[at]);
+    if (!isStatement) {
+      if (text == "{")
+        return;
+      if (isNameType(written[at].type))
+        file->lostWords.insert(text);
+      continue;
+    }
+    bool isAssign = text.ends_with("=") && text != "==" && text != "!=" && text != "<=" && text != ">=";
+    if (!isAssign)
+      continue;
+    // Back to where the statement starts: keyword arguments have an open bracket on the way.
+    std::vector<std::string> names;
+    int closed = 0;
+    size_t i = at;
+    while (i != 0 && written[i - 1].begin >= begin && closed >= 0) {
+      StringRef before = reporter.text(written[--i]);
+      closed += before == ")" || before == "]";
+      closed -= before == "(" || before == "[";
+      if (before == ";" || before == "{" || before == "}")
+        break;
+      if (isNameType(written[i].type))
+        file->lostWords.insert(before);
+      if (closed == 0 && isNameType(written[i].type))
+        names.push_back(before.str());
+      if (closed == 0 && written[i].firstOnLine)
+        break;
+    }
+    if (closed >= 0)
+      lost->insert(lost->end(), names.begin(), names.end());
   }
+}
+
+void AstBuilder::build(G::FileContext *context, ast::File &to) {
+  file = &to;
+  file->isPartial = isPartial;
+  std::vector<G::DefinitionContext *> definitions = context->definition();
+  uint32_t end = static_cast<uint32_t>(reporter.text().size());
+  if (isPartial)
+    lose(0, definitions.empty() ? end : beginOf(definitions.front()), /*isStatement=*/false);
+  for (size_t i = 0; i != definitions.size(); ++i) {
+    G::KernelContext *kernelContext = definitions[i]->kernel();
+    G::FunctionContext *functionContext = definitions[i]->function();
+    uint32_t begin = beginOf(definitions[i]);
+    uint32_t next = i + 1 == definitions.size() ? end : beginOf(definitions[i + 1]);
+    G::BlockContext *block = kernelContext ? kernelContext->block() : nullptr;
+    bool isLost = kernelContext ? !block || !block->getStop() || isWrong(kernelContext, begin, beginOf(block))
+                  : functionContext ? isWrong(functionContext, begin, next)
+                                    : true;
+    if (isPartial && isLost)
+      lose(begin, next, /*isStatement=*/false);
+    else if (kernelContext)
+      file->kernels.push_back(kernel(kernelContext));
+    else
+      file->fns.push_back(function(functionContext));
+  }
+  file->isPartial = reporter.anyReported();
 }
 
 std::unique_ptr<ast::Kernel> AstBuilder::kernel(G::KernelContext *context) {
@@ -61,6 +134,7 @@ std::unique_ptr<ast::Kernel> AstBuilder::kernel(G::KernelContext *context) {
   if (context->sizes())
     for (G::SizeDefinitionContext *each : context->sizes()->sizeDefinition())
       kernel->sizes.push_back({ident(each->name()), expression(each->expression())});
+  lost = &kernel->lost;
   block(context->block(), kernel->body);
   checkPlaces(kernel->body, /*ofKernel=*/true);
   return kernel;
@@ -111,14 +185,55 @@ std::unique_ptr<ast::Fn> AstBuilder::function(G::FunctionContext *context) {
 //===----------------------------------------------------------------------===//
 
 void AstBuilder::block(G::BlockContext *context, std::vector<ast::StmtPtr> &body) {
-  for (G::StatementContext *each : context->statement())
-    body.push_back(statement(each));
+  std::vector<G::StatementContext *> statements = context->statement();
+  uint32_t end = span(context).end;
+  if (uint32_t first = statements.empty() ? end : beginOf(statements.front()); isWrong(beginOf(context), first))
+    lose(beginOf(context), first, /*isStatement=*/true);
+  auto beginOfNext = [&](size_t i) { return i + 1 == statements.size() ? end : beginOf(statements[i + 1]); };
+  auto blockOf = [](G::StatementContext *statement) -> G::BlockContext * {
+    for (antlr4::tree::ParseTree *child : statement->children)
+      if (auto *found = dynamic_cast<G::BlockContext *>(child))
+        return found;
+    return nullptr;
+  };
+  std::vector<bool> isLost(statements.size());
+  for (size_t i = statements.size(); i-- != 0;) {
+    G::BlockContext *inner = blockOf(statements[i]);
+    // What follows up to the next statement could not be read either.
+    isLost[i] = inner && inner->getStop() ? isWrong(statements[i], beginOf(statements[i]), beginOf(inner))
+                                          : isWrong(statements[i], beginOf(statements[i]), beginOfNext(i));
+    // `z[i] = 2 x[i]`: what begins in the middle of a line is the rest of the statement before.
+    if (i + 1 == statements.size() || !isLost[i + 1])
+      continue;
+    size_t start = statements[i + 1]->getStart()->getTokenIndex();
+    isLost[i] = isLost[i] || (!tokens[start].firstOnLine && endsOperand(tokens[start - 1].type));
+  }
+  for (size_t i = 0; i != statements.size(); ++i) {
+    G::StatementContext *each = statements[i];
+    uint32_t begin = beginOf(each), next = beginOfNext(i);
+    G::BlockContext *inner = blockOf(each);
+    if (isLost[i]) {
+      lose(begin, next, /*isStatement=*/true);
+      continue;
+    }
+    unsigned before = reporter.numReported();
+    ast::StmtPtr built = statement(each);
+    if (reporter.numReported() != before && !inner) {
+      lose(begin, next, /*isStatement=*/true);
+      continue;
+    }
+    body.push_back(std::move(built));
+    if (inner && isWrong(span(inner).end, next))
+      lose(span(inner).end, next, /*isStatement=*/true);
+  }
 }
 
-/// `precision`, `deterministic` and `distinct` open a kernel, `schedule` closes it.
-void AstBuilder::checkPlaces(const std::vector<ast::StmtPtr> &body, bool ofKernel) {
+/// `precision`, `deterministic` and `distinct` open a kernel, `schedule` closes it; others are left out.
+void AstBuilder::checkPlaces(std::vector<ast::StmtPtr> &body, bool ofKernel) {
   bool opening = ofKernel;
-  for (const ast::StmtPtr &stmt : body) {
+  const ast::Stmt *last = body.empty() ? nullptr : body.back().get();
+  llvm::erase_if(body, [&](const ast::StmtPtr &stmt) {
+    unsigned before = reporter.numReported();
     checkPlaces(stmt->body, /*ofKernel=*/false);
     bool opens = stmt->kind == ast::Stmt::Precision || stmt->kind == ast::Stmt::Deterministic ||
                  stmt->kind == ast::Stmt::Distinct;
@@ -131,11 +246,12 @@ void AstBuilder::checkPlaces(const std::vector<ast::StmtPtr> &body, bool ofKerne
                       (Twine("expected '") + reporter.text().slice(word.begin, word.end) +
                        "' as the first statement of a kernel")
                           .str());
-    if (stmt->kind == ast::Stmt::Schedule && (!ofKernel || stmt != body.back()))
+    if (stmt->kind == ast::Stmt::Schedule && (!ofKernel || stmt.get() != last))
       reporter.report(Code::MisplacedStatement, word,
                       "expected 'schedule' as the last statement of a kernel");
     opening &= opens;
-  }
+    return stmt->body.empty() && reporter.numReported() != before;
+  });
 }
 
 ast::StmtPtr AstBuilder::statement(G::StatementContext *context) {

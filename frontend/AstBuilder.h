@@ -15,16 +15,23 @@
 
 namespace tegula {
 
-/// Builds the definitions that were parsed without an error, and reports what the grammar allows
-/// and the language does not: statements in the wrong place, ranges outside of subscripts.
+/// Builds what was parsed without an error, and reports what the grammar allows and the language does
+/// not: statements in the wrong place, ranges outside of subscripts. Where there were errors, statements
+/// and heads that hold one are left out, and the names that they define are lost ones of their kernel.
 class AstBuilder {
 public:
-  AstBuilder(llvm::ArrayRef<Token> tokens, SyntaxReporter &reporter)
-      : tokens(tokens), reporter(reporter) {}
+  /// `written`: the tokens before any were taken out.
+  AstBuilder(llvm::ArrayRef<Token> tokens, llvm::ArrayRef<Token> written, SyntaxReporter &reporter)
+      : tokens(tokens), written(written), reporter(reporter), isPartial(reporter.anyReported()) {}
   void build(TegulaParser::FileContext *context, ast::File &file);
 
 private:
   using G = TegulaParser;
+  /// Whether something of [begin, end) cannot be built.
+  bool isWrong(uint32_t begin, uint32_t end) const { return isPartial && reporter.isWrong(begin, end); }
+  bool isWrong(antlr4::ParserRuleContext *context, uint32_t begin, uint32_t end) const;
+  void lose(uint32_t begin, uint32_t end, bool isStatement);
+  uint32_t beginOf(antlr4::ParserRuleContext *context) const;
   std::unique_ptr<ast::Kernel> kernel(G::KernelContext *context);
   std::unique_ptr<ast::Fn> function(G::FunctionContext *context);
   ast::Param parameter(G::ParameterContext *context);
@@ -32,7 +39,7 @@ private:
   ast::StmtPtr statement(G::StatementContext *context);
   void loopHead(G::LoopHeadContext *context, ast::Stmt &stmt);
   ast::ScheduleItem scheduleItem(G::ScheduleItemContext *context);
-  void checkPlaces(const std::vector<ast::StmtPtr> &body, bool ofKernel);
+  void checkPlaces(std::vector<ast::StmtPtr> &body, bool ofKernel);
   ast::Target target(G::TargetContext *context);
   ast::Range range(G::RangeContext *context);
   ast::ForItem forItem(G::ForItemContext *context);
@@ -62,8 +69,11 @@ private:
   Span span(antlr4::ParserRuleContext *context) const;
   Span span(antlr4::Token *token) const;
 
-  llvm::ArrayRef<Token> tokens;
+  llvm::ArrayRef<Token> tokens, written;
   SyntaxReporter &reporter;
+  bool isPartial;
+  ast::File *file = nullptr;
+  std::vector<std::string> *lost = nullptr; // of the kernel being built
 };
 
 } // namespace tegula

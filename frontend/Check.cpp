@@ -92,6 +92,7 @@ std::unique_ptr<Program> Checker::run() {
 
   llvm::SmallVector<TensorInfo *> outputs;
   if (bindEntry(entry) && declareOutputs(entry, outputs)) {
+    loseNames(entry);
     checkBody(kernel->body);
     finishKernel(entry, outputs);
     suggestDims();
@@ -240,7 +241,19 @@ std::vector<llvm::StringRef> Checker::visibleNames() {
   return names;
 }
 
+void Checker::loseNames(Frame &of) {
+  for (const std::string &name : of.kernel->lost) {
+    auto found = of.scope.names.find(name);
+    if (found == of.scope.names.end())
+      poison(of.scope, {name, of.kernel->span});
+    else if (found->second.kind == Entity::Tensor)
+      found->second.tensor->isSuspect = true;
+  }
+}
+
 void Checker::unknownName(const ast::Ident &name, bool isCall) {
+  if (isLost(name.name))
+    return;
   if (reportInvention(name.name, name.span, isCall ? Invention::Function : Invention::Value))
     return;
   if (!isCall) {
@@ -290,6 +303,8 @@ bool Checker::reportDefinedLater(const ast::Ident &name) {
 }
 
 void Checker::unknownFunction(const ast::Ident &name, Code code) {
+  if (isLost(name.name))
+    return;
   bool isKernel = code == Code::UnknownKernel;
   Report record = report(code, name.span,
                          (isKernel ? "unknown kernel '" : "unknown function '") + name.name + "'");

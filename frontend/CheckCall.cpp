@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Checker.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace tegula;
 using namespace tegula::checked;
@@ -198,6 +199,7 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
     Saved savedKeep(keepAtoms, false);
     expansions.push_back({call.span, call.name.name, true, isLibrary, kernel});
     if (bindParams(given, callee.get()) && declareOutputs(inner, outputs)) {
+      loseNames(inner);
       checkBody(kernel->body);
       finishKernel(inner, outputs);
     }
@@ -221,6 +223,20 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
   Stmt *stmt = append(Stmt::Call, call.span);
   stmt->callee = std::move(callee);
   return results;
+}
+
+/// `t[i, j] = i64(a[i, j])`, of the one of two tensors whose type the other's holds.
+std::string Checker::conversionOf(const Tensor &a, const Tensor &b) {
+  auto rank = [](DType type) {
+    unsigned bits = 0; // of bool, the narrowest
+    toString(type).drop_until(llvm::isDigit).take_while(llvm::isDigit).getAsInteger(10, bits);
+    return std::pair(width(computeType(type)), bits);
+  };
+  bool isFirst = rank(a.type) < rank(b.type);
+  const Tensor &narrow = isFirst ? a : b;
+  std::string place = elementText("t", narrow.dims.size());
+  return place + " = " + toString(isFirst ? b.type : a.type).str() + "(" +
+         elementText(narrow.name, narrow.dims.size()) + ")";
 }
 
 std::optional<std::vector<TensorInfo *>> Checker::callCat(const ast::Expr &call) {
@@ -281,7 +297,7 @@ std::optional<std::vector<TensorInfo *>> Checker::callCat(const ast::Expr &call)
       report(Code::ArgumentKind, spans[i],
              "'cat' joins floats, or integers of one type: '" + part.name + "' is " + toString(part.type) + ", '" +
                  parts[0]->tensor->name + "' is " + toString(type))
-          .note("convert it first: t[i] = " + toString(type).str() + "(" + part.name + "[i])");
+          .note("convert the narrower one first: " + conversionOf(*parts[0]->tensor, part));
       return std::nullopt;
     }
     for (int64_t d = 0; d != rank; ++d) {

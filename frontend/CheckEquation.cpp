@@ -35,7 +35,9 @@ const checked::Expr *Checker::storable(const Value &value, DType type, const llv
     } else {
       record.note(toString(type).str() + "(v) truncates, quantize(v, " + toString(type).str() +
                   ") rounds to the nearest");
-      if (expansions.empty() && span.isValid())
+      // What gives several results is no value that can be converted.
+      bool isValue = !currentStmt || currentStmt->targets.size() < 2;
+      if (expansions.empty() && span.isValid() && isValue)
         record.fix("convert it",
                    {{span, toString(type).str() + "(" + text(span).str() + ")"}});
     }
@@ -93,6 +95,7 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
       poison(*outside, name);
     else
       left.info->isSuspect = true;
+    claim(left, *outside);
     return false;
   };
   bool isSum = left.accumulate && left.combine == ast::Stmt::Combine::Add;
@@ -163,6 +166,7 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
     left.info->isSuspect = true;
     if (isNew)
       poison(*outside, name);
+    claim(left, *outside);
     return false;
   };
   if (!stored)
@@ -207,6 +211,37 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   return define(*outside, name, std::move(entity)) != nullptr;
 }
 
+/// `t[i, j] = ...`, of all elements.
+bool Checker::definesWhole(const ast::Stmt &stmt, const ast::Target &target) {
+  return stmt.trailing.empty() && !stmt.accumulate && loops.empty() && !inParallel &&
+         llvm::all_of(target.subscripts, [&](const ast::Subscript &one) {
+           return one.kind == ast::Subscript::Single && !one.range && one.expr->kind == ast::Expr::Name &&
+                  !lookup(one.expr->name.name);
+         });
+}
+
+void Checker::reportDefinedTwice(const ast::Target &target, Span first) {
+  report(Code::Overlap, target.span, "'" + target.name.name + "' is already defined")
+      .note("here", first)
+      .note("a tensor is defined once: take a new name, or a 'state' for what changes in a loop");
+}
+
+/// An equation that is refused still defines its tensor: another one is a second definition.
+void Checker::claim(const LeftSide &left, Scope &outside) {
+  if (!left.stmt || dry || left.isState)
+    return;
+  Saved savedScope(scope, &outside);
+  if (!definesWhole(*left.stmt, *left.target))
+    return;
+  if (Entity *entity = lookup(left.target->name.name); entity && entity->kind == Entity::Poison)
+    entity->claim = left.target->span;
+  if (!left.info || left.info->tensor->kind != Tensor::Out)
+    return;
+  if (left.info->claim.isValid() || !left.info->pieces.empty())
+    reportDefinedTwice(*left.target, left.info->claim.isValid() ? left.info->claim : left.info->pieces.front().span);
+  left.info->claim = left.target->span;
+}
+
 bool Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bool isState) {
   Entity *entity = lookup(target.name.name);
   LeftSide left(scope);
@@ -222,7 +257,8 @@ bool Checker::checkEquation(const ast::Stmt &stmt, const ast::Target &target, bo
       left.bodies.push_back(item.filter.get());
   auto evalValue = [&] { return eval(*stmt.value); };
   if (entity && entity->kind == Entity::Poison) {
-    // Its own mistakes are still worth finding where its indices are plain.
+    if (definesWhole(stmt, target) && entity->claim.isValid())
+      reportDefinedTwice(target, entity->claim);
     return false;
   }
   if (isState) {

@@ -173,6 +173,10 @@ bool Checker::addPiece(LeftSide &left, const Stmt &out) {
   for (const IndexExpr &expr : exprs)
     piece.isPartial |= usesData(expr);
 
+  if (info.claim.isValid() && left.stmt && isWhole && loops.empty()) {
+    reportDefinedTwice(*left.target, info.claim);
+    return false;
+  }
   if (loops.empty() && !info.isSuspect) {
     if (info.isComplete && (info.pieces.empty() || isWhole)) {
       Report record = report(Code::Overlap, left.target->span,

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Checker.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace tegula;
 using namespace tegula::checked;
@@ -298,6 +299,43 @@ bool Checker::readsPoison(const ast::Expr &e) {
          llvm::any_of(e.arguments, [&](const ast::Argument &one) { return readsPoison(*one.value); });
 }
 
+static bool isWordCharacter(char c) { return llvm::isAlnum(c) || c == '_'; }
+
+/// What the index counts in `e`: empty for 1, `S` in `g*S + s`; nothing where it stands otherwise.
+std::optional<std::string> Checker::stepIn(const ast::Expr &e, llvm::StringRef index) {
+  if (e.kind == ast::Expr::Name)
+    return std::string();
+  if (e.kind != ast::Expr::Binary)
+    return std::nullopt;
+  const ast::Expr &a = *e.operands[0], &b = *e.operands[1];
+  bool inFirst = mentions(a, index);
+  if (inFirst && mentions(b, index))
+    return std::nullopt;
+  const ast::Expr &with = inFirst ? a : b, &other = inFirst ? b : a;
+  if (e.binaryOp == ast::BinaryOp::Add || (e.binaryOp == ast::BinaryOp::Sub && inFirst))
+    return stepIn(with, index);
+  bool isFactor = other.kind == ast::Expr::Name || other.kind == ast::Expr::Integer;
+  if (e.binaryOp == ast::BinaryOp::Mul && with.kind == ast::Expr::Name && isFactor)
+    return text(other.span).str();
+  return std::nullopt;
+}
+
+/// As stepIn, in the subscript at `subscript`.
+std::optional<std::string> Checker::stepOf(Span subscript, llvm::ArrayRef<const ast::Expr *> bodies,
+                                           llvm::StringRef index) {
+  std::optional<std::string> found;
+  auto visit = [&](auto &&visit, const ast::Expr &e) -> void {
+    for (const ast::Subscript &one : e.subscripts)
+      if (one.expr && one.span.begin == subscript.begin && one.span.end == subscript.end)
+        found = stepIn(*one.expr, index);
+    forEachPart(e, [&](const ast::Expr &part) { visit(visit, part); });
+  };
+  for (const ast::Expr *body : bodies)
+    if (body)
+      visit(visit, *body);
+  return found;
+}
+
 void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form,
                            llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange) {
   Report record =
@@ -309,9 +347,16 @@ void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form,
   for (const ast::Expr *body : bodies)
     if (body)
       collectExtents(*body, index.name, /*isOffset=*/true, extents);
-  if (takesRange && !extents.empty() && extents[0].size.isSize() && text(index.span) == index.name)
-    insert(record, "run over the dim of '" + extents[0].from + "'",
-           {index.span.file, index.span.end, index.span.end}, " in " + show(extents[0].size));
+  if (!takesRange || extents.empty() || !extents[0].size.isSize() || text(index.span) != index.name)
+    return;
+  // `x[g*S + s]`: as far as the dim holds steps of S.
+  std::optional<std::string> step = stepOf(extents[0].span, bodies, index.name);
+  if (!step)
+    return;
+  std::string dim = show(extents[0].size);
+  std::string size = step->empty() ? dim : (llvm::all_of(dim, isWordCharacter) ? dim : "(" + dim + ")") + "//" + *step;
+  insert(record, "run over the dim of '" + extents[0].from + "'", {index.span.file, index.span.end, index.span.end},
+         " in " + size);
 }
 
 bool Checker::checkIndexName(const ast::Ident &name, llvm::function_ref<void(Report &)> advise) {
@@ -384,6 +429,7 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
   llvm::SmallVector<const Var *> bound(items.size(), nullptr);
   std::vector<std::vector<const Var *>> ellipsisVars(items.size());
   llvm::SmallVector<size_t> pending;
+  llvm::SmallVector<std::pair<size_t, const ast::Range *>> waiting;
   llvm::StringSet<> seen;
   auto bind = [&](size_t i, std::pair<IndexExpr, IndexExpr> range, const ast::Range *written) {
     const ast::ForItem &item = items[i];
@@ -441,14 +487,21 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
       continue;
     }
     const ast::Range *written = item.range ? &*item.range : writtenRange(item.index.name, bodies);
-    if (written) {
+    // A range may depend on an index before it, `for i, j in 0:i + 1`, which may get its own below.
+    bool waits = written && llvm::any_of(pending, [&](size_t other) {
+      const std::string &name = items[other].index.name;
+      return (written->lo && mentions(*written->lo, name)) || mentions(*written->hi, name);
+    });
+    if (waits) {
+      waiting.push_back({i, written});
+    } else if (written) {
       if (auto range = evalRange(*written, item.index.name))
         bind(i, *range, written);
       else
         failed = true;
-      continue;
+    } else {
+      pending.push_back(i);
     }
-    pending.push_back(i);
   }
   // An index of a group may need the ranges of the others first.
   while (!pending.empty()) {
@@ -462,6 +515,13 @@ bool Checker::bindItems(llvm::ArrayRef<ast::ForItem> items, llvm::ArrayRef<const
     });
     if (pending.size() == before)
       break;
+  }
+  for (auto [i, written] : waiting) {
+    auto range = pending.empty() ? evalRange(*written, items[i].index.name) : std::nullopt;
+    if (range)
+      bind(i, *range, written);
+    else
+      failed = true; // that of the other is reported below
   }
   bool onPoison = llvm::any_of(bodies, [&](const ast::Expr *body) { return body && readsPoison(*body); });
   for (size_t i : pending) {

@@ -192,6 +192,8 @@ Checker::evalSubscripts(llvm::ArrayRef<ast::Subscript> subscripts, const TensorI
 Value Checker::evalRead(const ast::Expr &e) {
   Entity *entity = lookup(e.name.name);
   if (!entity) {
+    if (isLost(e.name.name))
+      return {};
     if (!reportInvention(e.name.name, e.name.span, Invention::Value) &&
         !reportDefinedLater(e.name)) {
       Report record = report(Code::UnknownName, e.name.span, "unknown tensor '" + e.name.name + "'");
@@ -375,9 +377,14 @@ void Checker::requireReadable(TensorInfo &info, Span span, llvm::ArrayRef<Subscr
   if (info.isComplete)
     return;
   if (info.pieces.empty()) {
-    if (!info.isZeroed)
-      report(Code::ReadBeforeDefined, span, name + " is read before it is defined")
-          .note(name + " is declared here", info.tensor->span);
+    if (!info.isZeroed) {
+      Report record = report(Code::ReadBeforeDefined, span, name + " is read before it is defined");
+      record.note(name + " is declared here", info.tensor->span);
+      if (!loops.empty() && info.tensor->kind == Tensor::Out)
+        record.note("what an iteration takes from those before it is a state: state h[...] = ... before the loop, "
+                    "then h[...] = ... in it, and " +
+                    info.tensor->name + " from h");
+    }
     return;
   }
   // An element that one of the pieces defined is fine, whatever the rest.

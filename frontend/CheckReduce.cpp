@@ -70,6 +70,29 @@ Value Checker::overNothing(checked::Reduction reduction, DType type, Span span) 
   return {};
 }
 
+/// The indices of the dims that a value has, where its reads of tensors with most subscripts agree on them.
+static bool indicesOf(const ast::Expr &e, llvm::SmallVectorImpl<llvm::StringRef> &indices) {
+  if (e.kind == ast::Expr::Index) {
+    llvm::SmallVector<llvm::StringRef> own;
+    for (const ast::Subscript &subscript : e.subscripts) {
+      if (subscript.kind != ast::Subscript::Single || subscript.expr->kind != ast::Expr::Name)
+        return false;
+      own.push_back(subscript.expr->name.name);
+    }
+    if (own.size() > indices.size())
+      std::swap(own, indices);
+    return llvm::all_of(own, [&](llvm::StringRef one) { return llvm::is_contained(indices, one); }) &&
+           (own.size() < indices.size() || llvm::equal(own, indices));
+  }
+  for (const ast::ExprPtr &operand : e.operands)
+    if (operand && !indicesOf(*operand, indices))
+      return false;
+  for (const ast::Argument &argument : e.arguments)
+    if (!indicesOf(*argument.value, indices))
+      return false;
+  return e.kind != ast::Expr::Tuple && !e.isComprehension;
+}
+
 Value Checker::evalReduction(const ast::Expr &e) {
   llvm::StringRef name = e.name.name;
   if (!e.isComprehension) {
@@ -96,19 +119,38 @@ Value Checker::evalReduction(const ast::Expr &e) {
     size_t values = llvm::count_if(e.arguments, [](const ast::Argument &a) { return !a.keyword; });
     Report record = report(Code::ReductionWithoutFor, e.span,
                            "'" + name + "' needs what it reduces over: " + name + "(x[i, k] for k)");
-    // `max(x[i, j], dim=1)`: the dim names the index.
-    if (argument && argument->kind == ast::Expr::Index)
-      for (const ast::Argument &given : e.arguments)
-        if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
-            given.value->kind == ast::Expr::Integer) {
-          uint64_t dim = given.value->intValue;
-          if (dim >= argument->subscripts.size() || !argument->subscripts[dim].expr ||
-              argument->subscripts[dim].expr->kind != ast::Expr::Name)
-            continue;
-          std::string rewrite = name.str() + "(" + text(argument->span).str() + " for " +
-                                argument->subscripts[dim].expr->name.name + ")";
-          record.fix("write " + rewrite, {{e.span, rewrite}});
-        }
+    // `mean(x[i, j]**2, dim=-1)`: the dims name the indices.
+    llvm::SmallVector<llvm::StringRef> indices;
+    bool isKnown = argument && indicesOf(*argument, indices);
+    for (const ast::Argument &given : e.arguments) {
+      if (!given.keyword || (given.keyword->name != "dim" && given.keyword->name != "axis") || !isKnown)
+        continue;
+      std::string over;
+      llvm::SmallVector<const ast::Expr *> dims;
+      if (given.value->kind == ast::Expr::Tuple)
+        for (const ast::ExprPtr &one : given.value->operands)
+          dims.push_back(one.get());
+      else
+        dims.push_back(given.value.get());
+      for (const ast::Expr *one : dims) {
+        bool isNegative = one->kind == ast::Expr::Unary && one->unaryOp == ast::UnaryOp::Neg;
+        const ast::Expr &number = isNegative ? *one->operands[0] : *one;
+        int64_t dim = isNegative ? int64_t(indices.size()) - number.intValue : number.intValue;
+        isKnown &= number.kind == ast::Expr::Integer && dim >= 0 && dim < int64_t(indices.size());
+        if (isKnown)
+          over += (over.empty() ? "" : ", ") + indices[dim].str();
+      }
+      if (!isKnown)
+        continue;
+      std::string rewrite = name.str() + "(" + text(argument->span).str() + " for " + over + ")";
+      // PyTorch's var is the unbiased one, and other keywords say more.
+      bool isCertain = name != "var" && llvm::all_of(e.arguments, [](const ast::Argument &one) {
+        return !one.keyword || llvm::StringRef(one.keyword->name).starts_with("keepdim") || one.keyword->name == "dim" ||
+               one.keyword->name == "axis";
+      });
+      record.note("write " + rewrite)
+          .fix("write " + rewrite, {{e.span, rewrite}}, isCertain ? Applicability::Safe : Applicability::Maybe);
+    }
     if ((name == "max" || name == "min") && values == 2)
       record.note("the " + std::string(name == "max" ? "greater" : "lesser") + " of two values is " +
                   name.str() + "imum(a, b)")

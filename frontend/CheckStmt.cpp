@@ -239,11 +239,30 @@ bool Checker::checkStateTensor(const ast::Stmt &stmt) {
   return checkEquation(stmt, target, /*isState=*/true);
 }
 
+/// The run-time scalar that a range is made of, if it is one.
+const ast::Param *Checker::scalarIn(const ast::Range &range) {
+  for (const ast::ExprPtr *bound : {&range.lo, &range.hi}) {
+    Entity *entity = *bound && (*bound)->kind == ast::Expr::Name ? lookup((*bound)->name.name) : nullptr;
+    if (entity && entity->param && kindOf(*entity->param) == ParamKind::Scalar)
+      return entity->param;
+  }
+  return nullptr;
+}
+
+std::string Checker::boundOf(const ast::Range &range) {
+  const ast::Param *scalar = scalarIn(range);
+  return scalar ? "the scalar '" + scalar->name.name + "'" : "one from data";
+}
+
 bool Checker::checkFor(const ast::Stmt &stmt) {
   auto range = stmt.range ? evalRange(*stmt.range, stmt.index.name, Code::LoopBounds) : std::nullopt;
   if (range && !inParallel && (usesData(range->first) || usesData(range->second))) {
-    report(Code::LoopBounds, stmt.range->span,
-           "the range of a loop at top level must be known before the launch, got one from data");
+    Report record = report(Code::LoopBounds, stmt.range->span,
+                           "the range of a loop at top level is made of sizes and constants, got " +
+                               boundOf(*stmt.range));
+    record.note("loop over a size, and let a condition leave out what lies beyond: where(t < n, ..., ...)");
+    if (const ast::Param *scalar = scalarIn(*stmt.range))
+      record.note("or declare '" + scalar->name.name + ": int', a constant that is known when compiling", scalar->span);
     range.reset();
   }
   auto isTile = [&](const IndexVar &var) {

@@ -238,6 +238,10 @@ void Checker::suggestOver(Report &record, const ast::Expr &scan,
     Span replaced{file, scan.operands[0]->span.end, scan.items.back().span.end};
     if (scan.operands[0]->parenthesized)
       return;
+    if (keyword(scan, "over")) {
+      record.fix("leave 'for' out", {{replaced, ""}}, Applicability::Safe);
+      return;
+    }
     record.fix("write over=", {{replaced, ", over=" + names}}, Applicability::Safe);
     return;
   }

@@ -219,6 +219,8 @@ private:
   [[nodiscard]] bool defineScalar(const ast::Stmt &stmt, const ast::Target &target);
   [[nodiscard]] bool assignElement(const ast::Stmt &stmt, const ast::Target &target, TensorInfo *info);
   [[nodiscard]] bool checkStateTensor(const ast::Stmt &stmt);
+  const ast::Param *scalarIn(const ast::Range &range);
+  std::string boundOf(const ast::Range &range);
   [[nodiscard]] bool checkFor(const ast::Stmt &stmt);
   [[nodiscard]] bool checkPrecision(const ast::Stmt &stmt);
   [[nodiscard]] bool checkSchedule(const ast::Stmt &stmt);
@@ -227,6 +229,9 @@ private:
 
   //===-- CheckEquation.cpp -----------------------------------------------===//
   struct LeftSide;
+  bool definesWhole(const ast::Stmt &stmt, const ast::Target &target);
+  void reportDefinedTwice(const ast::Target &target, Span first);
+  void claim(const LeftSide &left, Scope &outside);
   [[nodiscard]] bool checkEquation(const ast::Stmt &stmt, const ast::Target &target, bool isState);
   /// Everything but the right side, which `value` gives once the indices are bound.
   [[nodiscard]] bool defineElements(LeftSide &left, llvm::function_ref<Value()> value);
@@ -286,6 +291,7 @@ private:
   /// (reported).
   std::optional<std::vector<TensorInfo *>> callKernel(const ast::Expr &call);
   std::optional<std::vector<TensorInfo *>> callCat(const ast::Expr &call);
+  static std::string conversionOf(const Tensor &a, const Tensor &b);
   const ast::Kernel *overload(const ast::Kernel &kernel, const ast::Expr &call);
   [[nodiscard]] bool checkCallAssign(const ast::Stmt &stmt);
   [[nodiscard]] bool checkCallStatement(const ast::Stmt &stmt);
@@ -395,6 +401,8 @@ private:
   static bool mentions(const ast::Expr &e, llvm::StringRef name);
   /// Whether an expression reads something that was defined wrongly.
   bool readsPoison(const ast::Expr &e);
+  std::optional<std::string> stepIn(const ast::Expr &e, llvm::StringRef index);
+  std::optional<std::string> stepOf(Span subscript, llvm::ArrayRef<const ast::Expr *> bodies, llvm::StringRef index);
   /// `takesRange`: ` in SIZE` may follow where the index stands.
   void rangeUnknown(const ast::Ident &index, llvm::StringRef form,
                     llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange);
@@ -464,7 +472,11 @@ private:
   unsigned expandedWeight = 0; // of all calls expanded so far
   unsigned errorsBefore = 0, repeatedErrors = 0;
   std::unique_ptr<Diagnostics> repeated; // takes those
-  bool hasErrors() const { return numErrors() != errorsBefore; }
+  /// What a file with syntax errors means is not known.
+  bool hasErrors() const { return module.file().isPartial || numErrors() != errorsBefore; }
+  /// Names that statements with syntax errors define are not reported again.
+  void loseNames(Frame &of);
+  bool isLost(llvm::StringRef word) const { return module.file().lostWords.contains(word); }
   const ast::Stmt *currentStmt = nullptr;
   Frame *frame = nullptr;
   Scope *scope = nullptr;

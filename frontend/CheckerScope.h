@@ -47,6 +47,8 @@ struct TensorInfo {
   /// Written in the parallel block being checked: subscripts of those writes.
   std::vector<std::vector<IndexExpr>> blockWrites;
   bool isElement = false; // rank 0
+  /// An equation that was wrong was to define all of it, here.
+  Span claim;
   /// Where a temporary begins its life.
   std::vector<checked::Stmt *> *home = nullptr;
   checked::Stmt *definition = nullptr;
@@ -74,6 +76,7 @@ struct Entity {
   StateInfo *state = nullptr;
   bool isSize = false; // a dim or `where` name
   bool isIndex = false; // Poison: of an index, whatever its range
+  Span claim;           // Poison: an equation that was to define all of a temporary
   const ast::Param *param = nullptr;
   bool isUsed = false;
 };

@@ -145,7 +145,7 @@ private:
 };
 } // namespace
 
-/// Parses and builds `file`. What the grammar accepts is taken as it stands; forms of other languages and
+/// Parses and builds `file`, or what of it is right. What the grammar accepts is taken as it stands; forms of other languages and
 /// brackets that were forgotten are looked for only in what it refuses.
 static void parseTokens(std::vector<Token> tokens, SyntaxReporter &reporter, ast::File &file) {
   bool refused = false;
@@ -153,12 +153,12 @@ static void parseTokens(std::vector<Token> tokens, SyntaxReporter &reporter, ast
     Grammar grammar(tokens);
     if (TegulaParser::FileContext *tree = grammar.accept()) {
       checkLiterals(tokens, reporter);
-      if (!reporter.anyReported())
-        AstBuilder(tokens, reporter).build(tree, file);
+      AstBuilder(tokens, tokens, reporter).build(tree, file);
       return;
     }
     refused = true;
   }
+  std::vector<Token> written = tokens;
   if (!checkTokens(tokens, reporter))
     return;
   Grammar grammar(tokens);
@@ -167,8 +167,7 @@ static void parseTokens(std::vector<Token> tokens, SyntaxReporter &reporter, ast
       refused && !reporter.anyReported() ? nullptr : grammar.accept();
   if (!tree)
     tree = grammar.recover(tokens, reporter);
-  if (!reporter.anyReported())
-    AstBuilder(tokens, reporter).build(tree, file);
+  AstBuilder(tokens, written, reporter).build(tree, file);
 }
 
 std::unique_ptr<ast::File> parseSlice(SourceManager &sources, Span slice,

@@ -413,7 +413,7 @@ bool ForeignForm::parameterOrder() {
   return true;
 }
 
-/// `-> f32[N]`.
+/// `-> f32[N]`, `-> y: f32[N] {`.
 bool ForeignForm::unnamedOutput() {
   size_t i = place.at;
   if (place.context != SyntaxPlace::Head || i == 0 || type(i - 1) != Lexer::ARROW ||
@@ -434,6 +434,16 @@ bool ForeignForm::unnamedOutput() {
       name = text(j + 1).str();
   auto found = error(Code::SyntaxError, i,
                      "expected '(': outputs have names, '-> (y: f32[M, N])'");
+  if (found && named) {
+    // All that stands before the block or the sizes.
+    for (end = i; end + 1 < tokens.size() && type(end + 1) != Lexer::LBRACE && type(end + 1) != Lexer::WHERE;)
+      ++end;
+    bool onOneLine = llvm::none_of(tokens.slice(i, end + 1 - i), [](const Token &token) { return token.firstOnLine; });
+    if (end + 1 < tokens.size() && onOneLine)
+      found->fix("write parentheses", {{reporter.span(tokens[i].begin, tokens[i].begin), "("},
+                                       {reporter.span(tokens[end].end, tokens[end].end), ")"}},
+                 Applicability::Safe);
+  }
   if (found && !named)
     found->fix("name it", {{reporter.span(tokens[i].begin, tokens[i].begin), "(" + name + ": "},
                            {reporter.span(tokens[end].end, tokens[end].end), ")"}});

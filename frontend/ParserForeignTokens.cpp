@@ -94,7 +94,7 @@ bool ForeignTokens::comment() {
   uint32_t end;
   if (token.type == Lexer::FLOORDIV && isLineComment()) {
     end = lineEnd(token.begin);
-    if (auto error = reporter.report(Code::ForeignComment, reporter.span(token),
+    if (auto error = reporter.reportMended(Code::ForeignComment, reporter.span(token),
                                      "expected '#' to start a comment, found '//'"))
       error->fix("write '#'", {{reporter.span(token), "#"}}, Applicability::Safe);
   } else if (token.type == Lexer::SLASH && at + 1 < tokens.size() &&
@@ -102,7 +102,7 @@ bool ForeignTokens::comment() {
              (tokens[at + 1].type == Lexer::STAR || tokens[at + 1].type == Lexer::POWER)) {
     size_t close = text.find("*/", token.end + 1);
     end = static_cast<uint32_t>(close == StringRef::npos ? text.size() : close + 2);
-    if (auto error = reporter.report(Code::ForeignComment,
+    if (auto error = reporter.reportMended(Code::ForeignComment,
                                      reporter.span(token.begin, tokens[at + 1].end),
                                      "expected '#' to start a comment, found '/*'")) {
       StringRef body = text.slice(token.begin + 2, end - (close == StringRef::npos ? 0 : 2));
@@ -271,7 +271,7 @@ bool ForeignTokens::foreignOperator() {
   if (!known.type)
     return false; // the parser sees what it stands in
   auto error =
-      reporter.report(Code::ForeignOperator, reporter.span(token),
+      reporter.reportMended(Code::ForeignOperator, reporter.span(token),
                       ("expected '" + known.text + "', found '" + spelled + "'").str());
   if (error) {
     if (!known.certain)

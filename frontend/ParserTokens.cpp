@@ -22,6 +22,18 @@ namespace tegula {
 
 std::optional<Diagnostics::Builder> SyntaxReporter::report(Code code, Span where,
                                                            std::string message) {
+  auto builder = reportMended(code, where, std::move(message));
+  wrong.push_back(where.begin);
+  return builder;
+}
+
+bool SyntaxReporter::isWrong(uint32_t begin, uint32_t end) const {
+  return count == limits::syntaxErrors || isSpoilt(begin, end) ||
+         llvm::any_of(wrong, [&](uint32_t at) { return begin <= at && at < end; });
+}
+
+std::optional<Diagnostics::Builder> SyntaxReporter::reportMended(Code code, Span where,
+                                                                 std::string message) {
   // A place that is spoilt has had its say, and after very many errors one more helps nobody.
   if (count == limits::syntaxErrors || isSpoilt(where.begin, where.end))
     return std::nullopt;

@@ -41,10 +41,16 @@ public:
 
   /// Null where nothing more is to be reported.
   std::optional<Diagnostics::Builder> report(Code code, Span where, std::string message);
+  /// As `report`, of what is read as if it were right.
+  std::optional<Diagnostics::Builder> reportMended(Code code, Span where, std::string message);
   /// From now on nothing is reported in these bytes.
   void spoil(uint32_t begin, uint32_t end);
   bool isSpoilt(uint32_t begin, uint32_t end) const;
   bool anyReported() const { return count != 0; }
+  unsigned numReported() const { return count; }
+  /// Whether an error was found in these bytes that the tokens were not mended of, or they are spoilt; all
+  /// of a text is wrong where there were too many errors.
+  bool isWrong(uint32_t begin, uint32_t end) const;
 
 private:
   SourceManager &sources;
@@ -52,6 +58,7 @@ private:
   Diagnostics &diagnostics;
   unsigned count = 0;
   std::vector<std::pair<uint32_t, uint32_t>> spoilt;
+  std::vector<uint32_t> wrong; // where errors begin
 };
 
 inline bool touches(const Token &a, const Token &b) { return a.end == b.begin; }
