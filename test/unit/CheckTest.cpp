@@ -264,4 +264,25 @@ TEST(CheckLeft, ReductionsHaveIndicesOfTheirOwn) {
   }
 }
 
+/// A member that is a literal 0 stands on the left all the same.
+TEST(CheckLeft, GroupsMayBeEmpty) {
+  for (const char *kernel : {"k(x: f32[2, 0]) -> (y: f32[0]) {\n  y[(i, j)] = x[i, j]\n}\n",
+                             "k(x: f32[0, 0, 0]) -> (y: f32[0]) {\n  y[(i, j, k)] = x[i, j, k]\n}\n",
+                             "k(x: f32[0, 3, 4]) -> (y: f32[0]) {\n  y[(i, j, k)] = x[i, j, k]\n}\n"}) {
+    Checked checked("kernel " + std::string(kernel));
+    EXPECT_FALSE(checked.diagnostics.hasErrors()) << checked.text();
+  }
+}
+
+/// Sizes defined by extrema of sizes: what one level costs is not doubled by the next.
+TEST(CheckSizes, ExtremaNest) {
+  for (auto [before, after] : {std::pair("relu(", ")"), std::pair("maximum(", " - 1, M)"), std::pair("minimum(M, 2*", ")")}) {
+    std::string size = "N";
+    for (unsigned level = 0; level != 40; ++level)
+      size = before + size + after;
+    Checked checked("kernel k(x: f32[N], w: f32[M]) -> (y: f32[" + size + "]) {\n  y[i] = x[i, fill=0] + w[0]*0.0\n}\n");
+    EXPECT_FALSE(checked.diagnostics.hasErrors()) << checked.text();
+  }
+}
+
 } // namespace

@@ -475,7 +475,7 @@ TEST(Inventions, AdviseWhatParses) {
       bool fits = parses(inKernel("  " + piece)) || parses(inKernel("  z = " + piece)) ||
                   parses("kernel k(" + piece + ") -> (y: f32) { y = 1 }") ||
                   parses("kernel k(x: " + piece + ") -> (y: f32) { y = 1 }") ||
-                  parses(inKernel("  " + piece + " x[i] = 1"));
+                  parses(inKernel("  " + piece + " x[i] = 1")) || parses(inKernel("  x[i] " + piece + " 1"));
       EXPECT_TRUE(fits) << entry.name.str() << ": " << piece;
     }
   }
