@@ -30,6 +30,8 @@ tgl.kernel @read(%x: !tgl.tensor<[N, W], bf16> {tgl.name = "x", tgl.role = "in"}
     tgl.write add %b, %y[%j, W - 1 - %w] if %yes checked "ids[n]" : f32, !tgl.tensor<[N, W], f32>
     // CHECK: tgl.write max %{{.*}}, %y[%n, %w] : f32, !tgl.tensor<[N, W], f32>
     tgl.write max %b, %y[%n, %w] : f32, !tgl.tensor<[N, W], f32>
+    // CHECK: tgl.write any %{{.*}}, %y[%n, %w] {distinct = "ids"} : f32, !tgl.tensor<[N, W], f32>
+    tgl.write any %b, %y[%n, %w] {distinct = "ids"} : f32, !tgl.tensor<[N, W], f32>
   }
   // CHECK: tgl.read %total[] : !tgl.tensor<[], f64>
   %t = tgl.read %total[] : !tgl.tensor<[], f64>
