@@ -74,11 +74,14 @@ public:
     tried.clear();
     title = (sys::path::stem(path) + "  " + text).str();
     same.clear();
-    if (!json)
-      outs() << title << '\n';
+    isTitled = json;
   }
 
   void add(json::Object event) override {
+    // Told once there is something to tell of it: a device, for one.
+    if (!isTitled)
+      outs() << title << '\n';
+    isTitled = true;
     if (json) {
       json::Object line = event;
       line["case"] = title;
@@ -157,6 +160,7 @@ private:
 
   std::vector<Tried> tried; // of this case
   std::string title;
+  bool isTitled = false;
   std::vector<std::string> same;
   double logs = 0;
   unsigned cases = 0;

@@ -388,7 +388,7 @@ bool Checker::checkLeftBounds(LeftSide &left, Stmt &out) {
     Obligation what;
     what.span = value.span.isValid() ? value.span : left.target->span;
     what.access = left.target->span;
-    what.what = text(left.target->span).str();
+    what.what = shortText(left.target->span);
     what.tensor = &info;
     what.dim = i;
     what.isWrite = true;

@@ -59,7 +59,7 @@ bool Checker::checkInjective(LeftSide &left, Stmt &out) {
     return true;
   if (onData)
     return checkScatter(left, out, along, std::move(bare));
-  std::string what = "'" + text(left.target->span).str() + "'";
+  std::string what = "'" + shortText(left.target->span) + "'";
   if (isSilent())
     return true;
   Image image;
@@ -148,7 +148,7 @@ bool Checker::addPiece(LeftSide &left, const Stmt &out) {
     return requireDefinition(left, out);
   Piece piece;
   piece.span = left.target->span;
-  piece.text = text(left.target->span).str();
+  piece.text = shortText(left.target->span);
   piece.inLoop = !loops.empty();
   llvm::SmallVector<IndexExpr> exprs;
   bool isWhole = !out.guard && !out.dataDependent && loops.empty();

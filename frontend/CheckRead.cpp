@@ -343,7 +343,7 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
     Obligation what;
     what.span = subscript.span.isValid() ? subscript.span : span;
     what.access = span;
-    what.what = text(span).str();
+    what.what = shortText(span);
     what.tensor = &info;
     what.dim = i;
     what.permuted = permuted;

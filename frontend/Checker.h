@@ -70,6 +70,16 @@ private:
   /// Errors found by this check; those that repeat one found before are not printed again.
   unsigned numErrors() const { return diagnostics->numErrors() + repeatedErrors; }
   llvm::StringRef text(Span span) const { return module.sourceManager().text(span); }
+  /// As a message names it.
+  std::string shortText(Span span) const {
+    llvm::StringRef all = text(span);
+    size_t most = 80;
+    if (all.size() <= most)
+      return all.str();
+    while (most && (static_cast<unsigned char>(all[most]) & 0xC0) == 0x80) // in the middle of a character
+      --most;
+    return all.take_front(most).str() + "...";
+  }
   /// Whether names mean those of the library alone, here.
   bool inLibrary() const {
     if (!expansions.empty() && !expansions.back().isKernel)

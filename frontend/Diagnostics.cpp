@@ -67,6 +67,25 @@ StringRef SourceManager::lineText(uint32_t file, uint32_t offset) const {
 // Diagnostics
 //===----------------------------------------------------------------------===//
 
+/// A message quotes the source, which may go over several lines: it is one line.
+static std::string oneLine(std::string message) {
+  if (message.find('\n') == std::string::npos)
+    return message;
+  std::string result;
+  for (size_t at = 0; at < message.size();) {
+    size_t blanks = llvm::StringRef(message).substr(at).take_while(llvm::isSpace).size();
+    if (llvm::StringRef(message).substr(at, blanks).contains('\n')) {
+      while (!result.empty() && result.back() == ' ')
+        result.pop_back();
+      result += ' ';
+      at += blanks;
+    } else {
+      result += message[at++];
+    }
+  }
+  return result;
+}
+
 Diagnostics::Builder Diagnostics::report(Code code, Span span, std::string message) {
   for (const Diagnostic &old : records)
     if (old.code == code && old.span.file == span.file && old.span.begin == span.begin &&
@@ -75,7 +94,7 @@ Diagnostics::Builder Diagnostics::report(Code code, Span span, std::string messa
   Severity severity = codeInfo(code).severity;
   if (severity == Severity::Error)
     ++errorCount;
-  records.push_back({code, severity, std::move(message), span, {}, {}});
+  records.push_back({code, severity, oneLine(std::move(message)), span, {}, {}});
   return Builder(*this, records.size() - 1);
 }
 
