@@ -117,8 +117,11 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   if (!expandLeft(left))
     return failed();
   if (!bindLeftIndices(left)) {
-    // The names of the right side can still be looked at.
+    // The names of both sides can still be looked at.
     Saved savedDry(dry, dry + 1);
+    for (const LeftSide::Sub &sub : left.subs)
+      if (!sub.isIndex && sub.ast->expr)
+        eval(*sub.ast->expr);
     evalValue();
     return failed();
   }

@@ -174,7 +174,7 @@ TEST(CheckStatements, IndexAsTensorIsAnError) {
         "v[i, r], e[i, r] = topk(j[i, j] for j, k=2)\n  y[i] = v[i, 0]",
         "parallel i in M {\n    y[i] = sum(q[i, q] for q)\n  }", "for t in M {\n    y[t] = sum(q[t, q] for q)\n  }",
         "t[i] = max(x[i, j] for j) + t[i]\n  y[i] = t[i]", "y[i] = x[i, y[i]]",
-        "t[(g, e)] = e[(g, e)]\n  y[i] = x[i, 0]", "state s[i in M] = s[i]\n  y[i] = s[i]"}) {
+        "t[(g, e)] = e[(g, e)]\n  y[i] = x[i, 0]", "state s[i in M] = s[i]\n  y[i] = s[i]", "y[i[i, j] % M] += 1.0"}) {
     Checked checked("kernel k(x: f32[M, N]) -> (y: f32[M]) {\n  " + std::string(body) + "\n}\n");
     EXPECT_TRUE(checked.diagnostics.hasErrors()) << body;
     EXPECT_EQ(checked.text().find("no message says why"), std::string::npos) << body << checked.text();
