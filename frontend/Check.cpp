@@ -60,6 +60,13 @@ void Checker::requireDistinctNames() {
   }
 }
 
+static bool hasUncountableBytes(const checked::Tensor &tensor) {
+  IndexExpr bytes(8); // of the largest element
+  for (const IndexExpr &dim : tensor.dims)
+    bytes = bytes * dim;
+  return bytes.isOverflow();
+}
+
 std::unique_ptr<Program> Checker::run() {
   errorsBefore = diagnostics->numErrors();
   const ast::Kernel *kernel = module.entry(options.kernel);
@@ -102,6 +109,11 @@ std::unique_ptr<Program> Checker::run() {
   program->precision = entry.precision;
   if (!program->precision && !options.precision.empty())
     program->precision = options.precision;
+  // Code has no places for what is beyond any memory unless it is empty.
+  for (const Tensor &tensor : program->tensors)
+    if (!hasErrors() && !tensor.constantValue && hasUncountableBytes(tensor))
+      report(Code::SizeOverflow, tensor.span,
+             "'" + tensor.name + "' has more bytes than 64 bits count wherever it has an element");
   if (hasErrors())
     return nullptr;
   return std::move(program);

@@ -215,6 +215,7 @@ const checked::Expr *Checker::coerce(const Value &value, DType type) {
     return widen(expr->operands[0], type);
   Expr *narrow = make(Expr::Convert, type, expr->span);
   narrow->target = type;
+  narrow->isWeak = true;
   narrow->operands = {expr};
   return finish(narrow);
 }

@@ -102,6 +102,10 @@ Value Checker::compare(Binary op, const Value &a, const Value &b, Span span) {
     bool value = isFloat(type) ? fold(x->floatValue, y->floatValue) : fold(x->intValue, y->intValue);
     return strong(boolean(value, span));
   }
+  if (isInteger(type) && (mayWrap(x) || mayWrap(y))) {
+    x = widen(in64Bits(x), DType::I64);
+    y = widen(in64Bits(y), DType::I64);
+  }
   return strong(binaryNode(op, x, y, DType::Bool, span));
 }
 

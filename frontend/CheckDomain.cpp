@@ -56,7 +56,7 @@ void Checker::collectConditions(const Expr *condition, bool isTrue,
     return;
   }
   std::optional<IndexExpr> a = toIndex(x), b = toIndex(y);
-  if (!a || !b) {
+  if (!a || !b || !isExact(*a) || !isExact(*b)) {
     complete = false;
     return;
   }
@@ -73,26 +73,16 @@ void Checker::collectConditions(const Expr *condition, bool isTrue,
         break;
       }
   }
-  switch (op) {
-  case Binary::LT:
-    conditions.push_back(Condition::lessThan(*a, *b));
-    break;
-  case Binary::LE:
-    conditions.push_back(Condition::lessEqual(*a, *b));
-    break;
-  case Binary::GT:
-    conditions.push_back(Condition::lessThan(*b, *a));
-    break;
-  case Binary::GE:
-    conditions.push_back(Condition::lessEqual(*b, *a));
-    break;
-  case Binary::EQ:
-    conditions.push_back(Condition::equal(*a, *b));
-    break;
-  default:
-    conditions.push_back(Condition::nonZero(*a - *b));
-    break;
-  }
+  Condition fact = op == Binary::LT   ? Condition::lessThan(*a, *b)
+                   : op == Binary::LE ? Condition::lessEqual(*a, *b)
+                   : op == Binary::GT ? Condition::lessThan(*b, *a)
+                   : op == Binary::GE ? Condition::lessEqual(*b, *a)
+                   : op == Binary::EQ ? Condition::equal(*a, *b)
+                                      : Condition::nonZero(*a - *b);
+  if (fact.lhs.isOverflow()) // `j > 9223372036854775807`
+    complete = false;
+  else
+    conditions.push_back(std::move(fact));
 }
 
 Domain Checker::domainOf(llvm::ArrayRef<IndexExpr> exprs, bool withLoops, bool withPath) {

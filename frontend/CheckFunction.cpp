@@ -162,8 +162,16 @@ Value Checker::evalConvert(const ast::Expr &e, DType target) {
                              DType::Bool, e.span));
   }
   Value result;
-  if ((target == DType::I64 || target == DType::I32) && value.isIndex())
+  if (value.isIndex() && isInteger(target) &&
+      (value.index->isSize() || integerRange(target)->contains(intervalOf(*value.index))))
     result.index = value.index;
+  // What is written as of a type is computed in that type.
+  if (isInteger(value.expr->type) && mayWrap(value.expr) && value.expr->kind != Expr::Convert) {
+    Expr *own = make(Expr::Convert, value.expr->type, e.span);
+    own->target = own->type;
+    own->operands = {value.expr};
+    value.expr = finish(own);
+  }
   if (value.expr->type == target) {
     result.expr = value.expr;
     return result;

@@ -79,6 +79,7 @@ std::optional<Subscript> Checker::toSubscript(const Value &value, Span span,
 }
 
 std::optional<IndexExpr> Checker::toIndex(const Expr *expr) {
+  expr = in64Bits(expr);
   // Operands may be shared: each is looked at once.
   auto [known, isNew] = exprIndices.try_emplace(expr);
   if (isNew) {
@@ -101,10 +102,14 @@ std::optional<IndexExpr> Checker::computeIndex(const Expr *expr) {
   case Expr::Constant:
     return IndexExpr(expr->intValue);
   case Expr::Widen:
-  case Expr::Convert:
-    if (isInteger(expr->operands[0]->type) &&
-        (expr->kind == Expr::Widen || isInteger(expr->target)))
+    if (isInteger(expr->operands[0]->type))
       return toIndex(expr->operands[0]);
+    break;
+  case Expr::Convert:
+    // A conversion that changes no value; any other is a number of its own.
+    if (isInteger(expr->operands[0]->type) && isInteger(expr->type))
+      if (integerRange(expr->target)->contains(intervalOf(expr->operands[0])))
+        return toIndex(expr->operands[0]);
     break;
   case Expr::Unary:
     if (expr->unary == Unary::Neg)
@@ -146,6 +151,41 @@ const checked::Var *Checker::dataVar(const Expr *expr) {
   return dataVars[key] = &made;
 }
 
+/// Inclusive bounds of values of a type that has no negative ones.
+std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOfType(const Expr *expr) {
+  Interval interval = mayWrap(expr) ? *integerRange(expr->type) : intervalOf(expr);
+  if (interval.lo < 0 || interval.hi >= INT64_MAX)
+    return std::nullopt;
+  return std::pair(IndexExpr(int64_t(interval.lo)), IndexExpr(int64_t(interval.hi)));
+}
+
+/// Inclusive bounds of positions in a range.
+std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOfPositions(const Var &var) {
+  if (var.kind != Var::Axis || !var.lo.isSize() || !var.hi.isSize())
+    return std::nullopt;
+  return std::pair(var.lo, var.hi - 1);
+}
+
+/// Whether a conversion, or what is converted implicitly, has the value that it had: for sizes a launch
+/// checks that.
+bool Checker::keepsValue(const Expr *expr) {
+  if (expr->kind != Expr::Convert)
+    return !mayWrap(expr);
+  const Expr *operand = expr->operands[0];
+  if (!isInteger(operand->type) || !isInteger(expr->type) || mayWrap(operand))
+    return false;
+  Interval target = *integerRange(expr->target);
+  if (target.contains(intervalOf(operand)))
+    return true;
+  if (operand->kind != Expr::Index || !operand->index.isSize() || target.hi > INT64_MAX ||
+      !prover->proves(Condition::nonNegative(operand->index)))
+    return false;
+  if (!isSilent())
+    addGuard(Guard::InBounds, operand->index, IndexExpr(int64_t(target.hi)) + 1,
+             show(operand->index) + " is no " + toString(expr->target).str(), expr->span);
+  return true;
+}
+
 /// Inclusive bounds of an integer value, where its form shows them.
 std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOf(const Expr *expr) {
   auto [known, isNew] = exprRanges.try_emplace(expr);
@@ -166,29 +206,23 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr 
   case Expr::Index:
     return std::pair(expr->index, expr->index);
   case Expr::Widen:
-  case Expr::Convert:
-    if (expr->operands[0]->type == DType::Bool)
-      return std::pair(IndexExpr(0), IndexExpr(1));
-    if (isInteger(expr->operands[0]->type) &&
-        (expr->kind == Expr::Widen || isInteger(expr->target)))
+    if (isInteger(expr->operands[0]->type))
       return rangeOf(expr->operands[0]);
-    return std::nullopt;
+    return rangeOfType(expr);
+  case Expr::Convert:
+    if (isInteger(expr->operands[0]->type) && keepsValue(expr))
+      return rangeOf(expr->operands[0]);
+    return rangeOfType(expr);
+  case Expr::Quantize:
   case Expr::Read:
-    switch (expr->tensor->type) {
-    case DType::U8:
-      return std::pair(IndexExpr(0), IndexExpr(255));
-    case DType::U4:
-      return std::pair(IndexExpr(0), IndexExpr(15));
-    default:
-      return std::nullopt;
-    }
+    return rangeOfType(expr);
   case Expr::Binary: {
     const Expr *x = expr->operands[0], *y = expr->operands[1];
     if (expr->binary == Binary::Mod) {
       // 0 <= x % n < n where n > 0; for data, n = 0 gives 0.
       if (y->kind == Expr::Constant && y->intValue > 0)
         return std::pair(IndexExpr(0), IndexExpr(y->intValue - 1));
-      if (std::optional<IndexExpr> n = toIndex(y); n && n->isSize())
+      if (std::optional<IndexExpr> n = toIndex(y); n && n->isSize() && keepsValue(y))
         if (prover->proves(Condition::nonNegative(*n)))
           return std::pair(IndexExpr(0), IndexExpr::max(*n - 1, 0));
       return std::nullopt;
@@ -224,18 +258,14 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr 
     return std::nullopt;
   }
   case Expr::Reduce:
-    if (expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::ArgMin) {
-      const Var *var = expr->vars[0];
-      if (var->kind == Var::Axis && var->lo.isSize() && var->hi.isSize())
-        return std::pair(var->lo, var->hi - 1);
-    }
+    // Where nothing is compared there is no winner: -1.
+    if ((expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::ArgMin) && !expr->filter &&
+        prover->proves(Condition::lessThan(expr->vars[0]->lo, expr->vars[0]->hi)))
+      return rangeOfPositions(*expr->vars[0]);
     return std::nullopt;
   case Expr::Scan:
-    if (expr->scan == checked::Scan::ArgSort || expr->scan == checked::Scan::TopKIndex) {
-      const Var *var = expr->vars[0];
-      if (var->lo.isSize() && var->hi.isSize())
-        return std::pair(var->lo, var->hi - 1);
-    }
+    if (expr->scan == checked::Scan::ArgSort || expr->scan == checked::Scan::TopKIndex)
+      return rangeOfPositions(*expr->vars[0]);
     return std::nullopt;
   case Expr::Let:
     return rangeOf(expr->let->value);

@@ -410,11 +410,11 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::evalRange(const ast::Ran
   std::string what = "the range of '" + index.str() + "'";
   std::optional<Subscript> lo, hi;
   if (range.lo)
-    lo = evalIndex(*range.lo, what, code);
+    lo = evalBound(*range.lo, what, code);
   else
     lo = Subscript();
   if (range.hi)
-    hi = evalIndex(*range.hi, what, code);
+    hi = evalBound(*range.hi, what, code);
   if (!lo || !hi)
     return std::nullopt;
   requireExact(lo->exact, range.span);

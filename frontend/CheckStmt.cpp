@@ -515,7 +515,7 @@ bool Checker::checkTopK(const ast::Stmt &stmt) {
       result->scan = which == 0 ? checked::Scan::TopKValue : checked::Scan::TopKIndex;
       result->vars = {vars[0]};
       result->operands = {operand};
-      result->positions = {IndexExpr::dim(rankVar->id)};
+      result->positions = {vars[0]->lo + IndexExpr::dim(rankVar->id)};
       return strong(finish(result));
     });
   }

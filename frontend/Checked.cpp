@@ -47,6 +47,40 @@ DType computeType(DType type) {
   }
 }
 
+std::optional<IntegerRange> integerRange(DType type) {
+  auto signedBits = [](unsigned bits) {
+    __int128 end = __int128(1) << (bits - 1);
+    return IntegerRange{-end, end - 1};
+  };
+  auto unsignedBits = [](unsigned bits) { return IntegerRange{0, (__int128(1) << bits) - 1}; };
+  switch (type) {
+  case DType::I64:
+    return signedBits(64);
+  case DType::I32:
+    return signedBits(32);
+  case DType::I16:
+    return signedBits(16);
+  case DType::I8:
+    return signedBits(8);
+  case DType::I4:
+    return signedBits(4);
+  case DType::U8:
+    return unsignedBits(8);
+  case DType::U4:
+    return unsignedBits(4);
+  case DType::Bool:
+    return unsignedBits(1);
+  case DType::F64:
+  case DType::F32:
+  case DType::F16:
+  case DType::BF16:
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 llvm::StringRef toString(DType type) {
   switch (type) {
   case DType::F64:

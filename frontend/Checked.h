@@ -32,6 +32,13 @@ enum class DType { F64, F32, F16, BF16, F8E4M3, F8E5M2, I64, I32, I16, I8, U8, I
 bool isFloat(DType type);
 /// What reading an element gives: F32 for the small floats, I32 for the small integers.
 DType computeType(DType type);
+/// What an integer type (or bool) can hold, inclusive; nothing for floats. The one table from which the
+/// checker knows what values of a type can be.
+struct IntegerRange {
+  __int128 lo = 0, hi = 0;
+  bool contains(const IntegerRange &other) const { return lo <= other.lo && other.hi <= hi; }
+};
+std::optional<IntegerRange> integerRange(DType type);
 llvm::StringRef toString(DType type);
 std::optional<DType> parseDType(llvm::StringRef name);
 
@@ -128,6 +135,7 @@ struct Expr {
   tegula::checked::Unary unary = tegula::checked::Unary::Neg;
   tegula::checked::Binary binary = tegula::checked::Binary::Add;
   DType target = DType::F32;
+  bool isWeak = false; // Convert: of a weak value to the type of what it meets [2.5], not written
   std::vector<const Expr *> operands;
   tegula::checked::Reduction reduction = Reduction::Sum;
   bool unbiased = false;

@@ -27,6 +27,7 @@
 //   CheckExpr.cpp        names, arithmetic
 //   CheckCondition.cpp   comparisons, logic, where
 //   CheckIndex.cpp       integers for subscripts, sizes and bounds
+//   CheckWrap.cpp        which of them may wrap
 //   CheckRead.cpp        subscripts, groups, reads
 //   CheckRange.cpp       ranges of indices
 //   CheckReduce.cpp      reductions
@@ -373,8 +374,27 @@ private:
   std::optional<IndexExpr> computeIndex(const Expr *expr);
   std::optional<std::pair<IndexExpr, IndexExpr>> rangeOf(const Expr *expr);
   std::optional<std::pair<IndexExpr, IndexExpr>> computeRange(const Expr *expr);
+  std::optional<std::pair<IndexExpr, IndexExpr>> rangeOfType(const Expr *expr);
+  std::optional<std::pair<IndexExpr, IndexExpr>> rangeOfPositions(const Var &var);
+  bool keepsValue(const Expr *expr);
   unsigned keyOf(const Expr *expr);
   void forgetValues();
+
+  //===-- CheckWrap.cpp ---------------------------------------------------===//
+  using Interval = checked::IntegerRange;
+  /// What an integer can be, computed without end: of its type where nothing more is known.
+  Interval intervalOf(const Expr *expr);
+  Interval intervalOf(const IndexExpr &expr);
+  /// Whether arithmetic in `expr` on integers narrower than 64 bits may wrap.
+  bool mayWrap(const Expr *expr);
+  /// The integer as subscripts, bounds and comparisons compute it: in 64 bits, where its own type may wrap.
+  const Expr *in64Bits(const Expr *expr);
+  /// Whether the polynomial, computed in 64 bits, is never another number than without end: at the sizes
+  /// that a launch admits, for which it may add a guard. Only then is it more than a number to the prover.
+  bool isExact(const IndexExpr &expr);
+  std::optional<IndexExpr> magnitudeOf(const IndexExpr &expr);
+  /// As evalIndex, for the bound of a range: what may wrap is a value of its own, with no formula.
+  std::optional<Subscript> evalBound(const ast::Expr &e, const llvm::Twine &what, Code code);
 
   //===-- CheckRead.cpp ---------------------------------------------------===//
   Value evalRead(const ast::Expr &e);
@@ -511,6 +531,9 @@ private:
   llvm::DenseMap<unsigned, const Var *> dataVars;
   llvm::StringMap<unsigned> keyNumbers;
   llvm::DenseMap<const Expr *, unsigned> exprKeys;
+  llvm::DenseMap<const Expr *, Interval> exprIntervals;
+  llvm::DenseMap<const Expr *, bool> exprWraps;
+  llvm::DenseMap<const Expr *, const Expr *> wideExprs;
   llvm::DenseMap<const Expr *, std::optional<IndexExpr>> exprIndices;
   llvm::DenseMap<const Expr *, std::optional<std::pair<IndexExpr, IndexExpr>>> exprRanges;
   llvm::StringSet<> symbols;

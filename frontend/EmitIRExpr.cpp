@@ -211,8 +211,12 @@ Value Emitter::compute(const Expr *expr) {
     Value no = evalAs(expr->operands[2], type);
     return arith::SelectOp::create(builder, loc, condition, yes, no);
   }
-  case Expr::Convert:
-    return convertTo(eval(expr->operands[0]), expr->target, false, loc);
+  case Expr::Convert: {
+    Value operand = eval(expr->operands[0]);
+    if (operand.getType() == typeOf(expr->target))
+      return operand;
+    return convertTo(operand, expr->target, false, loc);
+  }
   case Expr::Quantize:
     return convertTo(eval(expr->operands[0]), expr->target, true, loc);
   case Expr::Widen:

@@ -114,7 +114,7 @@ struct BoundLoopsPass : Counted<tegula::impl::BoundLoopsPassBase<BoundLoopsPass>
       return false;
     ValueExpr weight = comparison.expr.substitute(axis, ValueExpr(axis) + 1) - comparison.expr;
     std::optional<int64_t> sign = weight.asConstant();
-    if (!sign || (*sign != 1 && *sign != -1))
+    if (!sign || (*sign != 1 && *sign != -1) || (comparison.expr + 1).expr().isOverflow())
       return false;
     ValueExpr rest = comparison.expr - ValueExpr(*sign) * ValueExpr(axis);
     for (Value operand : rest.operands())

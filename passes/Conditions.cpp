@@ -28,7 +28,7 @@ static std::optional<Comparison> comparisonOf(Value condition) {
   if (!compare)
     return std::nullopt;
   std::optional<ValueExpr> lhs = integerExprOf(compare.getLhs()), rhs = integerExprOf(compare.getRhs());
-  if (!lhs || !rhs)
+  if (!lhs || !rhs || (*lhs - *rhs - 1).expr().isOverflow() || (*rhs - *lhs - 1).expr().isOverflow())
     return std::nullopt;
   switch (compare.getPredicate()) {
   case arith::CmpIPredicate::slt:
