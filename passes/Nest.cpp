@@ -399,6 +399,42 @@ ValueExpr AxisScope::toValues(const IndexExpr &expr) const {
   return ValueExpr(expr, [&](unsigned position) { return values[position]; });
 }
 
+llvm::DenseSet<unsigned> AxisScope::usedBy(ArrayRef<IndexExpr> exprs) const {
+  llvm::DenseSet<unsigned> used;
+  SmallVector<IndexExpr> pending(exprs);
+  while (!pending.empty()) {
+    IndexExpr expr = pending.pop_back_val();
+    for (const IndexVar &var : expr.variables())
+      if (!var.isSymbol() && used.insert(var.position()).second)
+        for (const RangedVar &range : ranges.vars)
+          if (range.position == var.position())
+            pending.append({range.lo, range.hi});
+  }
+  return used;
+}
+
+Domain AxisScope::rangesFor(ArrayRef<IndexExpr> exprs) const {
+  SmallVector<IndexExpr> all(exprs);
+  Domain domain;
+  domain.conditions = ranges.conditions;
+  for (const Condition &condition : ranges.conditions)
+    all.append({condition.lhs, condition.rhs});
+  llvm::DenseSet<unsigned> used = usedBy(all);
+  for (const RangedVar &range : ranges.vars)
+    if (used.contains(range.position))
+      domain.vars.push_back(range);
+  return domain;
+}
+
+bool AxisScope::hasPoints(const ValueExpr &expr, ArrayRef<ValueExpr> kept) {
+  SmallVector<IndexExpr> keptDims = llvm::map_to_vector(kept, [&](const ValueExpr &one) { return toDims(one); });
+  llvm::DenseSet<unsigned> used = usedBy({toDims(expr)}), stays = usedBy(keptDims);
+  return llvm::all_of(ranges.vars, [&](const RangedVar &range) {
+    return !used.contains(range.position) || stays.contains(range.position) ||
+           proves(Condition::lessThan(range.lo, range.hi));
+  });
+}
+
 void AxisScope::addAxis(Value axis, const ValueExpr &lo, const ValueExpr &hi) {
   IndexExpr low = toDims(lo), high = toDims(hi);
   ranges.add(dimOf(axis), low, high);
@@ -407,7 +443,7 @@ void AxisScope::addAxis(Value axis, const ValueExpr &lo, const ValueExpr &hi) {
 std::optional<IndexExpr> AxisScope::maxOf(const ValueExpr &expr) {
   if (expr.operands().empty())
     return expr.expr();
-  std::optional<IndexExpr> max = prover.range(toDims(expr), ranges).max;
+  std::optional<IndexExpr> max = rangeOf(expr).max;
   if (!max || !max->isSize())
     return std::nullopt;
   return max;

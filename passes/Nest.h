@@ -94,10 +94,15 @@ bool isSequential(mlir::Operation *op);
 
 /// Expressions at one place in a kernel, as a prover sees them: every value has a position, axes and
 /// loop variables around the place have ranges.
+///
+/// A proof uses the ranges of those axes alone that its expressions use. Another axis around the place may have
+/// no points, from which anything would follow; but a value that does not use the axis may be computed outside
+/// of it (tgl-distribute, tgl-fuse), where there are points.
 class AxisScope {
 public:
   AxisScope(Prover &prover, mlir::Operation *place);
 
+  /// The ranges of all axes around: of what stays where it is.
   const Domain &domain() const { return ranges; }
   IndexExpr toDims(const tgl::ValueExpr &expr);
   tgl::ValueExpr toValues(const IndexExpr &expr) const;
@@ -107,19 +112,33 @@ public:
   /// A condition that holds at the place.
   void assume(Condition condition) { ranges.conditions.push_back(std::move(condition)); }
 
-  bool proves(const Condition &condition) { return prover.proves(condition, ranges); }
+  bool proves(const Condition &condition) {
+    return prover.proves(condition, rangesFor({condition.lhs, condition.rhs}));
+  }
   bool provesInBounds(const tgl::ValueExpr &subscript, const IndexExpr &size) {
-    return prover.provesInBounds(toDims(subscript), size, ranges);
+    IndexExpr expr = toDims(subscript);
+    return prover.provesInBounds(expr, size, rangesFor({expr, size}));
   }
   tgl::ValueExpr simplify(const tgl::ValueExpr &expr) {
-    return toValues(prover.simplify(toDims(expr), ranges));
+    IndexExpr dims = toDims(expr);
+    return toValues(prover.simplify(dims, rangesFor({dims})));
   }
-  Range rangeOf(const tgl::ValueExpr &expr) { return prover.range(toDims(expr), ranges); }
+  Range rangeOf(const tgl::ValueExpr &expr) {
+    IndexExpr dims = toDims(expr);
+    return prover.range(dims, rangesFor({dims}));
+  }
+  /// Whether every axis that the expression uses, through bounds of others too, has points, or is one that
+  /// `kept` uses: what uses that stays inside of it.
+  bool hasPoints(const tgl::ValueExpr &expr, llvm::ArrayRef<tgl::ValueExpr> kept);
   /// An upper bound of the expression, in sizes.
   std::optional<IndexExpr> maxOf(const tgl::ValueExpr &expr);
 
 private:
   unsigned dimOf(mlir::Value value);
+  /// Positions of the variables that expressions use, through the bounds of variables too.
+  llvm::DenseSet<unsigned> usedBy(llvm::ArrayRef<IndexExpr> exprs) const;
+  /// The conditions, and the ranges that they and the expressions use.
+  Domain rangesFor(llvm::ArrayRef<IndexExpr> exprs) const;
   Prover &prover;
   Domain ranges;
   llvm::SmallVector<mlir::Value> values;

@@ -27,6 +27,30 @@ static bool hasDecisions(const IndexExpr &expr) {
   });
 }
 
+/// The subscripts of a read or write: it stays inside the axes that they use.
+static SmallVector<ValueExpr> subscriptsOf(Operation *access) {
+  if (auto read = dyn_cast<ReadOp>(access)) {
+    SmallVector<ValueExpr> exprs = read.getSubscriptExprs();
+    for (const auto &[numerator, denominator] : read.getExactExprs())
+      exprs.append({numerator, denominator});
+    return exprs;
+  }
+  return cast<WriteOp>(access).getSubscriptExprs();
+}
+
+/// Whether a read or write happens only where the condition holds.
+static bool guardsAccess(Value condition) {
+  return llvm::any_of(condition.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto read = dyn_cast<ReadOp>(user))
+      return read.getGuard() == use.get();
+    if (auto write = dyn_cast<WriteOp>(user))
+      return write.getGuard() == use.get();
+    return isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::SelectOp>(user) &&
+           user->getResult(0).getType().isInteger(1) && guardsAccess(user->getResult(0));
+  });
+}
+
 /// True or false where the ranges around `place` decide a comparison.
 static std::optional<bool> decide(const Comparison &comparison, AxisScope &scope) {
   if (scope.proves(comparison.inDims(scope)))
@@ -110,15 +134,19 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
     count("fills dropped");
   }
 
+  /// Drops a guard that always holds, where the access stays inside the axes from which that follows: where
+  /// they have no points, it says nothing about the access outside of them.
   void simplifyGuard(MutableOperandRange guard, Operation *access, Prover &prover) {
     if (guard.empty())
       return;
     SmallVector<Conjunct> conjuncts = conjunctsOf(guard[0].get());
     AxisScope scope(prover, access);
+    SmallVector<ValueExpr> subscripts = subscriptsOf(access);
     for (const Conjunct &conjunct : conjuncts) {
       if (matchPattern(conjunct.value, m_One()))
         continue;
-      if (!conjunct.comparison || !scope.proves(conjunct.comparison->inDims(scope)))
+      if (!conjunct.comparison || !scope.proves(conjunct.comparison->inDims(scope)) ||
+          !scope.hasPoints(conjunct.comparison->expr, subscripts))
         return;
     }
     guard.clear();
@@ -132,6 +160,9 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
     AxisScope scope(prover, compare);
     std::optional<bool> holds = decide(*conjuncts[0].comparison, scope);
     if (!holds)
+      return;
+    // As for guards: an access that waits for a constant does not stay inside any axis for it.
+    if (guardsAccess(compare.getResult()) && !scope.hasPoints(conjuncts[0].comparison->expr, {}))
       return;
     OpBuilder builder(compare);
     compare.getResult().replaceAllUsesWith(
