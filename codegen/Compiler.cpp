@@ -297,7 +297,8 @@ private:
   void addSites(ArrayRef<ErrorSite> sites) {
     for (const ErrorSite &site : sites)
       kernel->errorSites.push_back({site.text, placeOf(site.loc), site.tensor,
-                                    site.type ? dimsOf(site.type) : std::vector<IndexExpr>()});
+                                    site.type ? dimsOf(site.type) : std::vector<IndexExpr>(),
+                                    site.isDefect});
   }
 
   /// What `emit` makes in `code`, which is then LLVM IR that verifies.
@@ -329,6 +330,7 @@ private:
     EmitterOptions emitter;
     emitter.vectorBytes = host.vectorBytes;
     emitter.checked = options.checked;
+    emitter.evenProved = options.evenProved;
     Expected<HostCode> lowered = lowerTo<HostCode>(code, [&] { return emitHost(entry(), code, emitter); });
     if (!lowered)
       return lowered.takeError();

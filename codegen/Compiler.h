@@ -59,6 +59,9 @@ struct CompileOptions {
   /// points define an element and that outputs are complete. On one thread, element by element, with
   /// eight bytes more for each element written; on devices: that accesses stay inside.
   bool checked = false;
+  /// Verify while running that what was proved to stay inside does, in the code as it always is: what leaves
+  /// its tensor is a defect of the compiler, and an error of no kind that a launch knows.
+  bool evenProved = false;
   /// The last phase to run. Text of a stage that was reached is in CompiledKernel::stages.
   Phase stopAfter = Phase::Assemble;
   /// Temporaries of the kernel's top level that become outputs, so that they can be looked at. Names
@@ -96,6 +99,7 @@ struct KernelErrorSite {
   /// Where not empty: what is wrong, `text`, is so with an element of this tensor.
   std::string tensor = {};
   std::vector<IndexExpr> dims = {};
+  bool isDefect = false; ///< an access that was proved (CompileOptions::evenProved)
 };
 
 struct PhaseTime {

@@ -95,6 +95,7 @@ void Emitter::describeAccess(Instruction *access, const Buffer &buffer) {
 }
 
 Value *Emitter::loadRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *mask) {
+  verifyProved(buffer.type, subscripts, mask);
   mlir::Type element = buffer.type.getElementType();
   Type *raw = storageType(element);
   auto tag = [&](Value *value) {
@@ -223,6 +224,7 @@ Value *Emitter::loadSteps(Value *first, int64_t step, Type *raw, Value *exists,
 }
 
 void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
+  verifyProved(buffer.type, subscripts, mask);
   mlir::Type element = buffer.type.getElementType();
   auto tag = [&](Instruction *instruction) { describeAccess(instruction, buffer); };
   Align alignment(storageBytes(element));
@@ -346,6 +348,7 @@ void Emitter::emitRead(tgl::ReadOp op) {
   auto found = buffers.find(op.getTensor());
   if (found == buffers.end())
     return fail(op, "a read of a tensor without a buffer");
+  access = op;
   const Buffer &buffer = found->second;
   SmallVector<ValueExpr> subscripts = op.getSubscriptExprs();
   Value *guard = op.getGuard() ? valueOf(op.getGuard()) : nullptr;
@@ -365,7 +368,7 @@ void Emitter::emitRead(tgl::ReadOp op) {
     Value *inside = emitBoundsCheck(subscripts, buffer.type);
     if (!op.getFill()) {
       StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a read outside its tensor");
-      report(emitAnd(guard, b.CreateNot(inside)), op, text, subscripts, buffer.type);
+      report(emitAnd(guard, b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
     }
     mask = emitAnd(mask, inside);
   }
@@ -392,6 +395,7 @@ void Emitter::emitWrite(tgl::WriteOp op) {
   auto found = buffers.find(op.getTensor());
   if (found == buffers.end())
     return fail(op, "a write to a tensor without a buffer");
+  access = op;
   const Buffer &buffer = found->second;
   SmallVector<ValueExpr> subscripts = op.getSubscriptExprs();
   Value *guard = op.getGuard() ? valueOf(op.getGuard()) : nullptr;
@@ -399,7 +403,7 @@ void Emitter::emitWrite(tgl::WriteOp op) {
   if (op.getChecked() || options.checked) {
     Value *inside = emitBoundsCheck(subscripts, buffer.type);
     StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a write outside its tensor");
-    report(emitAnd(guard, b.CreateNot(inside)), op, text, subscripts, buffer.type);
+    report(emitAnd(guard, b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
     mask = emitAnd(mask, inside);
   }
   mask = checkWrite(op, op.getTensor(), subscripts, mask, op.getCombine().has_value());
@@ -428,6 +432,7 @@ void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr>
   mlir::Type element = buffer.type.getElementType();
   if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64))
     return fail(op, "accumulation in a storage type needs a wider temporary");
+  verifyProved(buffer.type, subscripts, mask);
   bool isInteger = element.isInteger();
   AtomicRMWInst::BinOp opcode = isInteger ? AtomicRMWInst::Add : AtomicRMWInst::FAdd;
   if (op.getCombine() == tgl::ReduceKind::Max)
@@ -435,6 +440,12 @@ void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr>
   else if (op.getCombine() == tgl::ReduceKind::Min)
     opcode = isInteger ? AtomicRMWInst::Min : AtomicRMWInst::FMinimum;
   Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
+  // Each lane counts, also where all add the same to one element and none is left out.
+  bool isUniform = lanes && !lanes->mask && !isVector(offset) && !isVector(value) && !(mask && isVector(mask));
+  if (isUniform && opcode == AtomicRMWInst::Add)
+    value = b.CreateMul(value, ConstantInt::get(value->getType(), lanes->width));
+  else if (isUniform && opcode == AtomicRMWInst::FAdd)
+    value = b.CreateFMul(value, ConstantFP::get(value->getType(), lanes->width));
   forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr), {offset, value},
               [&](ArrayRef<Value *> scalars) {
                 Value *pointer = b.CreateInBoundsGEP(storageType(element), buffer.pointer, scalars[0]);

@@ -45,10 +45,14 @@ static bool countsWithin(const ValueExpr &subscript, const IndexExpr &dim) {
   return extent && rest.asConstant() == 0 && last < *extent;
 }
 
+bool Emitter::staysWithin(const ValueExpr &subscript, const IndexExpr &dim) const {
+  return !options.checked && !options.evenProved && (spans(subscript, dim) || countsWithin(subscript, dim));
+}
+
 Value *Emitter::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
   Value *inside = nullptr;
   for (auto [subscript, dim] : zip(subscripts, type.getDims())) { // of a row: all but the last
-    if (!options.checked && (spans(subscript, dim.getExpr()) || countsWithin(subscript, dim.getExpr())))
+    if (staysWithin(subscript, dim.getExpr()))
       continue;
     Value *operands[] = {emitIndex(subscript), emitSize(dim.getExpr())};
     align(operands);
@@ -69,13 +73,10 @@ Value *Emitter::emitAnd(Value *lhs, Value *rhs) {
 
 /// Reports the first bad lane of an access: takes the record if nobody has, then leaves the site and
 /// the offending subscript.
-void Emitter::report(Value *bad, mlir::Operation *op, StringRef text,
-                     ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
-  if (!errorRecord) {
-    fail(op, "a checked access needs an error record");
-    return;
-  }
-  sites.push_back({text.str(), op->getLoc()});
+void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
+  assert(errorRecord && "a checked access needs an error record");
+  bool isDefect = where.isDefect;
+  sites.push_back(std::move(where));
   unsigned site = sites.size() - 1;
   if (lanes && lanes->mask)
     bad = emitAnd(bad, lanes->mask);
@@ -91,16 +92,27 @@ void Emitter::report(Value *bad, mlir::Operation *op, StringRef text,
     Value *offender = i64(0);
     for (auto [subscript, dim] :
          reverse(zip_equal(subscripts, type.getDims().take_front(subscripts.size())))) {
-      if (!options.checked && spans(subscript, dim.getExpr()))
+      if (staysWithin(subscript, dim.getExpr()))
         continue;
       Value *value = emitIndex(subscript);
+      assert((!isVector(value) || lane) && "a subscript that was compared varies no more than the comparison");
       if (isVector(value))
         value = b.CreateExtractElement(value, lane);
       Value *outside = b.CreateICmpUGE(value, emitSize(dim.getExpr()));
       offender = b.CreateSelect(outside, value, offender);
     }
+    if (isDefect) // counts more than what data does
+      b.CreateStore(b.getInt32(0), errorRecord);
     leave(site, offender);
   });
+}
+
+void Emitter::verifyProved(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts, Value *mask) {
+  if (!options.evenProved || subscripts.empty() || !errorRecord)
+    return;
+  mlir::Location loc = access ? access->getLoc() : mlir::Location(mlir::UnknownLoc::get(type.getContext()));
+  Value *outside = b.CreateNot(emitBoundsCheck(subscripts, type));
+  report(emitAnd(mask, outside), {"an access that was proved", loc, {}, {}, /*isDefect=*/true}, subscripts, type);
 }
 
 void Emitter::leave(unsigned site, Value *value) {

@@ -64,7 +64,7 @@ void Emitter::emitSort(tgl::SortOp op) {
   if (clock) {
     // Every element is read and written; a network moves what it likes then.
     Value *outside = b.CreateNot(emitBoundsCheck(ArrayRef(first).drop_back(), values.type));
-    report(outside, op, "a row of a sort", ArrayRef(first).drop_back(), values.type);
+    report(outside, {"a row of a sort", op.getLoc()}, ArrayRef(first).drop_back(), values.type);
     length = b.CreateSelect(outside, i64(0), length);
     emitSteps(length, [&](Value *n) {
       Value *offset = b.CreateAdd(row, n);

@@ -80,6 +80,9 @@ struct EmitterOptions {
   unsigned multiprocessors = device::multiprocessors;
   /// Verify every access, not only those that data decides.
   bool checked = false;
+  /// Verify what is proved too, in the code as it always is: an access that leaves its tensor is a defect of
+  /// the compiler, and is reported as one.
+  bool evenProved = false;
   /// Device code tells the line of the program of each instruction.
   bool lineTables = false;
 };
@@ -92,6 +95,7 @@ struct ErrorSite {
   /// says what is wrong with it.
   std::string tensor = {};
   tgl::TglTensorType type = {};
+  bool isDefect = false; ///< an access that was proved
 };
 
 /// What is known of a divisor: that it is neither 0 nor -1; that it is made of sizes; nothing.
@@ -345,13 +349,18 @@ private:
   friend class DeviceScanTiles;
   friend class TileRest;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
+  /// Whether nothing has to be compared, since the loops around keep the subscript inside.
+  bool staysWithin(const tgl::ValueExpr &subscript, const IndexExpr &dim) const;
+  /// With `evenProved`: reports as a defect where `mask` holds and a subscript is outside.
+  void verifyProved(tgl::TglTensorType type, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask);
   llvm::Value *isByAnotherPoint(llvm::Value *when);
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,
                      llvm::StringRef what);
   /// Fills the error record, if nobody has.
   void leave(unsigned site, llvm::Value *value);
-  void report(llvm::Value *bad, mlir::Operation *op, llvm::StringRef text,
-              llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
+  void report(llvm::Value *bad, ErrorSite site, llvm::ArrayRef<tgl::ValueExpr> subscripts,
+              tgl::TglTensorType type);
+  mlir::Operation *access = nullptr; ///< the read or write that is being emitted
 
 public:
   enum class Stride { Uniform, Unit, Other };

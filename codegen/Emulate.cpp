@@ -300,7 +300,11 @@ void Emulation::handle(Instruction &instruction) {
     check(*store, store->getPointerOperand(), access, store->getValueOperand()->getType(),
           store->getAlign());
   } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
-    access.reads = access.writes = true;
+    // What keeps the other half of a byte for itself alone is a store of half a byte (Emitter::storeNibbles).
+    bool isHalfStore = update->use_empty() && update->getType()->isIntegerTy(8) &&
+                       (update->getOperation() == AtomicRMWInst::And || update->getOperation() == AtomicRMWInst::Or);
+    access.reads = !isHalfStore;
+    access.writes = true;
     order(access, update->getOrdering(), update->getSyncScopeID());
     check(*update, update->getPointerOperand(), access, update->getType(), update->getAlign());
   } else if (auto *swap = dyn_cast<AtomicCmpXchgInst>(&instruction)) {

@@ -35,6 +35,7 @@ EmitterOptions tegula::deviceOptionsOf(const CompileOptions &options, PassRuns *
   auto isOn = [&](StringRef name) { return !runs || runs->shouldRun(name, ""); };
   EmitterOptions emitter;
   emitter.checked = options.checked;
+  emitter.evenProved = options.evenProved;
   emitter.lineTables = options.lineTables;
   emitter.tensorAlignment = options.alignment;
   // What a device gets for tensors as they are allocated, as here.

@@ -56,6 +56,10 @@ static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"),
 static cl::opt<bool> tuned("tuned", cl::desc("On a device: with the schedules that `tegula tune` kept"), cl::sub(sub));
 static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
                                  cl::sub(sub));
+static cl::opt<bool> evenProved("even-proved",
+                                cl::desc("With --checked: verify the accesses of the code as it always is, also those "
+                                         "that were proved; one that leaves its tensor is a defect"),
+                                cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
                               cl::sub(sub));
 static cl::opt<double> deadline("deadline",
@@ -296,7 +300,10 @@ ExitCode run() {
   options.instance = given.instance.options;
   options.instance.kernel = kernel->name.name;
   options.target = target;
-  options.checked = checkedMode;
+  if (evenProved && !checkedMode)
+    return wrongCall("--even-proved goes with --checked");
+  options.checked = checkedMode && !evenProved;
+  options.evenProved = evenProved;
   options.pipeline.tensorTile = tensorTile;
   options.tuned = tuned;
   options.instance.precision = precision;

@@ -264,6 +264,9 @@ static Error reportOf(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
     return make_error<LaunchError>(
         LaunchError::WrongResult,
         site.place + ": " + elementText(kernel, site, sizes, record.value) + " " + site.text);
+  if (site.isDefect)
+    return createStringError("internal error: " + site.place + ": " + site.text + " leaves its tensor: a subscript is " +
+                             Twine(record.value));
   return make_error<LaunchError>(LaunchError::WrongResult,
                                  (site.place + ": " + site.text + " is outside: a subscript is " +
                                   Twine(record.value))

@@ -33,6 +33,10 @@ void runOnThreads(HostRun *, ParallelBody, void *, int64_t, int64_t) {
   ADD_FAILURE() << "checked code runs on one thread";
 }
 
+void runHere(HostRun *run, ParallelBody body, void *frame, int64_t count, int64_t) {
+  body(0, count, frame, run);
+}
+
 void *scratch(HostRun *, int64_t bytes) {
   static std::vector<char> space;
   space.assign(bytes + 64, char(0xA5));
@@ -41,7 +45,8 @@ void *scratch(HostRun *, int64_t bytes) {
 
 /// Runs statements on `%x: f32[N]` in, `%z: f32[N]` inout, `%y: f32[N]` out with N = 4 and `%c`, a number.
 /// What is reported, or nothing.
-std::string run(StringRef body) {
+/// With `evenProved`: as code that is not checked, in vectors, but for what was proved.
+std::string run(StringRef body, bool evenProved = false) {
   std::string text = R"(
     tgl.kernel @k(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "in"},
                   %z: !tgl.tensor<[N], f32> {tgl.name = "z", tgl.role = "inout"},
@@ -61,7 +66,8 @@ std::string run(StringRef body) {
   applyTarget(code, target, *machine);
   EmitterOptions options;
   options.vectorBytes = target.vectorBytes;
-  options.checked = true;
+  options.checked = !evenProved;
+  options.evenProved = evenProved;
   Expected<HostCode> host = emitHost(*module->getOps<tgl::KernelOp>().begin(), code, options);
   if (!host)
     return toString(host.takeError());
@@ -86,7 +92,13 @@ std::string run(StringRef body) {
     temporaries.emplace_back(*bytes / 8, 0x5A5A5A5A5A5A5A5A);
     buffers.push_back(temporaries.back().data());
   }
-  HostRun run{{}, runOnThreads, scratch, nullptr};
+  // What leaves a tensor is reported and not held back: there is room on both sides.
+  std::vector<std::vector<float>> room;
+  for (unsigned tensor = 0; evenProved && tensor < 3; ++tensor) {
+    room.emplace_back(64, 1.0f);
+    buffers[tensor] = room.back().data() + 32;
+  }
+  HostRun run{{}, evenProved ? runHere : runOnThreads, scratch, nullptr};
   reinterpret_cast<KernelFunction>(*symbol)(buffers.data(), &n, nullptr, &run);
   if (run.errors.taken == ErrorRecord::None)
     return "";
@@ -141,6 +153,28 @@ TEST(Checked, AccessesOutside) {
     %false = arith.constant false
     tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] if %false : f32, !tgl.tensor<[N], f32> }
     )"), "");
+}
+
+TEST(Checked, AccessesThatWereProved) {
+  EXPECT_EQ(run(writeAll, /*evenProved=*/true), "");
+  EXPECT_EQ(run(R"(
+    tgl.parallel (%i = 0 to N) {
+      %v = tgl.read %x[%i + 1] : !tgl.tensor<[N], f32>
+      tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
+    })", /*evenProved=*/true), "an access that was proved at 4");
+  EXPECT_EQ(run(R"(
+    tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] : f32, !tgl.tensor<[N], f32> }
+    )", /*evenProved=*/true), "an access that was proved at -1");
+  EXPECT_EQ(run(R"(
+    tgl.parallel (%i = 0 to N) { tgl.write add %c, %z[N] : f32, !tgl.tensor<[N], f32> }
+    )", /*evenProved=*/true), "an access that was proved at 4");
+  // What data decides, and what a guard or a fill holds back, is no defect.
+  EXPECT_EQ(run(R"(
+    tgl.parallel (%i = 0 to N) {
+      %v = tgl.read %x[%i + 1] fill %c : !tgl.tensor<[N], f32>
+      %w = tgl.read %x[%i + 1] checked "x[i + 1]" : !tgl.tensor<[N], f32>
+      tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
+    })", /*evenProved=*/true), "x[i + 1] at 4");
 }
 
 TEST(Checked, UndefinedReads) {
