@@ -25,6 +25,8 @@
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace tegula;
 using namespace tegula::fuzz;
@@ -35,6 +37,11 @@ static cl::opt<uint64_t> count("count", cl::desc("Number of programs"), cl::init
 static cl::opt<bool> verbose("v", cl::desc("Print each program"));
 static cl::opt<bool> checkedMode("checked", cl::desc("Compile so that every access and definition is verified"));
 static cl::opt<bool> tiled("tiles", cl::desc("Programs of what a device does in tiles; compiled code is held against the CPU's"));
+static cl::opt<bool> accesses("accesses", cl::desc("Programs of subscripts, ranges and conditions over integers from "
+                                                   "data, near the ends of their types"));
+static cl::opt<bool> evenProved("even-proved", cl::desc("Compile so that every access that was proved is verified"));
+static cl::opt<bool> runOnly("run-only", cl::desc("Interpret nothing: what compiled code says of itself counts"));
+static cl::opt<unsigned> jobs("jobs", cl::desc("Processes that share the seeds"), cl::init(1));
 static cl::opt<bool> interpretOnly("interpret-only", cl::desc("Compile nothing"));
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::init("cpu"),
                                    cl::desc("What compiled code runs on; the emulator in another order for each "
@@ -52,9 +59,13 @@ class Run {
 public:
   /// Compiled code runs on `device`, or on the CPU where there is none.
   Run(uint64_t seed, std::shared_ptr<CudaDevice> device)
-      : seed(seed), device(std::move(device)), program(tiled ? generateTiledProgram(seed) : generateProgram(seed)) {}
+      : seed(seed), device(std::move(device)), program(accesses ? generateAccessProgram(seed)
+                : tiled  ? generateTiledProgram(seed)
+                         : generateProgram(seed)) {}
   std::string operator()();
   const std::string &text() const { return program.text; }
+  /// Whether compiled code ran: the checker may refuse programs of accesses, and a launch their sizes.
+  bool hasRun() const { return didRun; }
 
 private:
   std::vector<HostTensor> makeInputs();
@@ -75,6 +86,7 @@ private:
   GeneratedProgram program;
   std::vector<HostTensor> inputs, expected;
   bool isRefused = false; ///< a guard does not hold
+  bool didRun = false;
   /// A subscript from data, or one behind a condition on data, leaves its tensor: the results are
   /// defined (0 is read, a write is dropped), and the run says so. Passes may drop what nobody reads
   /// with its message, so a stage may say less than the one before, never more.
@@ -101,7 +113,10 @@ std::vector<HostTensor> Run::makeInputs() {
         static const double specials[] = {NAN, INFINITY, -INFINITY, -0.0};
         value = specials[below(4)];
       }
-      tensor.set(n, value);
+      if (input.values.empty())
+        tensor.set(n, value);
+      else
+        storeInteger(type, tensor.data(), tensor.position(n), input.values[below(input.values.size())]);
     }
     inputs.push_back(std::move(tensor));
   }
@@ -157,8 +172,7 @@ std::string Run::interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool 
     sizes[size] = value;
   llvm::SmallVector<InterpreterScalar> scalars;
   for (const GeneratedScalar &scalar : program.scalars)
-    scalars.push_back(scalar.type == "f32" ? InterpreterScalar(scalar.value)
-                                           : InterpreterScalar(int64_t(scalar.value)));
+    scalars.push_back(scalar.type == "f32" ? InterpreterScalar(scalar.value) : InterpreterScalar(scalar.asInteger()));
   InterpreterResult result = interpret(llvm::cast<tgl::KernelOp>(module.lookupSymbol(name)), inputs,
                                        sizes, scalars, options);
   bool refuses = !result.ok() && result.errors.front().kind == InterpreterError::Guard;
@@ -247,6 +261,7 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
   CompileOptions options;
   options.processor = processor;
   options.checked = checkedMode;
+  options.evenProved = evenProved;
   bool isCpu = target == "cpu";
   options.target = target == "cuda" ? device->info().target() : target.str();
   options.pipeline.tensorTile = program.tile;
@@ -292,7 +307,7 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
         LaunchArgument number;
         number.dtype = argument.dtype;
         number.number = scalar.value;
-        number.integer = static_cast<int64_t>(scalar.value);
+        number.integer = scalar.asInteger();
         arguments.push_back(number);
       }
   }
@@ -302,7 +317,7 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
       binding ? checkArguments(**kernel, arguments, *binding) : binding.takeError();
   if (refusal) {
     std::string reason = llvm::toString(std::move(refusal));
-    return isRefused ? "" : "the launch is refused: " + reason;
+    return isRefused || runOnly ? "" : "the launch is refused: " + reason;
   }
   if (isRefused)
     return "the launch is not refused";
@@ -316,6 +331,7 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
     if (!kernel)
       return "compiling for the sizes: " + llvm::toString(kernel.takeError());
   }
+  didRun = true;
   bool didReport = false;
   std::string wrong;
   EmulatorOptions emulator;
@@ -339,11 +355,11 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
       std::move(ran),
       [&](const LaunchError &error) {
         didReport = error.kind == LaunchError::WrongResult;
-        if (!didReport || !reports)
+        if (!didReport || !(reports || runOnly))
           wrong = "running: " + error.message;
       },
       [&](const llvm::ErrorInfoBase &error) { wrong = "running: " + error.message(); });
-  if (!wrong.empty())
+  if (!wrong.empty() || runOnly)
     return wrong;
   if (reports && !didReport)
     return "running reports no subscript";
@@ -363,13 +379,64 @@ std::string Run::operator()() {
     return "parser: " + diagnosticsText(diagnostics);
   std::unique_ptr<checked::Program> checked = check(module, {}, diagnostics);
   if (!checked)
-    return "checker: " + diagnosticsText(diagnostics);
+    return accesses ? "" : "checker: " + diagnosticsText(diagnostics);
   inputs = makeInputs();
+  if (runOnly)
+    return runCompiled(module, diagnostics, target);
   // Large programs would be interpreted for minutes.
   std::string message = tiled ? runCompiled(module, diagnostics, "cpu") : interpretAll(*checked, sources);
   if (message.empty() && !interpretOnly && !(tiled && target == "cpu"))
     message = runCompiled(module, diagnostics, target);
   return message;
+}
+
+/// Every `step`-th seed from `first` on. The exit code.
+static int runSeeds(uint64_t first, unsigned step, const std::shared_ptr<CudaDevice> &device) {
+  unsigned failures = 0, ran = 0, tried = 0;
+  for (uint64_t seed = first; seed < firstSeed + count && failures < maxFailures; seed += step, ++tried) {
+    Run run(seed, device);
+    if (verbose)
+      llvm::outs() << "# seed " << seed << "\n" << run.text() << "\n";
+    std::string message;
+    llvm::CrashRecoveryContext recovery; // one crash does not hide what the other seeds find
+    if (!recovery.RunSafely([&] { message = run(); }))
+      message = "crash";
+    ran += run.hasRun();
+    if (message.empty())
+      continue;
+    ++failures;
+    llvm::outs() << "seed " << seed << ": " << message << "\n";
+    llvm::outs().flush();
+  }
+  llvm::outs() << tried << " programs, ";
+  if (accesses)
+    llvm::outs() << ran << " of them run, ";
+  llvm::outs() << failures << " failures\n";
+  return failures != 0;
+}
+
+/// The seeds, shared by processes, each of which says what it finds.
+static int runInProcesses() {
+  llvm::outs().flush();
+  std::vector<pid_t> children;
+  for (unsigned job = 0; job < jobs; ++job) {
+    pid_t child = fork();
+    if (child == 0) {
+      int code = runSeeds(firstSeed + job, jobs, nullptr);
+      llvm::outs().flush();
+      _exit(code);
+    }
+    if (child > 0)
+      children.push_back(child);
+  }
+  bool failed = children.size() != jobs;
+  for (pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+  }
+  llvm::outs() << count << " programs in " << jobs << " processes: " << (failed ? "failures" : "no failure") << "\n";
+  return failed;
 }
 
 int main(int argc, char **argv) {
@@ -381,6 +448,10 @@ int main(int argc, char **argv) {
     llvm::errs() << "--target takes cpu, cuda or emulate, not '" << target << "'\n";
     return 2;
   }
+  if (jobs > 1 && target == "cuda") {
+    llvm::errs() << "--jobs is for targets that processes do not share\n";
+    return 2;
+  }
   std::shared_ptr<CudaDevice> device;
   if (target == "cuda") {
     auto opened = CudaDevice::open();
@@ -390,21 +461,5 @@ int main(int argc, char **argv) {
     }
     device = *opened;
   }
-  unsigned failures = 0;
-  for (uint64_t seed = firstSeed; seed < firstSeed + count && failures < maxFailures; ++seed) {
-    Run run(seed, device);
-    if (verbose)
-      llvm::outs() << "# seed " << seed << "\n" << run.text() << "\n";
-    std::string message;
-    llvm::CrashRecoveryContext recovery; // one crash does not hide what the other seeds find
-    if (!recovery.RunSafely([&] { message = run(); }))
-      message = "crash";
-    if (message.empty())
-      continue;
-    ++failures;
-    llvm::outs() << "seed " << seed << ": " << message << "\n";
-    llvm::outs().flush();
-  }
-  llvm::outs() << count << " programs, " << failures << " failures\n";
-  return failures != 0;
+  return jobs > 1 ? runInProcesses() : runSeeds(firstSeed, 1, device);
 }

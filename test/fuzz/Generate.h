@@ -17,6 +17,7 @@
 #define TEGULA_TEST_FUZZ_GENERATE_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ struct GeneratedTensor {
   int64_t lo = 0, hi = 0;
   bool special = false;
   int64_t specialEvery = 8; // elements to one of these, about
+  /// Where not empty: what integers are drawn from, wrapped to the type.
+  std::vector<int64_t> values;
   bool isInout = false; // stands among the outputs too
   /// Outputs: largest absolute difference that rounding explains.
   double tolerance = 0;
@@ -40,6 +43,8 @@ struct GeneratedTensor {
 struct GeneratedScalar {
   std::string name, type;
   double value = 0;
+  std::optional<int64_t> integer; // where doubles do not reach
+  int64_t asInteger() const { return integer.value_or(static_cast<int64_t>(value)); }
 };
 
 struct GeneratedProgram {
@@ -57,6 +62,10 @@ GeneratedProgram generateProgram(uint64_t seed);
 /// A program of what a device does in tiles, of sizes that take some (GenerateTiles.cpp). Its results are exact but for what
 /// their tolerance says.
 GeneratedProgram generateTiledProgram(uint64_t seed);
+
+/// A program of subscripts, ranges and conditions over integers from data, near the ends of their types (GenerateAccess.cpp).
+/// The checker may refuse it: a place may be outside at every size.
+GeneratedProgram generateAccessProgram(uint64_t seed);
 
 } // namespace tegula::fuzz
 

@@ -13,12 +13,15 @@ using namespace tegula::fuzz;
 
 int main(int argc, char **argv) {
   uint64_t seed;
-  bool isTiled = argc == 3 && llvm::StringRef(argv[1]) == "--tiles";
-  if (argc != 2 + isTiled || llvm::StringRef(argv[1 + isTiled]).getAsInteger(10, seed)) {
-    llvm::errs() << "usage: tegula-generate [--tiles] SEED\n";
+  llvm::StringRef kind = argc == 3 ? argv[1] : "";
+  bool isKind = kind == "--tiles" || kind == "--accesses";
+  if (argc != 2 + isKind || llvm::StringRef(argv[argc - 1]).getAsInteger(10, seed)) {
+    llvm::errs() << "usage: tegula-generate [--tiles | --accesses] SEED\n";
     return 2;
   }
-  GeneratedProgram program = isTiled ? generateTiledProgram(seed) : generateProgram(seed);
+  GeneratedProgram program = kind == "--tiles"      ? generateTiledProgram(seed)
+                             : kind == "--accesses" ? generateAccessProgram(seed)
+                                                    : generateProgram(seed);
   llvm::outs() << "# seed " << seed << ":";
   for (const auto &[name, value] : program.sizes)
     llvm::outs() << " " << name << "=" << value;

@@ -1,0 +1,365 @@
+//===- GenerateAccess.cpp - Random subscripts, ranges and conditions over data --------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Programs of which only the places matter: integers of every type, among them the least and the largest, are
+// added, multiplied, converted and compared, and what comes of it is a subscript, a bound of a range, a filter
+// or a scalar. Sums are of small integers, hence exact.
+//
+//===----------------------------------------------------------------------===//
+#include "GenerateImpl.h"
+#include <algorithm>
+
+using namespace tegula::fuzz;
+
+namespace {
+
+class AccessGenerator {
+public:
+  explicit AccessGenerator(Random &random) : random(random) {}
+  GeneratedProgram generate();
+
+private:
+  std::string number(int64_t value);
+  /// A size, or now and then an expression of sizes.
+  std::string size();
+  std::string leaf(unsigned depth);
+  std::string integer(unsigned depth);
+  std::string condition(unsigned depth);
+  /// A condition that says, or seems to say, that `place` is inside `dim`.
+  std::string protection(const std::string &place, const std::string &dim);
+  /// The place, or one near it.
+  std::string near(const std::string &place);
+  /// A range of a few elements.
+  std::string range(const std::string &index);
+  std::string element(const std::string &place);
+  void statement();
+  void output(const std::string &name, const std::string &type, std::vector<std::pair<std::string, int64_t>> dims);
+  void line(const std::string &text) { body += "  " + text + "\n"; }
+  std::string fresh(const char *prefix) { return prefix + std::to_string(counter++); }
+
+  Random &random;
+  GeneratedProgram program;
+  std::string body, results;
+  int64_t n = 0, m = 0, k = 0;
+  std::vector<std::string> names; ///< integers by name: of the block around
+  bool takesPoint = true;         ///< whether i is a point
+  unsigned counter = 0;
+};
+
+} // namespace
+
+std::string AccessGenerator::number(int64_t value) {
+  if (value == INT64_MIN)
+    return "(-9223372036854775807 - 1)";
+  return value < 0 ? "(" + std::to_string(value) + ")" : std::to_string(value);
+}
+
+std::string AccessGenerator::size() {
+  static const std::vector<std::string> sizes = {"N", "M", "K", "N", "M", "(N + 1)", "(N - 1)", "2*M", "N*K"};
+  return random.pick(sizes);
+}
+
+std::string AccessGenerator::leaf(unsigned depth) {
+  if (!names.empty() && random.chance(40))
+    return random.pick(names);
+  if (!takesPoint) {
+    static const std::vector<std::string> scalars = {"p", "q", "a[0, fill=3]", "v[0, fill=-1]", "2"};
+    return random.pick(scalars);
+  }
+  static const std::vector<std::string> leaves = {"a[i]", "a[i]", "b[i]", "v[i]", "w[i]", "u[i]", "s[i]",
+                                                  "h[i]", "i",    "p",    "q",    "a[i]", "v[i]"};
+  if (depth && random.chance(8)) {
+    bool isMax = random.chance(50);
+    std::string over = random.chance(50) ? "N" : range("");
+    return std::string(isMax ? "argmax" : "argmin") + "(x[e, fill=0] for e in " + over +
+           (random.chance(60) ? " if x[e, fill=0] > " + std::to_string(random.below(9)) : "") + ")";
+  }
+  if (random.chance(6))
+    return "count(a[e] > 0 for e in M)";
+  return random.pick(leaves);
+}
+
+std::string AccessGenerator::integer(unsigned depth) {
+  if (depth == 0)
+    return leaf(depth);
+  auto inner = [&] { return integer(depth - 1); };
+  auto constant = [&] {
+    static const std::vector<int64_t> values = {1,  1,         1,          2,          2,           3, 4, 8, 16, -1,
+                                                -2, 536870912, 1073741824, 2147483647, -2147483648, 4611686018427387904};
+    return number(random.pick(values));
+  };
+  switch (random.below(20)) {
+  case 0:
+  case 1:
+  case 2:
+    return "(" + inner() + " + " + constant() + ")";
+  case 3:
+    return "(" + inner() + " - " + constant() + ")";
+  case 4:
+    return "(" + inner() + " + " + inner() + ")";
+  case 5:
+    return "(" + inner() + " - " + inner() + ")";
+  case 6:
+  case 7:
+    return "(" + inner() + "*" + constant() + ")";
+  case 8:
+    return "(" + inner() + "*" + size() + ")";
+  case 9:
+    return "(" + inner() + " + " + size() + ")";
+  case 10:
+    return "(-" + inner() + ")";
+  case 11:
+    return "(" + inner() + " % " + (random.chance(60) ? "N" : random.chance(50) ? constant() : inner()) + ")";
+  case 12:
+    return "(" + inner() + " // " + (random.chance(70) ? constant() : inner()) + ")";
+  case 13:
+    return "clamp(" + inner() + ", min=" + (random.chance(70) ? "0" : inner()) + ", max=" +
+           (random.chance(60) ? "N - 1" : inner()) + ")";
+  case 14:
+    return (random.chance(50) ? "minimum(" : "maximum(") + inner() + ", " + inner() + ")";
+  case 15: {
+    static const std::vector<std::string> types = {"i32", "i64", "i16", "i8", "u8", "i4", "u4"};
+    return random.pick(types) + "(" + inner() + ")";
+  }
+  case 16:
+    return "where(" + condition(depth - 1) + ", " + inner() + ", " + inner() + ")";
+  case 17:
+    return "abs(" + inner() + ")";
+  case 18:
+    return "(" + inner() + "*" + inner() + ")";
+  default:
+    return leaf(depth);
+  }
+}
+
+std::string AccessGenerator::near(const std::string &place) {
+  switch (random.below(8)) {
+  case 0:
+    return place + " + 1";
+  case 1:
+    return place + " - 1";
+  case 2:
+    return "2*" + place;
+  case 3:
+    return "(" + place + ")//2";
+  default:
+    return place;
+  }
+}
+
+std::string AccessGenerator::protection(const std::string &place, const std::string &dim) {
+  std::string at = "(" + near(place) + ")";
+  switch (random.below(9)) {
+  case 0:
+    return "0 <= " + at + " < " + dim;
+  case 1:
+    return at + " >= 0 and " + at + " + 1 <= " + dim;
+  case 2:
+    return "not (" + at + " < 0 or " + at + " >= " + dim + ")";
+  case 3:
+    return at + " > -1 and " + dim + " - " + at + " > 0";
+  case 4:
+    return "2*" + at + " < 2*" + dim + " and -" + at + " <= 0";
+  case 5:
+    return at + " == " + std::to_string(random.below(4));
+  case 6:
+    return at + " < " + dim;
+  default:
+    return at + " >= 0 and " + at + " < " + dim;
+  }
+}
+
+std::string AccessGenerator::condition(unsigned depth) {
+  static const std::vector<std::string> compares = {"<", "<=", ">", ">=", "==", "!="};
+  std::string one = integer(depth) + " " + random.pick(compares) + " " +
+                    (random.chance(50) ? size() : integer(depth ? depth - 1 : 0));
+  if (random.chance(20))
+    return "(" + one + (random.chance(50) ? " and " : " or ") + integer(0) + " < " + size() + ")";
+  return "(" + one + ")";
+}
+
+std::string AccessGenerator::range(const std::string &) {
+  static const std::vector<std::string> starts = {"0", "1", "2", "N", "K", "(M - 2)", "3"};
+  static const std::vector<std::string> lengths = {"0", "1", "3", "K", "2"};
+  if (random.chance(40)) {
+    std::string low = random.pick(starts);
+    return low + ":" + low + " + " + random.pick(lengths);
+  }
+  if (random.chance(10))
+    return "3:2";
+  std::string at = leaf(0);
+  std::string low = "clamp(" + at + ", min=-2, max=7)";
+  return random.chance(50) ? low + ":" + low + " + " + std::to_string(random.below(4))
+                           : at + " - 1:" + at + " + " + std::to_string(random.below(3));
+}
+
+std::string AccessGenerator::element(const std::string &place) {
+  switch (random.below(4)) {
+  case 0:
+    return "x[" + place + ", fill=7]";
+  case 1:
+    return "z[" + place + ", " + (k > 0 ? "0" : integer(1)) + "]";
+  default:
+    return "x[" + place + "]";
+  }
+}
+
+void AccessGenerator::output(const std::string &name, const std::string &type,
+                             std::vector<std::pair<std::string, int64_t>> dims) {
+  GeneratedTensor tensor;
+  tensor.name = name;
+  tensor.type = type;
+  std::string shape;
+  for (const auto &[text, value] : dims) {
+    shape += (shape.empty() ? "" : ", ") + text;
+    tensor.shape.push_back(value);
+  }
+  results += (results.empty() ? "" : ", ") + name + ": " + type + (dims.empty() ? "" : "[" + shape + "]");
+  program.outputs.push_back(std::move(tensor));
+}
+
+void AccessGenerator::statement() {
+  std::string y = fresh("y");
+  std::string place = integer(1 + random.below(3));
+  switch (random.below(13)) {
+  case 0:
+  case 1:
+  case 2: {
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = where(" + protection(place, "N") + ", " + element(near(place)) + ", -1.0)");
+    return;
+  }
+  case 3:
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = " + element(place));
+    return;
+  case 4:
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = sum(" + element("e") + " for e in " + range("e") +
+         (random.chance(50) ? " if " + protection("e", "N") : "") + ")");
+    return;
+  case 5:
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = sum(x[e] for e if e >= " + place + " and e + 1 < " + integer(1) + ")");
+    return;
+  case 6:
+  case 7:
+    output(y, "f32", {{"N", n}});
+    if (random.chance(25)) { // one element for all points
+      takesPoint = false;
+      place = integer(1);
+      takesPoint = true;
+    }
+    line(y + "[" + near(place) + "] += 1.0 for i in M" + (random.chance(30) ? ", f in 9" : "") +
+         (random.chance(70) ? " if " + protection(place, "N") : ""));
+    return;
+  case 8: {
+    output(y, "f32", {{"M", m}});
+    line("parallel i in M {");
+    std::string name = fresh("k");
+    line("  " + name + " = " + place);
+    names.push_back(name);
+    line("  " + y + "[i] = where(" + protection(name, "N") + ", x[" + near(name) + "], -1.0)");
+    names.pop_back();
+    line("}");
+    return;
+  }
+  case 9: {
+    std::string g = fresh("g"), low = std::to_string(random.below(3));
+    output(y, "f32", {{"2", 2}});
+    output(g, "i64", {{"2", 2}});
+    line(y + "[r], " + g + "[r] = topk(x[e] for e in " + low + ":N" +
+         (random.chance(30) ? " if x[e] > 2" : "") + ", k=2)");
+    std::string again = fresh("y");
+    output(again, "f32", {{"2", 2}});
+    line(again + "[r] = x[" + g + "[r]" + (random.chance(30) ? " + 1" : "") + "]");
+    return;
+  }
+  case 10: // the outer range may be empty, and what stands in it leaves its tensor
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = sum(x[f, fill=0]*sum(" + element(std::string("e + ") + (random.chance(50) ? "1000000" : "N") + "") +
+         " for e in 3 if e >= " + (random.chance(50) ? "0" : "f") + ") for f in " + range("f") + ")");
+    return;
+  case 11: {
+    std::string t = fresh("t");
+    static const std::vector<std::string> types = {"", ": i32", ": i16", ": u8", ": i64"};
+    line(t + random.pick(types) + "[i in M] = " + integer(2));
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = where(" + protection(t + "[i]", "N") + ", x[" + near(t + "[i]") + "], -1.0)");
+    return;
+  }
+  default:
+    output(y, "i64", {{"M", m}});
+    line(y + "[i] = i64(" + place + ")");
+    return;
+  }
+}
+
+GeneratedProgram AccessGenerator::generate() {
+  n = random.chance(15) ? random.below(2) : 1 + random.below(40);
+  m = random.chance(8) ? 0 : 1 + random.below(17);
+  k = random.chance(20) ? 0 : 1 + random.below(5);
+  program.sizes = {{"N", n}, {"M", m}, {"K", k}};
+  // Sizes and what is next to them, the ends of the types, and what a small factor takes beyond them.
+  std::vector<int64_t> extremes = {0,
+                                   -1,
+                                   1,
+                                   2,
+                                   n,
+                                   n - 1,
+                                   n + 1,
+                                   m,
+                                   m - 1,
+                                   -n,
+                                   INT32_MAX,
+                                   INT32_MIN,
+                                   INT32_MAX - 1,
+                                   (int64_t(1) << 31) / 8,
+                                   (int64_t(1) << 31) / 2,
+                                   (int64_t(1) << 31) / 3 + 1,
+                                   int64_t(1) << 32,
+                                   INT64_MAX,
+                                   INT64_MIN,
+                                   INT64_MAX - 1,
+                                   INT64_MAX / 2 + 1,
+                                   INT64_MAX / 8 + 1};
+  auto input = [&](const char *name, const char *type, std::vector<int64_t> shape, bool isInteger) {
+    GeneratedTensor tensor;
+    tensor.name = name;
+    tensor.type = type;
+    tensor.shape = std::move(shape);
+    tensor.lo = 0;
+    tensor.hi = 9;
+    if (isInteger)
+      tensor.values = extremes;
+    program.inputs.push_back(std::move(tensor));
+  };
+  input("x", "f32", {n}, false);
+  input("z", "f32", {n, k}, false);
+  input("a", "i32", {m}, true);
+  input("b", "i32", {m}, true);
+  input("v", "i64", {m}, true);
+  input("w", "i64", {m}, true);
+  input("u", "u8", {m}, true);
+  input("s", "i8", {m}, true);
+  input("h", "i16", {m}, true);
+  program.scalars.push_back({"p", "i32", 0, int32_t(random.pick(extremes))});
+  program.scalars.push_back({"q", "i64", 0, random.pick(extremes)});
+  unsigned statements = 1 + random.below(4);
+  while (statements--)
+    statement();
+  program.text = "kernel k(x: f32[N], z: f32[N, K], a: i32[M], b: i32[M], v: i64[M], w: i64[M], u: u8[M], s: i8[M],\n"
+                 "         h: i16[M], p: i32, q: i64) -> (" +
+                 results + ") {\n" + body + "}\n";
+  return std::move(program);
+}
+
+GeneratedProgram tegula::fuzz::generateAccessProgram(uint64_t seed) {
+  Random random(seed * 0x9E3779B97F4A7C15ull + 0x5851F42D4C957F2Dull);
+  return AccessGenerator(random).generate();
+}
