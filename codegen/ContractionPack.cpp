@@ -113,8 +113,12 @@ void ContractionEmitter::withVector(Side &side, Value *first, unsigned width,
 
 /// The factors' product at the current axes, one element for each lane.
 Value *ContractionEmitter::evaluate(const ContractionSide &side) {
+  // Where axes are counted as one, the last has values beyond its own range, and only places are right.
+  bool evenProved = e.options.evenProved;
+  e.options.evenProved &= !side.collapsesSum && !side.collapsesAxes;
   for (mlir::Operation *op : side.slice)
     e.emitOp(op);
+  e.options.evenProved = evenProved;
   Value *result = nullptr;
   for (mlir::Value factor : side.factors) {
     Value *value = e.splat(e.valueOf(factor));

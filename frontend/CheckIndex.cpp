@@ -191,7 +191,7 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOf(const Expr *expr
   auto [known, isNew] = exprRanges.try_emplace(expr);
   if (isNew) {
     std::optional<std::pair<IndexExpr, IndexExpr>> range = computeRange(expr);
-    if (range && (range->first.isOverflow() || range->second.isOverflow()))
+    if (range && (range->first.isOverflow() || (range->second + 1).isOverflow()))
       range.reset();
     exprRanges[expr] = range;
     return range;

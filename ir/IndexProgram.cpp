@@ -95,7 +95,7 @@ bool IndexProgram::emit(const IndexExpr &expr,
   return true;
 }
 
-std::optional<int64_t> IndexProgram::run(llvm::ArrayRef<int64_t> slots) const {
+std::optional<int64_t> IndexProgram::run(llvm::ArrayRef<int64_t> slots, bool wraps) const {
   llvm::SmallVector<int64_t, 16> stack;
   auto pop = [&] { return stack.pop_back_val(); };
   for (size_t at = 0; at < code.size(); ++at) {
@@ -109,29 +109,31 @@ std::optional<int64_t> IndexProgram::run(llvm::ArrayRef<int64_t> slots) const {
       break;
     case Op::Add: {
       int64_t b = pop();
-      if (__builtin_add_overflow(stack.back(), b, &stack.back()))
+      if (__builtin_add_overflow(stack.back(), b, &stack.back()) && !wraps)
         return std::nullopt;
       break;
     }
     case Op::Multiply: {
       int64_t b = pop();
-      if (__builtin_mul_overflow(stack.back(), b, &stack.back()))
+      if (__builtin_mul_overflow(stack.back(), b, &stack.back()) && !wraps)
         return std::nullopt;
       break;
     }
     case Op::Scale:
-      if (__builtin_mul_overflow(stack.back(), instruction.operand, &stack.back()))
+      if (__builtin_mul_overflow(stack.back(), instruction.operand, &stack.back()) && !wraps)
         return std::nullopt;
       break;
     case Op::Power: {
       int64_t base = stack.back();
       for (int64_t i = 1; i < instruction.operand; ++i)
-        if (__builtin_mul_overflow(stack.back(), base, &stack.back()))
+        if (__builtin_mul_overflow(stack.back(), base, &stack.back()) && !wraps)
           return std::nullopt;
       break;
     }
     case Op::FloorDiv: {
       int64_t b = pop(), a = stack.back();
+      if (b == -1 && a == INT64_MIN && wraps)
+        break;
       if (b == 0 || (b == -1 && a == INT64_MIN))
         return std::nullopt;
       stack.back() = a / b - (a % b != 0 && (a < 0) != (b < 0));

@@ -30,8 +30,8 @@ public:
   compile(const IndexExpr &expr,
           llvm::function_ref<std::optional<unsigned>(const IndexVar &)> slotOf);
 
-  /// Nothing on overflow and on division by zero.
-  std::optional<int64_t> run(llvm::ArrayRef<int64_t> slots) const;
+  /// Nothing on division by zero, and on overflow unless integers wrap, as in code.
+  std::optional<int64_t> run(llvm::ArrayRef<int64_t> slots, bool wraps = false) const;
 
 private:
   enum class Op : uint8_t { Constant, Load, Add, Multiply, Scale, Power, FloorDiv, Min, Max,

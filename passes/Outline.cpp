@@ -167,6 +167,29 @@ std::optional<AxesTemp> tegula::makeAxesTemp(Operation *anchor, ArrayRef<Value> 
   return result;
 }
 
+/// The ops of an outline that bounds of its axes use, in order: they stand before the new statement. Nothing
+/// where they use an axis of it themselves.
+static std::optional<SmallVector<Operation *>> opsOfBounds(const Outline &where) {
+  llvm::DenseSet<Operation *> used;
+  SmallVector<Value> pending;
+  for (Value axis : where.axes)
+    for (const ValueExpr &bound : {lowOf(axis), highOf(axis)})
+      for (Value operand : bound.operands())
+        if (!llvm::is_contained(where.axes, operand))
+          pending.push_back(operand);
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (llvm::is_contained(where.axes, value))
+      return std::nullopt;
+    Operation *def = value.getDefiningOp();
+    if (def && where.ops.contains(def) && used.insert(def).second)
+      llvm::append_range(pending, valuesUsedBy(def));
+  }
+  SmallVector<Operation *> ordered;
+  llvm::copy_if(where.ops, std::back_inserter(ordered), [&](Operation *op) { return used.contains(op); });
+  return ordered;
+}
+
 std::optional<AxesTemp> tegula::storeOutlined(Operation *op, const Outline &where, StringRef name,
                                               Prover &prover, int64_t tileSize) {
   Location loc = op->getLoc();
@@ -174,16 +197,21 @@ std::optional<AxesTemp> tegula::storeOutlined(Operation *op, const Outline &wher
   // A rounded value is stored as what it was rounded to.
   auto convert = dyn_cast<ConvertOp>(op);
   Type stored = convert && isa<FloatType>(convert.getTarget()) ? convert.getTarget() : value.getType();
-  std::optional<AxesTemp> temp =
-      makeAxesTemp(where.anchor, where.axes, stored, name, prover, tileSize);
+  std::optional<SmallVector<Operation *>> boundOps = opsOfBounds(where);
+  std::optional<AxesTemp> temp;
+  if (boundOps)
+    temp = makeAxesTemp(where.anchor, where.axes, stored, name, prover, tileSize);
   if (!temp)
     return std::nullopt;
   OpBuilder before(where.anchor);
   IRMapping map;
+  for (Operation *needed : *boundOps)
+    before.clone(*needed, map);
   ParallelOp statement = copyAxes(before, loc, where.axes, map);
   OpBuilder inside = OpBuilder::atBlockEnd(&statement.getBody().front());
   for (Operation *needed : where.ops)
-    inside.clone(*needed, map);
+    if (!llvm::is_contained(*boundOps, needed))
+      inside.clone(*needed, map);
   Value computed = inside.clone(*op, map)->getResult(0);
   WriteOp::create(inside, loc, computed, temp->tensor, temp->subscriptsIn(map));
   eraseUnusedOps(statement.getBody().front());

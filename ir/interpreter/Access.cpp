@@ -17,9 +17,9 @@ using namespace tegula::interp;
 // Integer expressions
 //===----------------------------------------------------------------------===//
 
-int64_t IndexCode::eval(Frame &frame, const Node *node) const {
+int64_t IndexCode::eval(Frame &frame, const Node *node, bool wraps) const {
   if (general) {
-    if (std::optional<int64_t> value = general->run(frame.slots))
+    if (std::optional<int64_t> value = general->run(frame.slots, wraps))
       return *value;
     frame.report(node, InterpreterError::Arithmetic,
                  "an integer expression divides by zero or leaves 64 bits");
@@ -32,7 +32,7 @@ int64_t IndexCode::eval(Frame &frame, const Node *node) const {
     overflow |= llvm::MulOverflow(coefficient, frame.slots[slot], product);
     overflow |= llvm::AddOverflow(sum, product, sum);
   }
-  if (overflow) {
+  if (overflow && !wraps) {
     frame.report(node, InterpreterError::Arithmetic, "an integer expression leaves 64 bits");
     return 0;
   }
@@ -115,8 +115,10 @@ public:
                                 llvm::SmallVectorImpl<int64_t> &at) const {
     int64_t position = 0;
     bool inside = true;
+    // Data may be anything where the subscript is looked at before it is used.
+    bool wraps = checked || fill != noSlot;
     for (auto [k, code] : llvm::enumerate(subscripts)) {
-      int64_t subscript = code.eval(frame, this);
+      int64_t subscript = code.eval(frame, this, wraps);
       at.push_back(subscript);
       inside &= subscript >= 0 && subscript < state.shape[k];
       if (inside)

@@ -264,10 +264,10 @@ private:
   /// The first winner; nan wins against all numbers, as in PyTorch.
   template <typename T> void winner(Frame &frame) const {
     T best{};
-    int64_t place = -1;
+    std::optional<int64_t> place;
     points(frame, [&] {
       T next = frame.get<T>(value);
-      bool wins = place < 0;
+      bool wins = !place;
       if constexpr (std::is_floating_point_v<T>) {
         if (!wins && !std::isnan(best))
           wins = std::isnan(next) || (kind == ReduceKind::ArgMax ? next > best : next < best);
@@ -279,12 +279,7 @@ private:
         place = frame.slots[axes[0].slot];
       }
     });
-    if (place < 0) {
-      frame.report(this, InterpreterError::Arithmetic,
-                   "the place of a winner among none is wanted");
-      place = 0;
-    }
-    frame.slots[result] = place;
+    frame.slots[result] = place.value_or(-1); // among none, which a filter on data may leave
   }
 };
 

@@ -132,8 +132,8 @@ template <typename Fn> std::unique_ptr<Node> makeNode(mlir::Location location, F
 /// An integer expression over slots. Affine ones, which nearly all are, take a short cut.
 class IndexCode {
 public:
-  /// 0, reported, where the value cannot be computed.
-  int64_t eval(Frame &frame, const Node *node) const;
+  /// 0, reported, where the value cannot be computed; what leaves 64 bits may wrap, as in code.
+  int64_t eval(Frame &frame, const Node *node, bool wraps = false) const;
 
 private:
   friend class Compiler;

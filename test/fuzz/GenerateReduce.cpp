@@ -147,7 +147,9 @@ Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
     std::string text = item(index, result.text);
     // A part of the range, where no group needs the whole of it.
     bool isInGroup = result.text.find(", " + index.name + ")") != std::string::npos;
-    if (mayBeEmpty && rank == 1 && !isInGroup && random.chance(15)) {
+    if (!mayBeEmpty && name != "var" && rank == 1 && !isInGroup && index.range.value >= 2 && random.chance(15)) {
+      text = index.name + " in " + (random.chance(70) ? "1:" + index.range.text : index.range.text + " - 2:" + index.range.text);
+    } else if (mayBeEmpty && rank == 1 && !isInGroup && random.chance(15)) {
       const Index *other = nullptr;
       for (const Index &candidate : outer)
         if (candidate.range.text == index.range.text)

@@ -166,6 +166,7 @@ void Generator::topk() {
     value = varying(value, index);
   value = settle(value);
   int64_t k = 1 + random.below(static_cast<unsigned>(over.range.value));
+  int64_t low = random.chance(40) ? random.below(static_cast<unsigned>(over.range.value - k + 1)) : 0;
   Scope ranked = scope;
   Index rank{fresh("z"), {std::to_string(k), k}};
   std::string values = fresh("t"), indices = fresh("t"), subscripts;
@@ -173,7 +174,8 @@ void Generator::topk() {
     subscripts += index.name + " in " + index.range.text + ", ";
   subscripts += rank.name;
   line(values + "[" + subscripts + "], " + indices + "[" + subscripts + "] = topk(" + value.text +
-       " for " + over.name + " in " + over.range.text + ", k=" + std::to_string(k) + ")");
+       " for " + over.name + " in " + (low ? std::to_string(low) + ":" : "") + over.range.text + ", k=" +
+       std::to_string(k) + ")");
   ranked.push_back(rank);
   define(values, dimsOf(ranked), value);
   Value index;
