@@ -90,7 +90,7 @@ std::string AccessGenerator::integer(unsigned depth) {
   auto inner = [&] { return integer(depth - 1); };
   auto constant = [&] {
     static const std::vector<int64_t> values = {1,  1,         1,          2,          2,           3, 4, 8, 16, -1,
-                                                -2, 536870912, 1073741824, 2147483647, -2147483648, 4611686018427387904};
+                                                -2, 536870912, 1073741824, 2147483647, -2147483648, 32};
     return number(random.pick(values));
   };
   switch (random.below(20)) {
