@@ -187,13 +187,25 @@ static bool isContracted(ReadOp read) {
   return false;
 }
 
+/// Whether a subscript multiplies data. The product may wrap; where the producer divides by the same (`x[i // 2]`
+/// behind `t[2*v[i], fill=0]`), its place is another than the one that is compared with the dim.
+static bool multipliesData(ReadOp read) {
+  return llvm::any_of(read.getSubscriptExprs(), [](const ValueExpr &subscript) {
+    return llvm::any_of(subscript.operands(), [&](Value operand) {
+      auto argument = dyn_cast<BlockArgument>(operand);
+      std::optional<int64_t> step = stepAlong(subscript, operand);
+      return !(argument && getRange(argument)) && step != 1 && step != -1;
+    });
+  });
+}
+
 static bool shouldInline(const Producer &producer, ArrayRef<ReadOp> reads, Block &block) {
   constexpr unsigned cheapOperations = 4, cheapReads = 3;
   bool free = producer.operations == 0 && producer.reads <= 1;
   bool cheap = producer.operations <= cheapOperations && producer.reads <= cheapReads;
   bool repeats = false;
   for (ReadOp read : reads) {
-    if (read.getChecked())
+    if (read.getChecked() || (read.getFill() && multipliesData(read)))
       return false;
     Operation *statement = statementIn(block, read);
     if (!statement || inputsChange(producer.statement, statement))

@@ -226,7 +226,7 @@ void AccessGenerator::output(const std::string &name, const std::string &type,
 void AccessGenerator::statement() {
   std::string y = fresh("y");
   std::string place = integer(1 + random.below(3));
-  switch (random.below(13)) {
+  switch (random.below(14)) {
   case 0:
   case 1:
   case 2: {
@@ -291,6 +291,13 @@ void AccessGenerator::statement() {
     line(t + random.pick(types) + "[i in M] = " + integer(2));
     output(y, "f32", {{"M", m}});
     line(y + "[i] = where(" + protection(t + "[i]", "N") + ", x[" + near(t + "[i]") + "], -1.0)");
+    return;
+  }
+  case 12: { // elements of what may be computed where it is read
+    std::string t = fresh("t");
+    line(t + "[f in N] = x[f" + (random.chance(60) ? "//2" : "") + "]*2");
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = " + t + "[" + (random.chance(60) ? "2*" : "") + place + ", fill=3]");
     return;
   }
   default:
