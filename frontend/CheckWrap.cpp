@@ -330,7 +330,18 @@ bool Checker::isExact(const IndexExpr &expr) {
 std::optional<Subscript> Checker::evalBound(const ast::Expr &e, const llvm::Twine &what, Code code) {
   Value value = eval(e);
   std::optional<Subscript> bound = toSubscript(value, e.span, what, code);
-  if (bound && usesData(bound->index) && !isExact(bound->index))
-    bound->index = IndexExpr::dim(dataVar(in64Bits(value.expr))->id);
+  if (!bound || !usesData(bound->index))
+    return bound;
+  if (std::optional<IndexVar> var = bound->index.asVariable();
+      var && !var->isSymbol() && program->vars[var->position()].hasRange)
+    return bound; // between sizes
+  // The length of a range is 64 bits too: nothing is as far away as 2^61.
+  constexpr int64_t farthest = int64_t(1) << 61;
+  if (Interval{-farthest, farthest}.contains(intervalOf(bound->index)))
+    return bound;
+  const Expr *number = widen(in64Bits(value.expr), DType::I64);
+  number = binaryNode(Binary::Max, number, indexNode(IndexExpr(-farthest), e.span), DType::I64, e.span);
+  number = binaryNode(Binary::Min, number, indexNode(IndexExpr(farthest), e.span), DType::I64, e.span);
+  bound->index = IndexExpr::dim(dataVar(number)->id);
   return bound;
 }
