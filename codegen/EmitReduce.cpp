@@ -176,49 +176,68 @@ Emitter::Accumulator Emitter::emitReducePoint(tgl::ReduceOp op, Accumulator accu
   return combine(op, accumulator, point);
 }
 
+/// Sums and variances, whose error would grow with the number of terms that one accumulator takes.
+static bool isSum(tgl::ReduceOp op) {
+  return op.getKind() == ReduceKind::Var ||
+         (op.getKind() == ReduceKind::Sum && isa<mlir::FloatType>(op.getReduced().getType()));
+}
+
+Emitter::Parts Emitter::partsOf(tgl::ReduceOp op, unsigned axis) {
+  if (!isSum(op))
+    return {};
+  std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()), axis);
+  // A device deals long sums to its threads. Elsewhere equal terms are rounded alike: few of them make a part. The
+  // terms of a variance are small distances, and its parts cost a division each.
+  bool isFine = op.getKind() == ReduceKind::Sum && !module.getTargetTriple().isNVPTX();
+  Parts parts{isFine ? 32 : 256, isFine ? 3u : 2u};
+  if (points)
+    for (int64_t span = 2 * parts.terms, levels = 0; levels < parts.levels; span *= parts.terms, ++levels)
+      if (*points < span)
+        return {parts.terms, unsigned(levels)};
+  return parts;
+}
+
+Emitter::Accumulator Emitter::emitStretches(tgl::ReduceOp op, Value *low, Value *high, int64_t step, Parts parts,
+                                        Accumulator start, function_ref<Accumulator(Value *, Accumulator)> body) {
+  int64_t span = step;
+  for (unsigned level = 0; level < parts.levels; ++level)
+    span *= parts.terms;
+  SmallVector<Value *> results = emitLoop(low, high, i64(span), start, [&](Value *iv, ArrayRef<Value *> carried) {
+    Accumulator before(carried.begin(), carried.end());
+    if (!parts.levels)
+      return SmallVector<Value *>(body(iv, std::move(before)));
+    Accumulator zeros;
+    for (Value *element : before)
+      zeros.push_back(Constant::getNullValue(element->getType()));
+    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(iv, i64(span)), high);
+    return SmallVector<Value *>(combine(
+        op, before, emitStretches(op, iv, end, step, {parts.terms, parts.levels - 1}, std::move(zeros), body)));
+  });
+  return Accumulator(results.begin(), results.end());
+}
+
 Emitter::Accumulator Emitter::emitSerialReduce(tgl::ReduceOp op, ArrayRef<unsigned> order,
                                                Accumulator accumulator,
                                                function_ref<Accumulator(Accumulator)> innermost) {
   if (order.empty())
     return innermost(accumulator);
   auto axes = cast<tgl::AxesOp>(op.getOperation());
-  Value *low = emitLow(axes, order.front()), *high = emitHigh(axes, order.front());
-  // Sums that are known to be long are added up in parts, so that their error does not grow with their length:
-  // what is inside of an axis, and stretches of the innermost one.
-  constexpr int64_t longSum = 32, stretch = 256;
-  bool isSum = (op.getKind() == ReduceKind::Sum && accumulator[0]->getType()->isFPOrFPVectorTy()) ||
-               op.getKind() == ReduceKind::Var;
+  unsigned axis = order.front();
+  Value *low = emitLow(axes, axis), *high = emitHigh(axes, axis);
+  // What is inside of an axis is added up on its own, but where that is known to be short.
+  constexpr int64_t longSum = 32;
   ArrayRef<unsigned> rest = order.drop_front();
-  auto isLong = [&](ArrayRef<unsigned> part, int64_t length) {
-    std::optional<int64_t> points = isSum && !part.empty() ? tgl::knownPoints(axes, part) : std::nullopt;
-    return points && *points >= length;
-  };
-  auto zeros = [&] {
-    Accumulator result;
-    for (Value *element : accumulator)
-      result.push_back(Constant::getNullValue(element->getType()));
-    return result;
-  };
-  bool apart = isLong(rest, longSum);
-  auto loop = [&](Value *from, Value *to, ArrayRef<Value *> start) {
-    SmallVector<Value *> results = emitLoop(from, to, i64(1), start, [&](Value *iv, ArrayRef<Value *> carried) {
-      values[op.getAxes()[order.front()]] = iv;
-      Accumulator before(carried.begin(), carried.end());
-      if (!apart)
-        return SmallVector<Value *>(emitSerialReduce(op, rest, std::move(before), innermost));
-      return SmallVector<Value *>(combine(op, before, emitSerialReduce(op, rest, zeros(), innermost)));
-    });
-    return Accumulator(results.begin(), results.end());
-  };
-  if (!rest.empty() || !isLong(order, 2 * stretch))
-    return loop(low, high, accumulator);
-  SmallVector<Value *> results =
-      emitLoop(low, high, i64(stretch), accumulator, [&](Value *begin, ArrayRef<Value *> carried) {
-        Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(begin, i64(stretch)), high);
-        return SmallVector<Value *>(
-            combine(op, Accumulator(carried.begin(), carried.end()), loop(begin, end, zeros())));
-      });
-  return Accumulator(results.begin(), results.end());
+  bool apart = isSum(op) && !rest.empty() && tgl::knownPoints(axes, rest).value_or(longSum) >= longSum;
+  return emitStretches(op, low, high, 1, partsOf(op, axis), std::move(accumulator),
+                   [&](Value *iv, Accumulator before) {
+                     values[op.getAxes()[axis]] = iv;
+                     if (!apart)
+                       return emitSerialReduce(op, rest, std::move(before), innermost);
+                     Accumulator zeros;
+                     for (Value *element : before)
+                       zeros.push_back(Constant::getNullValue(element->getType()));
+                     return combine(op, before, emitSerialReduce(op, rest, std::move(zeros), innermost));
+                   });
 }
 
 void Emitter::emitReduce(tgl::ReduceOp op) {
@@ -310,9 +329,11 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
   Accumulator identity = splatAccumulator(op, initialAccumulator(op), width);
   unsigned parts = identity.size();
 
-  Value *block = i64(int64_t(step) * blockSteps);
-  SmallVector<Value *> blocks = emitLoop(low, full, block, outer, [&](Value *begin, ArrayRef<Value *> sum) {
-    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(begin, block), full);
+  int64_t block = int64_t(step) * blockSteps;
+  Parts longRows = partsOf(op, choice.axis);
+  longRows = {256, longRows.levels > 1 ? 1u : 0u}; // blocks are parts already
+  Accumulator blocks = emitStretches(op, low, full, block, longRows, outer, [&](Value *begin, Accumulator sum) {
+    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(begin, i64(block)), full);
     SmallVector<Value *> inits;
     for (unsigned i = 0; i < unroll; ++i)
       inits.append(identity.begin(), identity.end());
@@ -333,8 +354,7 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
     for (unsigned half = unroll / 2; half; half /= 2)
       for (unsigned i = 0; i < half; ++i)
         list[i] = combine(op, list[i], list[i + half]);
-    Accumulator total(sum.begin(), sum.end());
-    return SmallVector<Value *>(combine(op, total, list[0]));
+    return combine(op, sum, list[0]);
   });
   // What is left, in single vectors of which the last may have missing lanes.
   SmallVector<Value *> rest =

@@ -294,6 +294,18 @@ protected:
   llvm::Value *resultOf(tgl::ReduceOp op, const Accumulator &accumulator);
   /// Emits the body at the current axes and adds its value.
   Accumulator emitReducePoint(tgl::ReduceOp op, Accumulator accumulator);
+  /// A sum's terms along an axis in parts of so many, those in parts of as many of them, and so on.
+  struct Parts {
+    int64_t terms = 1;
+    unsigned levels = 0;
+  };
+  /// Parts in which an axis is added up, so that the error does not grow with its length; none where it is short.
+  Parts partsOf(tgl::ReduceOp op, unsigned axis);
+  /// for (iv = low; iv < high; iv += step) accumulator = body(iv, accumulator); each part has an accumulator of its
+  /// own, which begins with zeros.
+  Accumulator emitStretches(tgl::ReduceOp op, llvm::Value *low, llvm::Value *high, int64_t step, Parts parts,
+                            Accumulator start,
+                            llvm::function_ref<Accumulator(llvm::Value *iv, Accumulator before)> body);
   /// Loops over the axes `order`, the accumulator carried, around `innermost`.
   Accumulator emitSerialReduce(tgl::ReduceOp op, llvm::ArrayRef<unsigned> order,
                                Accumulator accumulator,

@@ -39,6 +39,9 @@ protected:
   void emitOp(mlir::Operation *op) override;
   void emitParallel(tgl::ParallelOp op) override;
   void emitReduce(tgl::ReduceOp op) override;
+  /// A running sum of f32 is carried as f64 and rounded where it is read, as PyTorch does: 1 is still added
+  /// to 2^24.
+  void emitFor(tgl::ForOp op) override;
   /// The runtime sorts; only as many elements as anyone looks at.
   void emitSort(tgl::SortOp op) override;
 
