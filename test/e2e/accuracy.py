@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Library kernels on large and on shifted data: accuracy.py TEGULA PROGRAM.tgl...
+
+Tensors whose distribution a reference leaves open are drawn from normal(0, 1e4), normal(0, 1e8), normal(1e4, 1) and
+normal(1e8, 1), at the sizes of the reference's cases, in f32. Beside the rule of `bench`, which lets errors grow with
+the number of terms, a result may be at most TIMES as far from float64 as PyTorch's own f32, or have lost BITS bits.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+DISTRIBUTIONS = ["normal(0, 10000)", "normal(0, 100000000)", "normal(10000, 1)", "normal(100000000, 1)"]
+TIMES, BITS = 8, 5
+
+# What is not held against PyTorch: the kernel, the distribution, why.
+OTHERWISE = [
+    ("add_layer_norm", "normal(100000000, 1)", "numbers 8 apart that deviate by 1: a mean in f32 is off by as much"),
+    ("statistics", "normal(100000000, 1)", "the same; PyTorch's processor code adds up in f64"),
+    ("swiglu", "normal(0, 100000000)", "products beyond the largest f32"),
+]
+
+
+def cases_of(function):
+    """The function's first case for each set of generic types, without those of other types than f32."""
+    cases = [line for line in function.split("\n") if line.startswith("# check:")]
+    return [case for case in cases if not re.search(r"\bT\w*=", case)]
+
+
+def shift(reference, program, distribution):
+    """The reference with inputs that it leaves open drawn from `distribution`."""
+    functions = []
+    for function in re.split(r"\n\n+", reference.strip()):
+        name = re.search(r"^def (\w+)\((.*?)\)", function, re.MULTILINE | re.DOTALL)
+        if not name or "# exact" in function:
+            continue
+        kernel = re.search(rf"^kernel {name.group(1)}\((.*?)\)\s*->", program, re.MULTILINE | re.DOTALL)
+        floats = re.findall(r"(\w+): (?:f32|[A-Z]\w*)\[", kernel.group(1)) if kernel else []
+        given = set(re.findall(r"^# input: (\w+)", function, re.MULTILINE))
+        cases = cases_of(function)
+        free = [tensor for tensor in floats if tensor not in given]
+        if not cases or not free:
+            continue
+        rest = [line for line in function.split("\n") if not line.startswith(("# check:", "# bench:"))]
+        inputs = [f"# input: {tensor} = {distribution}" for tensor in free]
+        functions.append("\n".join(cases[-2:] + inputs + rest))
+    return "\n\n".join(functions) + "\n" if functions else None
+
+
+def excessive(record):
+    """Whether an error is more than PyTorch's, by more than roundings explain."""
+    for output in record.get("outputs", []):
+        ours, theirs = output["kernel"], output["libtorch"]
+        for kind in ("norm", "worst"):
+            if isinstance(ours[kind], (int, float)) and ours[kind] > max(TIMES * (theirs[kind] or 0), 2.0 ** (BITS - 24)):
+                return f"{output.get('name')}: {kind} {ours[kind]:.1e}, PyTorch's {theirs[kind]:.1e}"
+    return None
+
+
+def run(tegula, name, program, reference, failures):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, name + ".tgl")
+        with open(path, "w") as file:
+            file.write(program)
+        with open(os.path.join(folder, name + ".ref.py"), "w") as file:
+            file.write(reference)
+        result = subprocess.run([tegula, "bench", "--check", "--json", "--threads=2", path], capture_output=True, text=True)
+    if result.returncode not in (0, 4):
+        failures.append(f"{name}: exit code {result.returncode}\n{result.stdout[-300:]}{result.stderr[-300:]}")
+        return 0
+    passed = 0
+    for line in result.stdout.splitlines():
+        record = json.loads(line)
+        if record.get("event") != "case":
+            continue
+        reason = record.get("reason") or excessive(record)
+        if record.get("passed") and not reason:
+            passed += 1
+        else:
+            failures.append(f"{name}: {record.get('kernel')} {record.get('case')}: {reason}")
+    return passed
+
+
+def main():
+    tegula, programs = sys.argv[1], sys.argv[2:]
+    passed, failures = 0, []
+    for path in programs:
+        with open(path) as file:
+            program = file.read()
+        with open(path.replace(".tgl", ".ref.py")) as file:
+            reference = file.read()
+        for distribution in DISTRIBUTIONS:
+            if changed := shift(reference, program, distribution):
+                before = len(failures)
+                passed += run(tegula, os.path.basename(path)[:-4], program, changed, failures)
+                failures[before:] = [f"{distribution} {failure}" for failure in failures[before:]
+                                     if not any(f": {name} " in f"{failure} " and distribution == drawn
+                                                for name, drawn, _ in OTHERWISE)]
+    print("\n".join(failures))
+    print(f"{passed} cases are as near as PyTorch's, {len(failures)} are not")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
