@@ -14,6 +14,7 @@
 #include "codegen/FloatRange.h"
 #include "codegen/LowerMath.h"
 #include "ir/Random.h"
+#include "ir/TglFunctions.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace llvm;
@@ -118,6 +119,20 @@ static std::optional<MathFunction> functionOf(mlir::Operation *op) {
       .Case<math::TanOp>([](auto) -> Result { return MathFunction::Tan; })
       .Case<math::TanhOp>([](auto) -> Result { return MathFunction::Tanh; })
       .Case<math::ErfOp>([](auto) -> Result { return MathFunction::Erf; })
+      .Case<math::Log10Op>([](auto) -> Result { return MathFunction::Log10; })
+      .Case<math::AsinOp>([](auto) -> Result { return MathFunction::Asin; })
+      .Case<math::AcosOp>([](auto) -> Result { return MathFunction::Acos; })
+      .Case<math::AtanOp>([](auto) -> Result { return MathFunction::Atan; })
+      .Case<math::Atan2Op>([](auto) -> Result { return MathFunction::Atan2; })
+      .Case<math::SinhOp>([](auto) -> Result { return MathFunction::Sinh; })
+      .Case<math::CoshOp>([](auto) -> Result { return MathFunction::Cosh; })
+      .Case<math::AsinhOp>([](auto) -> Result { return MathFunction::Asinh; })
+      .Case<math::AcoshOp>([](auto) -> Result { return MathFunction::Acosh; })
+      .Case<math::AtanhOp>([](auto) -> Result { return MathFunction::Atanh; })
+      .Case<math::ErfcOp>([](auto) -> Result { return MathFunction::Erfc; })
+      .Case<tgl::ErfinvOp>([](auto) -> Result { return MathFunction::Erfinv; })
+      .Case<tgl::LgammaOp>([](auto) -> Result { return MathFunction::Lgamma; })
+      .Case<tgl::DigammaOp>([](auto) -> Result { return MathFunction::Digamma; })
       .Case<math::PowFOp>([](auto) -> Result { return MathFunction::Pow; })
       .Case<math::RsqrtOp>([](auto) -> Result { return MathFunction::Rsqrt; })
       .Case<arith::RemFOp>([](auto) -> Result { return MathFunction::Fmod; })

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
+#include "ir/TglFunctions.h"
 #include "ir/TglUtils.h"
 #include <cmath>
 
@@ -100,7 +101,7 @@ private:
   static double ownCost(mlir::Operation *op) {
     if (isa<mlir::arith::ConstantOp, tgl::YieldOp, tgl::TempOp>(op))
       return 0;
-    if (isa<mlir::math::PowFOp>(op))
+    if (isa<mlir::math::PowFOp, tgl::ErfinvOp, tgl::LgammaOp, tgl::DigammaOp>(op))
       return 60;
     if (isa<mlir::math::SqrtOp, mlir::math::RsqrtOp, mlir::arith::DivFOp>(op))
       return 6;

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/LowerMath.h"
+#include "codegen/LowerExp.h"
+#include "codegen/LowerSpecial.h"
 #include "codegen/LowerTrig.h"
 #include "codegen/MathBuilder.h"
 #include "codegen/MathCoefficients.h"
@@ -37,6 +39,20 @@ StringRef toString(MathFunction function) {
   case MathFunction::Tan: return "tan";
   case MathFunction::Tanh: return "tanh";
   case MathFunction::Erf: return "erf";
+  case MathFunction::Log10: return "log10";
+  case MathFunction::Asin: return "asin";
+  case MathFunction::Acos: return "acos";
+  case MathFunction::Atan: return "atan";
+  case MathFunction::Atan2: return "atan2";
+  case MathFunction::Sinh: return "sinh";
+  case MathFunction::Cosh: return "cosh";
+  case MathFunction::Asinh: return "asinh";
+  case MathFunction::Acosh: return "acosh";
+  case MathFunction::Atanh: return "atanh";
+  case MathFunction::Erfc: return "erfc";
+  case MathFunction::Erfinv: return "erfinv";
+  case MathFunction::Lgamma: return "lgamma";
+  case MathFunction::Digamma: return "digamma";
   case MathFunction::Pow: return "pow";
   case MathFunction::Rsqrt: return "rsqrt";
   case MathFunction::Fmod: return "fmod";
@@ -48,9 +64,7 @@ StringRef toString(MathFunction function) {
 // Exponentials
 //===----------------------------------------------------------------------===//
 
-/// p * 2^n for p near 1, rounded once even where the result is subnormal or overflows: the power is
-/// applied in two halves, each a normal number.
-static V scale(MathBuilder &m, V p, V n) {
+V scale(MathBuilder &m, V p, V n) {
   V half = m.b.CreateAShr(n, m.ic(1));
   V rest = m.b.CreateSub(n, half);
   return m.mul(m.mul(p, m.pow2(half)), m.pow2(rest));
@@ -65,11 +79,7 @@ static Rounded roundTimes(MathBuilder &m, V x, V factor) {
   return {m.b.CreateSub(m.bits(shifted), m.bits(m.magic())), m.sub(shifted, m.magic()), m.bits(shifted)};
 }
 
-/// exp(x) = (1 + tail) * 2^n; `shifted`: n in the low bits of a number whose other low bits are 0.
-struct Power {
-  V tail, n, shifted;
-};
-static Power expParts(MathBuilder &m, V x) {
+Power expParts(MathBuilder &m, V x) {
   Rounded n = roundTimes(m, x, m.pick(0, log2eF32, log2eF64));
   V r = m.fma(n.value, m.neg(m.pick(0, ln2F32, ln2F64)), x);
   r = m.fma(n.value, m.neg(m.pick(1, ln2F32, ln2F64)), r);
@@ -203,6 +213,23 @@ static V emitLog2(MathBuilder &m, V x) {
   low = m.fma(rest, log2e, m.fma(sum, m.pick(1, log2eF32, log2eF64), low));
   V value = m.add(d.power, high);
   V error = m.add(m.sub(d.power, value), high);
+  return logSpecialCases(m, x, m.add(value, m.add(error, low)));
+}
+
+static V emitLog10(MathBuilder &m, V x) {
+  Decomposed d = decompose(m, x);
+  V correction = logCorrection(m, d.f);
+  V sum = m.add(d.f, correction);
+  V rest = m.add(m.sub(d.f, sum), correction);
+  // As in emitLog2; k log10(2) is exact in its first part.
+  V factor = m.pick(0, log10eF32, log10eF64);
+  V high = m.mul(sum, factor);
+  V low = m.fma(sum, factor, m.neg(high));
+  low = m.fma(rest, factor, m.fma(sum, m.pick(1, log10eF32, log10eF64), low));
+  V whole = m.mul(d.power, m.pick(0, log10Of2F32, log10Of2F64));
+  low = m.fma(d.power, m.pick(1, log10Of2F32, log10Of2F64), low);
+  V value = m.add(whole, high);
+  V error = m.add(m.sub(whole, value), high);
   return logSpecialCases(m, x, m.add(value, m.add(error, low)));
 }
 
@@ -432,6 +459,20 @@ static V emitBody(MathFunction function, MathBuilder &m, V x, V y) {
   case MathFunction::Tan: return emitTan(m, x);
   case MathFunction::Tanh: return emitTanh(m, x);
   case MathFunction::Erf: return emitErf(m, x);
+  case MathFunction::Log10: return emitLog10(m, x);
+  case MathFunction::Asin: return emitAsin(m, x);
+  case MathFunction::Acos: return emitAcos(m, x);
+  case MathFunction::Atan: return emitAtan(m, x);
+  case MathFunction::Atan2: return emitAtan2(m, x, y);
+  case MathFunction::Sinh: return emitSinh(m, x);
+  case MathFunction::Cosh: return emitCosh(m, x);
+  case MathFunction::Asinh: return emitAsinh(m, x);
+  case MathFunction::Acosh: return emitAcosh(m, x);
+  case MathFunction::Atanh: return emitAtanh(m, x);
+  case MathFunction::Erfc: return emitErfc(m, x);
+  case MathFunction::Erfinv: return emitErfinv(m, x);
+  case MathFunction::Lgamma: return emitLgamma(m, x);
+  case MathFunction::Digamma: return emitDigamma(m, x);
   case MathFunction::Pow: return emitPow(m, x, y);
   case MathFunction::Rsqrt: return m.div(m.c(1), m.sqrt(x));
   case MathFunction::Fmod: return emitFmod(m, x, y);

@@ -26,7 +26,8 @@ namespace tegula {
 
 /// ExpLow is exp for arguments of at most mostExpLow, Log1pExp is log1p(exp(-|x|)), to the bit.
 enum class MathFunction {
-  Exp, ExpLow, Exp2, Expm1, Log, Log2, Log1p, Log1pExp, Sin, Cos, Tan, Tanh, Erf, Pow, Rsqrt, Fmod
+  Exp, ExpLow, Exp2, Expm1, Log, Log2, Log10, Log1p, Log1pExp, Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Sinh, Cosh, Tanh,
+  Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Pow, Rsqrt, Fmod
 };
 
 /// exp of it and what is less is far from the largest number.
@@ -34,7 +35,8 @@ inline constexpr double mostExpLow = 40;
 
 llvm::StringRef toString(MathFunction function);
 inline unsigned numArguments(MathFunction function) {
-  return function == MathFunction::Pow || function == MathFunction::Fmod ? 2 : 1;
+  bool isBinary = function == MathFunction::Pow || function == MathFunction::Fmod || function == MathFunction::Atan2;
+  return isBinary ? 2 : 1;
 }
 
 /// The function `tegula.<name>.<type>` of `module`, made on first use: internal, inlined (on the CPU where it is short),

@@ -129,6 +129,77 @@ inline constexpr double erfFarF64_6[] = {
     0x1.26fb45bf5cfffp+5, 0x1.7d4ca25293515p+3, 0x1.f928ec52852d3p-1, 0x1.6f5886ca01c1bp-10,
     -0x1.5258b25db4fe8p-13, 0x1.445f2b61ef54bp-16, -0x1.3c04aabcacb20p-19, 0x1.34ba7a4397624p-22,
     -0x1.2bcbd94fe2e1bp-25, 0x1.1f4c182fd1f23p-28, -0x1.0e6ee8aa15189p-31, 0x1.115156972c4c2p-34};
+/// (atan x - x)/x^3 in x^2, |x| <= tan(pi/8); weighted error 2^-30.3.
+inline constexpr float atanTailF32[] = {
+    -0x1.5555480000000p-2, 0x1.9990fa0000000p-3, -0x1.23a8bc0000000p-3, 0x1.b129920000000p-4,
+    -0x1.ede17a0000000p-5};
+/// (asin x - x)/x^3 in x^2, |x| <= 1/2; weighted error 2^-31.6.
+inline constexpr float asinTailF32[] = {
+    0x1.55554c0000000p-3, 0x1.3338aa0000000p-4, 0x1.6ca7da0000000p-5, 0x1.04cd300000000p-5,
+    0x1.d589540000000p-7, 0x1.349cea0000000p-5};
+/// (sinh x - x)/x^3 in x^2, |x| <= 1; weighted error 2^-31.5.
+inline constexpr float sinhTailF32[] = {
+    0x1.5555560000000p-3, 0x1.1110e40000000p-7, 0x1.a01fc40000000p-13, 0x1.75f06c0000000p-19};
+/// (atan x - x)/x^3 in x^2, |x| <= tan(pi/8); weighted error 2^-58.5.
+inline constexpr double atanTailF64[] = {
+    -0x1.555555555553bp-2, 0x1.999999999537ap-3, -0x1.249249228c12dp-3, 0x1.c71c70d84e63ap-4,
+    -0x1.745cf73e0fc2ap-4, 0x1.3b10fb281baf5p-4, -0x1.10ea57f2a488fp-4, 0x1.defaa5d875a21p-5,
+    -0x1.9c731285a1d93p-5, 0x1.36dc061b208f4p-5, -0x1.233938e7e4974p-6};
+/// (asin x - x)/x^3 in x^2, |x| <= 1/2; weighted error 2^-59.4.
+inline constexpr double asinTailF64[] = {
+    0x1.5555555555579p-3, 0x1.333333332dcddp-4, 0x1.6db6db7247197p-5, 0x1.f1c71a80c9645p-6,
+    0x1.6e8be12044ff5p-6, 0x1.1c49c7ccd314bp-6, 0x1.ca2351b5992d3p-7, 0x1.75675bdeaf59ap-7,
+    0x1.61e03563118b6p-7, 0x1.dcb77ee806665p-9, 0x1.664617ae2c5cfp-6, -0x1.5b86fea82078cp-6,
+    0x1.0c4e5c1bc48b2p-5};
+/// (sinh x - x)/x^3 in x^2, |x| <= 1; weighted error 2^-63.2.
+inline constexpr double sinhTailF64[] = {
+    0x1.5555555555555p-3, 0x1.11111111111bcp-7, 0x1.a01a019ffcbf8p-13, 0x1.71de3a7c2c909p-19,
+    0x1.ae641db6c3688p-26, 0x1.6154dd1295505p-33, 0x1.7e7a14259609ep-41, 0x1.b264f95652853p-45,
+    -0x1.69e8ac515dc22p-47};
+/// (1 + 2x) exp(x^2) erfc(x) in t = (x - 4)/(x + 4), 1/2 <= x <= 28; weighted error 2^-54.3.
+inline constexpr double erfcFarF64[] = {
+    0x1.3ba5916e9fd7fp+0, -0x1.1df1ad154a28ep-3, 0x1.f7f5df66fd7acp-7, 0x1.16ecefcfa5393p-4,
+    -0x1.9ddb23c3e9055p-4, 0x1.7fee004e125cep-4, -0x1.0fb06dfe4a129p-4, 0x1.3079edf6810f9p-5,
+    -0x1.09623884ebf10p-6, 0x1.49c67286d37bdp-8, -0x1.8d4a9a04f5d6fp-11, -0x1.a1df260ad8cfap-13,
+    0x1.3be03e6febb3ep-13, -0x1.99592f0749e93p-16, -0x1.788494aaa05b2p-17, 0x1.7f27eb1a13686p-18,
+    0x1.396defe591869p-22, -0x1.bb0c4af42b410p-21, 0x1.4b01091e26921p-24, 0x1.d954ef9834071p-24,
+    -0x1.520a0e6c8278ap-26, -0x1.f0df23da412edp-27, 0x1.48679685241e5p-29, 0x1.8e31b106c7cf1p-30};
+/// lgamma(x)/((x - 1)(x - 2)) in x - 1, 1/2 <= x <= 3/2; weighted error 2^-56.5.
+inline constexpr double lgammaLowF64[] = {
+    0x1.2788cfc6fb619p-1, -0x1.f6465978d46e7p-3, 0x1.3e54520481eb5p-3, -0x1.d7a3e6a8f2b50p-4,
+    0x1.79cf9c4c5c39ap-4, -0x1.3cb1f9d36f5cbp-4, 0x1.115549e50fa64p-4, -0x1.e18247211a93dp-5,
+    0x1.ae8a9a63b8252p-5, -0x1.8579252f591d6p-5, 0x1.639f27ac64a8ap-5, -0x1.47374a4b49b84p-5,
+    0x1.2f0651cdad350p-5, -0x1.1a19ea356495cp-5, 0x1.07e3e0ed74a73p-5, -0x1.f180189644777p-6,
+    0x1.d5fc4aa99b307p-6, -0x1.adb6f04072720p-6, 0x1.91bbcfc86cd25p-6, -0x1.ddffa542c1749p-6,
+    0x1.e49b2e9c67575p-6, -0x1.ab1c7ce187148p-10, -0x1.178526c79ccd8p-8, -0x1.46dcc92a694a4p-4,
+    0x1.6db99002bfbe5p-4, 0x1.67fbe921a8d1ap-4, -0x1.9cc90059a984fp-4, -0x1.da728f044853cp-4,
+    0x1.efdfeeda63ec5p-4};
+/// lgamma(x)/((x - 1)(x - 2)) in x - 9/4, 3/2 <= x <= 3; weighted error 2^-55.4.
+inline constexpr double lgammaHighF64[] = {
+    0x1.992dfc9539d9bp-2, -0x1.5fc498795de96p-4, 0x1.9dff298b209a9p-6, -0x1.155963451c74fp-7,
+    0x1.8e9b025b97b08p-9, -0x1.2b1a505b739d9p-10, 0x1.ce0fe414089f6p-12, -0x1.6c4b7acb41cf3p-13,
+    0x1.23998689fce98p-14, -0x1.d84449d8dd4cfp-16, 0x1.81f183d087f09p-17, -0x1.3dba9cd123a18p-18,
+    0x1.072a60c93e46bp-19, -0x1.b644bcff539acp-21, 0x1.6e7b047ae3e91p-22, -0x1.326dd71c649a3p-23,
+    0x1.01c3e96435481p-24, -0x1.c594a1a326764p-26, 0x1.82c71c6ba64f0p-27, -0x1.db18faaf6478ap-29,
+    0x1.83a2cabdd0a84p-30, -0x1.a661b6c4528a0p-30, 0x1.7318fcd5f1e8bp-31};
+/// x (lgamma(x) - (x - 1/2)(log x - 1) - (log(2 pi) - 1)/2) in 1/x^2, x >= 8; weighted error 2^-57.7.
+inline constexpr double lgammaTailF64[] = {
+    0x1.5555555555555p-4, -0x1.6c16c16c0767ap-9, 0x1.a01a00ad8fdddp-11, -0x1.38121730c4483p-11,
+    0x1.b84fb5c84ac28p-11, -0x1.c7450e85d70a9p-10, -0x1.0ec2ec8cb6623p-9, 0x1.0a61f1d7d3b71p-3};
+/// x^2 (log x - 1/(2x) - digamma(x)) in 1/x^2, x >= 10; weighted error 2^-64.4.
+inline constexpr double digammaTailF64[] = {
+    0x1.5555555555555p-4, -0x1.111111110b1fcp-7, 0x1.041040bb6032dp-8, -0x1.1110691bec144p-8,
+    0x1.efc2c67750fb3p-8, -0x1.3f4770c225714p-6, -0x1.0c69a9ff3c315p-5, 0x1.72a20860648cdp+1};
+/// erfinv(x)/x in w - 5/2, w = -log(1 - x^2) <= 5; weighted error 2^-26.7.
+inline constexpr double erfinvNearF64[] = {
+    0x1.805c5d1eac09fp+0, 0x1.f91e8c4dfc13ap-3, -0x1.11c4e4caebbbcp-8, -0x1.4867b57a9d569p-10,
+    0x1.c9e623270af81p-13, -0x1.4c1e8e04faa4ep-18, -0x1.d0b80f9eb280bp-19, 0x1.f12aa1cbd58c0p-22,
+    0x1.8ecb82fe9d8dcp-26, -0x1.2631ef56e0740p-27};
+/// erfinv(x)/x in sqrt(w) - 4, 5 <= w <= 37; weighted error 2^-20.9.
+inline constexpr double erfinvFarF64[] = {
+    0x1.eb7dfb74799c0p+1, 0x1.026e975cc9addp+0, 0x1.4ffc76957daa9p-10, -0x1.d92eb8d1ead81p-11,
+    0x1.242698f59cc22p-12, -0x1.19b6e993966dfp-14, 0x1.4583b4e40ed22p-14, -0x1.0c07f3827faadp-14,
+    0x1.5039027b5e722p-16, -0x1.071c65b2a2b36p-19};
 /// ln(2) in two parts, the first of 16 bits: products with exponents are exact.
 inline constexpr float ln2F32[] = {0x1.62e4000000000p-1, 0x1.7f7d1c0000000p-20};
 /// ln(2) in two parts, the first of 40 bits.
@@ -137,6 +208,14 @@ inline constexpr double ln2F64[] = {0x1.62e42fefa4000p-1, -0x1.8432a1b0e2634p-43
 inline constexpr float log2eF32[] = {0x1.7154760000000p+0, 0x1.4ae0c00000000p-26};
 /// 1/ln(2) in two parts.
 inline constexpr double log2eF64[] = {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56};
+/// 1/ln(10) in two parts.
+inline constexpr float log10eF32[] = {0x1.bcb7b20000000p-2, -0x1.5b235e0000000p-27};
+/// 1/ln(10) in two parts.
+inline constexpr double log10eF64[] = {0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57};
+/// log10(2) in two parts, the first of 16 bits.
+inline constexpr float log10Of2F32[] = {0x1.3442000000000p-2, -0x1.95ec100000000p-19};
+/// log10(2) in two parts, the first of 40 bits.
+inline constexpr double log10Of2F64[] = {0x1.34413509f8000p-2, -0x1.80433b83b532ap-44};
 /// pi/2 in three parts.
 inline constexpr float halfPiF32[] = {0x1.921fb60000000p+0, -0x1.777a5c0000000p-25, -0x1.ee59da0000000p-50};
 /// pi/2 in three parts.

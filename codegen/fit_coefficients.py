@@ -10,7 +10,7 @@ the unrounded one.
 """
 import struct
 import sys
-from mpmath import mp, mpf, mpmathify, matrix, lu_solve, cos, pi, exp, log, sin, sqrt, erf, erfc, expm1, log1p, atanh, tanh
+from mpmath import mp, mpf, mpmathify, matrix, lu_solve, cos, pi, exp, log, sin, sqrt, erf, erfc, expm1, log1p, atanh, tanh, atan, asin, sinh, erfinv, loggamma, digamma
 
 mp.prec = 500
 
@@ -188,6 +188,71 @@ def tables(suffix, rounding, ctype, single):
                 lambda t, c=center: -log(erfc(c + t)), mpf('-0.376'), mpf('0.376'), 11, scale, rounding, ctype)
 
 
+def inverse_tables(suffix, rounding, ctype, single):
+    """Inverses of the circular functions, and sinh."""
+    def degree(f32, f64):
+        return f32 if single else f64
+    eps = mpf('1e-12')
+    def tail(function):
+        def value(z):
+            x = sqrt(z)
+            return (function(x) - x) / (x * z)
+        return value
+    odd = lambda terms: [mpf(t) for t in terms]
+    fit(f'atanTail{suffix}', '(atan x - x)/x^3 in x^2, |x| <= tan(pi/8)',
+        series(tail(atan), [mpf((-1) ** (k + 1)) / (2 * k + 3) for k in range(24)]),
+        eps, mpf('0.1733'), degree(4, 10), lambda z: z, rounding, ctype)
+    asin_terms, t = [], mpf(1)
+    for k in range(1, 25):
+        t *= mpf(2 * k - 1) / (2 * k)
+        asin_terms.append(t / (2 * k + 1))
+    fit(f'asinTail{suffix}', '(asin x - x)/x^3 in x^2, |x| <= 1/2', series(tail(asin), asin_terms),
+        eps, mpf('0.2505'), degree(5, 12), lambda z: z, rounding, ctype)
+    fit(f'sinhTail{suffix}', '(sinh x - x)/x^3 in x^2, |x| <= 1',
+        series(tail(sinh), [1 / fact(2 * k + 3) for k in range(24)]),
+        eps, mpf('1.01'), degree(3, 8), lambda z: z, rounding, ctype)
+
+
+def special_tables():
+    """Functions that f32 takes from f64."""
+    rounding, ctype = to_f64, 'double'
+    def erfc_scaled(t):
+        x = 4 * (1 + t) / (1 - t)
+        return (1 + 2 * x) * exp(x * x) * erfc(x)
+    fit('erfcFarF64', '(1 + 2x) exp(x^2) erfc(x) in t = (x - 4)/(x + 4), 1/2 <= x <= 28', erfc_scaled,
+        mpf('-0.7785'), mpf('0.7505'), 23, lambda t: 1 / erfc_scaled(t), rounding, ctype)
+    def gamma_part(center):
+        def value(u):
+            x = center + u
+            for root in (1, 2):
+                if abs(x - root) < mpf('1e-30'):
+                    x += mpf('1e-30')
+            return loggamma(x) / ((x - 1) * (x - 2))
+        return value
+    low, high = gamma_part(mpf(1)), gamma_part(mpf('2.25'))
+    fit('lgammaLowF64', 'lgamma(x)/((x - 1)(x - 2)) in x - 1, 1/2 <= x <= 3/2', low, mpf('-0.501'), mpf('0.501'), 28,
+        lambda u: 1 / low(u), rounding, ctype)
+    fit('lgammaHighF64', 'lgamma(x)/((x - 1)(x - 2)) in x - 9/4, 3/2 <= x <= 3', high, mpf('-0.751'), mpf('0.751'), 22,
+        lambda u: 1 / high(u), rounding, ctype)
+    def stirling(z):
+        x = 1 / sqrt(z)
+        return x * (loggamma(x) - (x - mpf('0.5')) * (log(x) - 1) - (log(2 * mp.pi) - 1) / 2)
+    fit('lgammaTailF64', 'x (lgamma(x) - (x - 1/2)(log x - 1) - (log(2 pi) - 1)/2) in 1/x^2, x >= 8', stirling,
+        mpf('1e-9'), mpf('0.01565'), 7, lambda z: mpf(1), rounding, ctype)
+    def digamma_tail(z):
+        x = 1 / sqrt(z)
+        return (log(x) - 1 / (2 * x) - digamma(x)) / z
+    fit('digammaTailF64', 'x^2 (log x - 1/(2x) - digamma(x)) in 1/x^2, x >= 10', digamma_tail,
+        mpf('1e-9'), mpf('0.0101'), 7, lambda z: mpf('0.01'), rounding, ctype)
+    # Where Halley's step begins.
+    near = lambda t: erfinv(sqrt(1 - exp(-(t + mpf('2.5'))))) / sqrt(1 - exp(-(t + mpf('2.5'))))
+    fit('erfinvNearF64', 'erfinv(x)/x in w - 5/2, w = -log(1 - x^2) <= 5', near, mpf('-2.4999999'), mpf('2.51'), 9,
+        lambda t: mpf(1), rounding, ctype)
+    far = lambda t: erfinv(sqrt(1 - exp(-(t + 4) ** 2))) / sqrt(1 - exp(-(t + 4) ** 2))
+    fit('erfinvFarF64', 'erfinv(x)/x in sqrt(w) - 4, 5 <= w <= 37', far, mpf('-1.77'), mpf('2.1'), 9,
+        lambda t: mpf(1) / 4, rounding, ctype)
+
+
 print('''//===- MathCoefficients.h - Polynomials of the elementary functions ------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
@@ -209,10 +274,17 @@ namespace tegula::coefficients {
 ''')
 tables('F32', to_f32, 'float', True)
 tables('F64', to_f64, 'double', False)
+inverse_tables('F32', to_f32, 'float', True)
+inverse_tables('F64', to_f64, 'double', False)
+special_tables()
 split('ln2F32', 'ln(2) in two parts, the first of 16 bits: products with exponents are exact', log(mpf(2)), 16, 2, to_f32, 'float')
 split('ln2F64', 'ln(2) in two parts, the first of 40 bits', log(mpf(2)), 40, 2, to_f64, 'double')
 split('log2eF32', '1/ln(2) in two parts', 1 / log(mpf(2)), 24, 2, to_f32, 'float')
 split('log2eF64', '1/ln(2) in two parts', 1 / log(mpf(2)), 53, 2, to_f64, 'double')
+split('log10eF32', '1/ln(10) in two parts', 1 / log(mpf(10)), 24, 2, to_f32, 'float')
+split('log10eF64', '1/ln(10) in two parts', 1 / log(mpf(10)), 53, 2, to_f64, 'double')
+split('log10Of2F32', 'log10(2) in two parts, the first of 16 bits', log(mpf(2)) / log(mpf(10)), 16, 2, to_f32, 'float')
+split('log10Of2F64', 'log10(2) in two parts, the first of 40 bits', log(mpf(2)) / log(mpf(10)), 40, 2, to_f64, 'double')
 split('halfPiF32', 'pi/2 in three parts', pi / 2, 24, 3, to_f32, 'float')
 split('halfPiF64', 'pi/2 in three parts', pi / 2, 53, 3, to_f64, 'double')
 mp.prec = 1400

@@ -162,7 +162,7 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
   // Types, and tensors of the call.
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
     if (kindOf(param) != ParamKind::Tensor || !one.tensor || !isGeneric(param.type.name) ||
-        parseDType(param.type.name))
+        parseDType(param.type.name) || one.tensor->tensor->isTypeless)
       continue;
     frame->types.try_emplace(param.type.name, one.tensor->tensor->type);
   }
@@ -242,15 +242,20 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
   if (!fine || !defineWhereSizes())
     return false;
 
+  llvm::StringSet<> typeless;
   for (auto [i, param] : llvm::enumerate(kernel.params)) {
     const Given &one = given[i];
     ParamKind kind = kindOf(param);
     if (kind != ParamKind::Tensor)
       continue;
     std::optional<DType> type;
-    if (isGeneric(param.type.name) && !frame->types.contains(param.type.name) && !one.tensor)
-      type = frame->types[param.type.name] = DType::F32; // nothing of it is given
-    else
+    // A type of which nothing is given takes no part in the types of values.
+    bool isTypeless = isGeneric(param.type.name) && (!one.tensor || one.tensor->tensor->isTypeless) &&
+                      (typeless.contains(param.type.name) || !frame->types.contains(param.type.name));
+    if (isTypeless) {
+      typeless.insert(param.type.name);
+      type = frame->types[param.type.name] = DType::F32;
+    } else
       type = resolveType(param.type);
     if (!type) {
       fine = false;
@@ -265,6 +270,7 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
     }
     TensorInfo *info = nullptr;
     std::optional<double> constantValue;
+    bool isWholeDefault = one.tensor && one.tensor->tensor->isWholeDefault;
     if (one.tensor)
       constantValue = one.tensor->tensor->constantValue;
     else if (param.defaultValue) {
@@ -274,6 +280,7 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
         continue;
       }
       constantValue = constantOf(value.expr);
+      isWholeDefault = !isFloat(value.expr->type);
       if (!constantValue) {
         report(Code::BadDefault, param.defaultValue->span,
                "the default of '" + param.name.name + "' must be a number");
@@ -312,6 +319,8 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
     info->param = &param;
     info->isComplete = true;
     info->tensor->constantValue = constantValue;
+    info->tensor->isTypeless = isTypeless;
+    info->tensor->isWholeDefault = isWholeDefault;
     Entity entity;
     entity.kind = Entity::Tensor;
     entity.tensor = info;

@@ -100,6 +100,74 @@ const ast::Kernel *Checker::overload(const ast::Kernel &kernel, const ast::Expr 
   return &kernel;
 }
 
+TensorInfo *Checker::broadcastRun(TensorInfo *from, size_t first, size_t length, llvm::ArrayRef<IndexExpr> run,
+                                  Span span) {
+  llvm::ArrayRef<IndexExpr> dims = from->tensor->dims;
+  std::vector<IndexExpr> all(dims.begin(), dims.begin() + first);
+  all.insert(all.end(), run.begin(), run.end());
+  all.insert(all.end(), dims.begin() + first + length, dims.end());
+  TensorInfo *to = newTemporary(from->tensor->name + "_batch", from->tensor->type, all, span);
+  Stmt *copy = append(Stmt::Equation, span);
+  copy->tensor = to->tensor;
+  std::vector<Subscript> subscripts;
+  size_t missing = run.size() - length;
+  for (auto [d, size] : llvm::enumerate(all)) {
+    const Var *var = newVar(Var::Axis, "i" + std::to_string(d), IndexExpr(0), size, span);
+    copy->vars.push_back(var);
+    copy->subscripts.push_back(IndexExpr::dim(var->id));
+    if (d >= first && d < first + missing)
+      continue;
+    bool repeats = d >= first && d < first + run.size() && dims[d - missing].asConstant() == 1;
+    if (repeats)
+      subscripts.push_back({IndexExpr(0), {}, span, nullptr});
+    else
+      subscripts.push_back({IndexExpr::dim(var->id), {}, span, var});
+  }
+  Saved savedVars(activeVars, copy->vars);
+  const Expr *value = readTensor(*from, subscripts, nullptr, span);
+  copy->value = value ? storable(strong(value), to->tensor->type, "'" + to->tensor->name + "'", span) : nullptr;
+  return copy->value ? to : nullptr;
+}
+
+bool Checker::broadcastRuns(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given, Span span) {
+  struct Run {
+    Given *argument;
+    size_t first, length;
+  };
+  llvm::SmallVector<Run> runs;
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    if (kindOf(param) != ParamKind::Tensor || !one.tensor || one.tensor->tensor->constantValue || param.isInout)
+      continue;
+    auto ellipsis = llvm::find_if(param.dims, [](const ast::Dim &dim) { return dim.ellipsis; });
+    size_t rank = one.tensor->tensor->dims.size();
+    if (ellipsis == param.dims.end() || rank + 1 < param.dims.size())
+      continue;
+    runs.push_back({&one, size_t(ellipsis - param.dims.begin()), rank + 1 - param.dims.size()});
+  }
+  auto dimOf = [](const Run &run, size_t fromRight) -> const IndexExpr & {
+    return run.argument->tensor->tensor->dims[run.first + run.length - 1 - fromRight];
+  };
+  size_t length = 0;
+  for (const Run &run : runs)
+    length = std::max(length, run.length);
+  std::vector<IndexExpr> common(length, IndexExpr(1));
+  for (size_t k = 0; k != length; ++k)
+    for (const Run &run : runs)
+      if (k < run.length && common[length - 1 - k].asConstant() == 1)
+        common[length - 1 - k] = dimOf(run, k);
+  for (const Run &run : runs) {
+    bool differs = run.length != length;
+    for (size_t k = 0; k != run.length; ++k)
+      differs |= dimOf(run, k).asConstant() == 1 && common[length - 1 - k].asConstant() != 1;
+    if (!differs)
+      continue;
+    run.argument->tensor = broadcastRun(run.argument->tensor, run.first, run.length, common, span);
+    if (!run.argument->tensor)
+      return false;
+  }
+  return true;
+}
+
 std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &call) {
   if (inParallel) {
     report(Code::BadNesting, call.span,
@@ -179,6 +247,9 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
                    "' is updated in place");
         return std::nullopt;
       }
+
+  if (isLibrary && !broadcastRuns(*kernel, given, call.span))
+    return std::nullopt;
 
   auto callee = std::make_unique<Callee>();
   callee->name = kernel->name.name;
@@ -356,6 +427,49 @@ bool Checker::checkCallAssign(const ast::Stmt &stmt) {
   return fine;
 }
 
+bool Checker::checkAssertion(const ast::Expr &call) {
+  if (call.arguments.size() != 1 || call.arguments[0].keyword || call.isComprehension) {
+    report(call.arguments.empty() ? Code::MissingArgument : Code::TooManyArguments, call.span,
+           "'assert' takes one condition: assert(N % 4 == 0)");
+    return false;
+  }
+  const ast::Expr &given = *call.arguments[0].value;
+  const Expr *test = condition(eval(given), given.span, "'assert'");
+  if (!test)
+    return false;
+  std::string what = text(given.span).str();
+  auto fails = [&] {
+    report(Code::AssertionFails, call.span, "this needs " + what);
+    return false;
+  };
+  if (std::optional<bool> known = boolOf(test))
+    return *known || fails();
+  llvm::SmallVector<Condition> conditions;
+  bool complete = true;
+  collectConditions(test, true, conditions, complete);
+  if (!complete || !llvm::all_of(conditions, [](const Condition &one) { return one.lhs.isSize(); })) {
+    report(Code::NotAConstant, given.span, "'assert' takes comparisons of constants and sizes, joined by 'and'")
+        .note("what depends on data or on an index is known at no launch: where(c, v, 0) chooses there");
+    return false;
+  }
+  for (const Condition &one : conditions) {
+    Condition condition{one.kind, named(one.lhs), {}};
+    if (isSilent() || isAssumed(condition))
+      continue;
+    Outcome outcome = prover->holds(condition, Domain());
+    if (outcome.proved())
+      continue;
+    if (outcome.verdict == Verdict::Refuted)
+      return fails();
+    addGuard(condition.kind == Condition::Zero      ? Guard::Zero
+             : condition.kind == Condition::NonZero ? Guard::NonZero
+                                                    : Guard::NonNegative,
+             condition.lhs, IndexExpr(0), "this needs " + what, call.span);
+    assume(condition);
+  }
+  return true;
+}
+
 bool Checker::checkCallStatement(const ast::Stmt &stmt) {
   if (!stmt.value)
     return false;
@@ -363,6 +477,8 @@ bool Checker::checkCallStatement(const ast::Stmt &stmt) {
   const ast::Kernel *kernel =
       call.kind == ast::Expr::Call ? findCalled(call.name.name) : nullptr;
   if (call.kind != ast::Expr::Call || !isKernelCall(call)) {
+    if (call.kind == ast::Expr::Call && call.name.name == "assert" && !module.findFn("assert", inLibrary()))
+      return checkAssertion(call);
     if (call.kind == ast::Expr::Call && !module.findFn(call.name.name, inLibrary()) && !parseDType(call.name.name)) {
       llvm::StringRef name = call.name.name;
       if (!isBuiltin(name)) {

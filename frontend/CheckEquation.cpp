@@ -62,6 +62,13 @@ const checked::Expr *Checker::storable(const Value &value, DType type, const llv
   return own == DType::I32 && compute == DType::I64 ? widen(value.expr, compute) : value.expr;
 }
 
+void Checker::promoteOutput(TensorInfo &info, const Value &value) {
+  bool isFirst = info.tensor->kind == Tensor::Out && info.pieces.empty() && frame->caller;
+  if (isFirst && !value.isPoison() && info.param && isGeneric(info.param->type.name) &&
+      !parseDType(info.param->type.name) && !isFloat(info.tensor->type) && isFloat(value.expr->type))
+    info.tensor->type = typeAlone(value);
+}
+
 bool Checker::readsOthers(const Expr *value, const Tensor *tensor,
                           llvm::ArrayRef<IndexExpr> subscripts) {
   llvm::SmallPtrSet<const Expr *, 32> seen;
@@ -162,6 +169,7 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
              "'" + name.name + "' is " + toString(left.info->tensor->type) + " already");
       return failed();
     }
+    promoteOutput(*left.info, value);
     stored = storable(value, left.info->tensor->type, "'" + name.name + "'", left.valueSpan);
   }
   auto failedNew = [&] {

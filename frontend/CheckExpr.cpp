@@ -268,6 +268,24 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
     case Binary::Mod:
       if (!isDivisor(*b.index))
         break;
+      // Where a divisor of 0 leaves the dividend's indices without points nothing is divided: `i % N`, i from 0 to 2*N.
+      if (!isSilent() && !usesData(*a.index) && !usesData(*b.index)) {
+        IndexExpr divisor = named(*b.index);
+        Domain points = domainOf({divisor, named(*a.index)}, false, true);
+        bool isEmpty = llvm::any_of(points.vars, [](const RangedVar &var) {
+          std::optional<int64_t> extent = (var.hi - var.lo).asConstant();
+          return extent && *extent <= 0;
+        });
+        if (isEmpty && divisor.asConstant() == 0) {
+          index = *a.index;
+          break;
+        }
+        if (isEmpty || (!divisor.asConstant() && prover->holds(Condition::nonZero(divisor), points).proved())) {
+          index = named(op == Binary::Mod ? IndexExpr::mod(*a.index, *b.index)
+                                          : IndexExpr::floorDiv(*a.index, *b.index));
+          break;
+        }
+      }
       if (!requireNonZero(*b.index, span))
         return {};
       index = named(op == Binary::Mod ? IndexExpr::mod(*a.index, *b.index)
@@ -315,6 +333,21 @@ Value Checker::extremum(Binary op, const Value &a, const Value &b, Span span) {
   std::optional<double> p = constantOf(x), q = constantOf(y);
   if (p && q && isFloat(type) && weak)
     return Value{constant(foldArith(op, *p, *q), type, span), true, {}, {}};
+  return Value{binaryNode(op, x, y, type, span), weak, {}, {}};
+}
+
+Value Checker::ofFloats(Binary op, const Value &a, const Value &b, Span span) {
+  if (a.isPoison() || b.isPoison())
+    return {};
+  auto [type, weak] = meet(a, b);
+  if (!isFloat(type)) {
+    weak = a.weak && b.weak;
+    type = weak ? DType::F64 : DType::F32;
+  }
+  const Expr *x = coerce(a, type), *y = coerce(b, type);
+  std::optional<double> p = constantOf(x), q = constantOf(y);
+  if (p && q && weak)
+    return Value{constant(op == Binary::Atan2 ? std::atan2(*p, *q) : std::copysign(*p, *q), type, span), true, {}, {}};
   return Value{binaryNode(op, x, y, type, span), weak, {}, {}};
 }
 

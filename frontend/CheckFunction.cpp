@@ -47,6 +47,19 @@ static checked::Unary unaryOf(llvm::StringRef name) {
       .Case("tan", U::Tan)
       .Case("tanh", U::Tanh)
       .Case("erf", U::Erf)
+      .Case("asin", U::Asin)
+      .Case("acos", U::Acos)
+      .Case("atan", U::Atan)
+      .Case("sinh", U::Sinh)
+      .Case("cosh", U::Cosh)
+      .Case("asinh", U::Asinh)
+      .Case("acosh", U::Acosh)
+      .Case("atanh", U::Atanh)
+      .Case("log10", U::Log10)
+      .Case("erfc", U::Erfc)
+      .Case("erfinv", U::Erfinv)
+      .Case("lgamma", U::Lgamma)
+      .Case("digamma", U::Digamma)
       .Case("abs", U::Abs)
       .Case("sign", U::Sign)
       .Case("floor", U::Floor)
@@ -54,6 +67,7 @@ static checked::Unary unaryOf(llvm::StringRef name) {
       .Case("round", U::Round)
       .Case("trunc", U::Trunc)
       .Case("isnan", U::IsNan)
+      .Case("is_floating_point", U::IsFloat)
       .Default(U::IsInf);
 }
 
@@ -98,6 +112,28 @@ static double foldUnary(checked::Unary op, double x) {
     return std::tanh(x);
   case U::Erf:
     return std::erf(x);
+  case U::Asin:
+    return std::asin(x);
+  case U::Acos:
+    return std::acos(x);
+  case U::Atan:
+    return std::atan(x);
+  case U::Sinh:
+    return std::sinh(x);
+  case U::Cosh:
+    return std::cosh(x);
+  case U::Asinh:
+    return std::asinh(x);
+  case U::Acosh:
+    return std::acosh(x);
+  case U::Atanh:
+    return std::atanh(x);
+  case U::Log10:
+    return std::log10(x);
+  case U::Erfc:
+    return std::erfc(x);
+  case U::Lgamma:
+    return std::lgamma(x);
   default:
     return x;
   }
@@ -107,6 +143,8 @@ Value Checker::unary(checked::Unary op, const Value &a, Span span) {
   using U = checked::Unary;
   if (a.isPoison())
     return {};
+  if (op == U::IsFloat)
+    return strong(boolean(isFloat(a.expr->type), span));
   if (op == U::IsNan || op == U::IsInf) {
     const Expr *operand = settle(a);
     if (!isFloat(operand->type))
@@ -138,7 +176,8 @@ Value Checker::unary(checked::Unary op, const Value &a, Span span) {
   if (!isFloat(type))
     type = a.weak ? DType::F64 : DType::F32;
   const Expr *operand = coerce(a, type);
-  if (std::optional<double> known = constantOf(operand); known && a.weak)
+  bool folds = op != U::Erfinv && op != U::Digamma; // the C library has neither
+  if (std::optional<double> known = constantOf(operand); known && a.weak && folds)
     return Value{constant(foldUnary(op, *known), type, span), true, {}, {}};
   return Value{unaryNode(op, operand, type, span), a.weak, {}, {}};
 }
@@ -239,7 +278,8 @@ Value Checker::evalBuiltin(const ast::Expr &e) {
   llvm::SmallVector<llvm::StringRef> params;
   switch (kind) {
   case BuiltinClass::Binary:
-    params = name == "pow" ? llvm::SmallVector<llvm::StringRef>{"x", "y"}
+    params = name == "pow"     ? llvm::SmallVector<llvm::StringRef>{"x", "y"}
+             : name == "atan2" ? llvm::SmallVector<llvm::StringRef>{"y", "x"}
                            : llvm::SmallVector<llvm::StringRef>{"a", "b"};
     break;
   case BuiltinClass::Special:
@@ -311,6 +351,9 @@ Value Checker::evalBuiltin(const ast::Expr &e) {
   case BuiltinClass::Binary:
     if (name == "pow")
       return power(values[0], values[1], e.span);
+    if (name == "atan2" || name == "copysign")
+      return ofFloats(name == "atan2" ? checked::Binary::Atan2 : checked::Binary::CopySign, values[0], values[1],
+                      e.span);
     return extremum(name == "maximum" ? checked::Binary::Max : checked::Binary::Min, values[0],
                     values[1], e.span);
   default:

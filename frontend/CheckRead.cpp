@@ -267,6 +267,14 @@ Value Checker::evalRead(const ast::Expr &e) {
       failed = true;
       continue;
     }
+    // Of integers the infinities are the least and the greatest of their type.
+    if (std::optional<double> known = value.weak ? constantOf(value.expr) : std::nullopt;
+        known && std::isinf(*known) && !isFloat(info.tensor->type) && info.tensor->type != DType::Bool) {
+      Expr *extreme = make(Expr::Constant, computeType(info.tensor->type), argument.value->span);
+      bool isWide = extreme->type == DType::I64;
+      extreme->intValue = *known > 0 ? (isWide ? INT64_MAX : INT32_MAX) : (isWide ? INT64_MIN : INT32_MIN);
+      value = strong(finish(extreme));
+    }
     fill = storable(value, info.tensor->type, "the value outside of '" + info.tensor->name + "'",
                     argument.value->span);
     if (fill && fill->type != computeType(info.tensor->type)) {
@@ -281,7 +289,7 @@ Value Checker::evalRead(const ast::Expr &e) {
   if (failed)
     return {};
   const Expr *read = readTensor(info, *subscripts, fill, e.span);
-  return read ? strong(read) : Value{};
+  return read ? Value{read, info.tensor->isTypeless && !fill, {}, {}} : Value{};
 }
 
 const checked::Expr *Checker::pathGuard() {
@@ -299,6 +307,8 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
                                          const Expr *fill, Span span) {
   const Tensor &tensor = *info.tensor;
   DType type = computeType(tensor.type);
+  if (tensor.isTypeless && !fill)
+    type = tensor.isWholeDefault ? DType::I64 : DType::F64;
   info.isRead = true;
   if (tensor.constantValue) {
     const Expr *inside = type == DType::Bool ? boolean(*tensor.constantValue != 0, span)

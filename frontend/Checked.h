@@ -68,6 +68,9 @@ struct Tensor {
   std::vector<IndexExpr> dims; // sizes
   /// An optional input that was left out reads as this everywhere (and is not an argument).
   std::optional<double> constantValue;
+  /// Its generic type was shown by no argument: reads are weak numbers, integers where the default is one.
+  bool isTypeless = false;
+  bool isWholeDefault = false;
   Span span;
 };
 
@@ -79,8 +82,9 @@ struct ScalarParam {
 };
 
 enum class Unary { Neg, Not, Abs, Sign, Floor, Ceil, Round, Trunc, Exp, Exp2, Expm1, Log, Log2,
-                   Log1p, Sqrt, Rsqrt, Sin, Cos, Tan, Tanh, Erf, IsNan, IsInf };
-enum class Binary { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Max, Min, And, Or,
+                   Log1p, Sqrt, Rsqrt, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh,
+                   Acosh, Atanh, Log10, Erfc, Erfinv, Lgamma, Digamma, Erf, IsNan, IsInf, IsFloat };
+enum class Binary { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Atan2, CopySign, Max, Min, And, Or,
                     LT, LE, GT, GE, EQ, NE };
 enum class Reduction { Sum, Prod, Max, Min, Mean, Var, Any, All, Count, ArgMax, ArgMin, LogSumExp };
 enum class Scan { CumSum, CumProd, CumMax, CumMin, Softmax, LogSoftmax, Sort, ArgSort, TopKValue,

@@ -248,6 +248,9 @@ private:
   [[nodiscard]] bool defineElements(LeftSide &left, llvm::function_ref<Value()> value);
   /// The value in a form that can be stored in a tensor of `type`; null where that was reported.
   const Expr *storable(const Value &value, DType type, const llvm::Twine &what, Span span);
+  /// An output of a called kernel whose generic type stands for integers takes the type of a float that is its first
+  /// value, as PyTorch's results do.
+  void promoteOutput(TensorInfo &info, const Value &value);
   bool readsOthers(const Expr *value, const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
 
   //===-- CheckLeft.cpp ---------------------------------------------------===//
@@ -303,9 +306,16 @@ private:
   std::optional<std::vector<TensorInfo *>> callKernel(const ast::Expr &call);
   std::optional<std::vector<TensorInfo *>> callCat(const ast::Expr &call);
   static std::string conversionOf(const Tensor &a, const Tensor &b);
+  /// The runs of dims that `...` of a library kernel stands for, broadcast as PyTorch does: counted from the right, a
+  /// dim of 1 or a missing one repeats.
+  bool broadcastRuns(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given, Span span);
+  /// The tensor with `run` in place of the `length` dims from `first`.
+  TensorInfo *broadcastRun(TensorInfo *from, size_t first, size_t length, llvm::ArrayRef<IndexExpr> run, Span span);
   const ast::Kernel *overload(const ast::Kernel &kernel, const ast::Expr &call);
   [[nodiscard]] bool checkCallAssign(const ast::Stmt &stmt);
   [[nodiscard]] bool checkCallStatement(const ast::Stmt &stmt);
+  /// `assert(c)`: what does not hold for constants is an error here, what depends on sizes is checked at every launch.
+  [[nodiscard]] bool checkAssertion(const ast::Expr &call);
   TensorInfo *newTemporary(llvm::StringRef name, DType type, std::vector<IndexExpr> dims, Span span);
   bool isKernelCall(const ast::Expr &e);
   /// The kernel that a call of the name is one of, or null. In a kernel its own name is the library's: nothing calls
@@ -350,6 +360,8 @@ private:
   Value arith(checked::Binary op, const Value &a, const Value &b, Span span);
   Value extremum(checked::Binary op, const Value &a, const Value &b, Span span);
   Value power(const Value &a, const Value &b, Span span);
+  /// A function of two floats, to which integers are converted.
+  Value ofFloats(checked::Binary op, const Value &a, const Value &b, Span span);
   Value negate(const Value &a, Span span);
 
   //===-- CheckCondition.cpp ----------------------------------------------===//

@@ -163,7 +163,8 @@ static bool isCostly(const Expr *expr) {
     return expr->unary >= Unary::Exp && expr->unary <= Unary::Erf;
   case Expr::Binary:
     return expr->binary == Binary::Div || expr->binary == Binary::FloorDiv ||
-           expr->binary == Binary::Mod || expr->binary == Binary::Pow;
+           expr->binary == Binary::Mod || expr->binary == Binary::Pow ||
+           expr->binary == Binary::Atan2;
   default:
     return false;
   }

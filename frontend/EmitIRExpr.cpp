@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/EmitIRImpl.h"
+#include "ir/TglFunctions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -322,6 +323,32 @@ Value Emitter::computeUnary(const Expr *expr) {
     return create<math::TanhOp>(builder, loc, x);
   case UnaryOp::Erf:
     return create<math::ErfOp>(builder, loc, x);
+  case UnaryOp::Asin:
+    return create<math::AsinOp>(builder, loc, x);
+  case UnaryOp::Acos:
+    return create<math::AcosOp>(builder, loc, x);
+  case UnaryOp::Atan:
+    return create<math::AtanOp>(builder, loc, x);
+  case UnaryOp::Sinh:
+    return create<math::SinhOp>(builder, loc, x);
+  case UnaryOp::Cosh:
+    return create<math::CoshOp>(builder, loc, x);
+  case UnaryOp::Asinh:
+    return create<math::AsinhOp>(builder, loc, x);
+  case UnaryOp::Acosh:
+    return create<math::AcoshOp>(builder, loc, x);
+  case UnaryOp::Atanh:
+    return create<math::AtanhOp>(builder, loc, x);
+  case UnaryOp::Log10:
+    return create<math::Log10Op>(builder, loc, x);
+  case UnaryOp::Erfc:
+    return create<math::ErfcOp>(builder, loc, x);
+  case UnaryOp::Erfinv:
+    return tgl::ErfinvOp::create(builder, loc, x);
+  case UnaryOp::Lgamma:
+    return tgl::LgammaOp::create(builder, loc, x);
+  case UnaryOp::Digamma:
+    return tgl::DigammaOp::create(builder, loc, x);
   default:
     llvm_unreachable("handled above");
   }
@@ -377,6 +404,10 @@ Value Emitter::computeBinary(const Expr *expr) {
     return integerDivision(op == BinaryOp::Mod, expr);
   Value a = evalAs(expr->operands[0], type), b = evalAs(expr->operands[1], type);
   switch (op) {
+  case BinaryOp::Atan2:
+    return create<math::Atan2Op>(builder, loc, a, b);
+  case BinaryOp::CopySign:
+    return create<math::CopySignOp>(builder, loc, a, b);
   case BinaryOp::Add:
     return isFloating ? create<arith::AddFOp>(builder, loc, a, b)
                       : create<arith::AddIOp>(builder, loc, a, b);

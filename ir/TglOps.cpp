@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Tgl.h"
+#include "ir/TglFunctions.h"
 #include "ir/TglSyntax.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/StringSet.h"
@@ -17,11 +18,17 @@ using llvm::StringRef;
 
 #define GET_OP_CLASSES
 #include "ir/TglOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "ir/TglFunctions.cpp.inc"
 
 void TglDialect::registerOperations() {
   addOperations<
 #define GET_OP_LIST
 #include "ir/TglOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/TglFunctions.cpp.inc"
       >();
 }
 

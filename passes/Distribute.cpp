@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Outline.h"
+#include "ir/TglFunctions.h"
 #include "passes/Passes.h"
 #include "passes/SplitBlock.h"
 
@@ -20,7 +21,7 @@ namespace tegula {
 
 /// Functions that cost tens of instructions: worth a temporary where they would run again and again.
 static bool isCostly(Operation *op) {
-  if (isa<RandomOp, arith::DivFOp>(op))
+  if (isa<RandomOp, ErfinvOp, LgammaOp, DigammaOp, arith::DivFOp>(op))
     return true;
   return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
          !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp, math::TruncOp,

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Equivalence.h"
+#include "ir/TglFunctions.h"
 #include "ir/TglUtils.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include <cmath>
@@ -114,7 +115,7 @@ bool tegula::isExactOnIntegers(KernelOp kernel) {
   return !kernel
               ->getParentOfType<ModuleOp>()
               .walk([](Operation *op) {
-                bool rounds = isa<arith::DivFOp, RandomOp>(op) ||
+                bool rounds = isa<arith::DivFOp, RandomOp, ErfinvOp, LgammaOp, DigammaOp>(op) ||
                               (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
                                !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp,
                                     math::TruncOp, math::RoundEvenOp, math::CopySignOp>(op));

@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/interpreter/Impl.h"
+#include "ir/TglFunctions.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace tegula;
@@ -35,6 +37,39 @@ static std::unique_ptr<Node> function2(Location loc, bool isDouble, Slot a, Slot
   });
 }
 
+/// Where erf is x, by halving.
+static double erfinv(double x) {
+  if (!(std::fabs(x) < 1))
+    return std::fabs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x)
+                             : std::numeric_limits<double>::quiet_NaN();
+  double a = std::fabs(x), low = 0, high = 6;
+  if (a < 1e-8)
+    return x * 0.88622692545275801;
+  for (int step = 0; step < 100; ++step) {
+    double middle = (low + high) / 2;
+    bool isBelow = a < 0.5 ? std::erf(middle) < a : std::erfc(middle) > 1 - a;
+    (isBelow ? low : high) = middle;
+  }
+  return std::copysign((low + high) / 2, x);
+}
+
+/// The derivative of lgamma, by its recurrence and series; PyTorch's values at the poles.
+static double digamma(double x) {
+  if (x == 0)
+    return std::copysign(std::numeric_limits<double>::infinity(), -x);
+  if (x < 0) {
+    if (x == std::floor(x))
+      return std::numeric_limits<double>::quiet_NaN();
+    return digamma(1 - x) - M_PI / std::tan(M_PI * (x - std::nearbyint(x)));
+  }
+  double sum = 0;
+  for (; x < 20; ++x)
+    sum -= 1 / x;
+  double z = 1 / (x * x);
+  double series = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z / 132))));
+  return std::isinf(x) ? x : sum + std::log(x) - 0.5 / x - series;
+}
+
 using Function = double (*)(double);
 
 static Function functionOf(Operation *op) {
@@ -42,6 +77,9 @@ static Function functionOf(Operation *op) {
       .Case<math::AbsFOp>([](auto) { return +[](double x) { return std::fabs(x); }; })
       .Case<math::AcosOp>([](auto) { return +[](double x) { return std::acos(x); }; })
       .Case<math::AsinOp>([](auto) { return +[](double x) { return std::asin(x); }; })
+      .Case<math::AcoshOp>([](auto) { return +[](double x) { return std::acosh(x); }; })
+      .Case<math::AsinhOp>([](auto) { return +[](double x) { return std::asinh(x); }; })
+      .Case<math::AtanhOp>([](auto) { return +[](double x) { return std::atanh(x); }; })
       .Case<math::AtanOp>([](auto) { return +[](double x) { return std::atan(x); }; })
       .Case<math::CbrtOp>([](auto) { return +[](double x) { return std::cbrt(x); }; })
       .Case<math::CeilOp>([](auto) { return +[](double x) { return std::ceil(x); }; })
@@ -65,6 +103,9 @@ static Function functionOf(Operation *op) {
       .Case<math::SqrtOp>([](auto) { return +[](double x) { return std::sqrt(x); }; })
       .Case<math::TanOp>([](auto) { return +[](double x) { return std::tan(x); }; })
       .Case<math::TanhOp>([](auto) { return +[](double x) { return std::tanh(x); }; })
+      .Case<tgl::ErfinvOp>([](auto) { return +erfinv; })
+      .Case<tgl::LgammaOp>([](auto) { return +[](double x) { return std::lgamma(x); }; })
+      .Case<tgl::DigammaOp>([](auto) { return +digamma; })
       .Case<math::TruncOp>([](auto) { return +[](double x) { return std::trunc(x); }; })
       .Default([](Operation *) { return nullptr; });
 }

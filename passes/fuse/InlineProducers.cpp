@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/InlineProducers.h"
+#include "ir/TglFunctions.h"
 #include "passes/fuse/Access.h"
 
 using namespace mlir;
@@ -50,7 +51,7 @@ struct Producer {
 static unsigned costOf(Operation *op) {
   if (isa<ReadOp, WriteOp, arith::ConstantOp, IndexOp, arith::IndexCastOp>(op))
     return 0;
-  if (isa<RandomOp>(op))
+  if (isa<RandomOp, ErfinvOp, LgammaOp, DigammaOp>(op))
     return 40;
   if (isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp, arith::RemFOp>(op))
     return 4;

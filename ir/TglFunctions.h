@@ -1,0 +1,17 @@
+//===- TglFunctions.h - Functions of floats that math lacks -------------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_IR_TGLFUNCTIONS_H
+#define TEGULA_IR_TGLFUNCTIONS_H
+
+#include "ir/Tgl.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+
+#define GET_OP_CLASSES
+#include "ir/TglFunctions.h.inc"
+
+#endif // TEGULA_IR_TGLFUNCTIONS_H
