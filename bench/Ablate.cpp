@@ -45,6 +45,8 @@ static Error weigh(Study &study, Study::Way &base, Study::Way &way, json::Object
     return pair.takeError();
   told["outcome"] = "worth";
   told["time"] = pair->ratio; // of this way's time to the base's
+  told["timeLower"] = pair->ratioLower;
+  told["timeUpper"] = pair->ratioUpper;
   return Error::success();
 }
 
@@ -72,6 +74,8 @@ Expected<bool> ablate(Study &study, const StudyCase &one, ArrayRef<StringRef> ch
     json::Object event = toJson(base->facts);
     event["event"] = "base";
     event["seconds"] = alone->first.median;
+    event["noiseLower"] = alone->ratioLower;
+    event["noiseUpper"] = alone->ratioUpper;
     event["passes"] = json::Array(passes);
     send(std::move(event));
   }

@@ -404,6 +404,7 @@ private:
       return seconds->back();
     };
     DeviceFlush deviceFlush(sets.front()->cudaDevice());
+    OtherWork others;
     std::optional<TimedPair> pair = timeInTurns(
         kernelCall, torchCall, options.limits,
         [&] {
@@ -415,6 +416,8 @@ private:
     if (failure)
       return failure;
     consumeError(std::move(failure));
+    if (std::optional<double> processors = others.processors())
+      about["otherProcessors"] = *processors;
     return tell(sets, *pair, threads, about);
   }
 
@@ -443,6 +446,8 @@ private:
     about["time"] = toJson(pair.first);
     about["libtorchTime"] = toJson(pair.second);
     about["speedup"] = pair.ratio;
+    about["speedupLower"] = pair.ratioLower;
+    about["speedupUpper"] = pair.ratioUpper;
     int64_t bytes = sets.front()->bytes();
     about["bytes"] = bytes;
     double operations = sets.front()->operations();

@@ -8,6 +8,9 @@
 #include "bench/Timing.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -33,6 +36,36 @@ double now(clockid_t clock) {
 }
 
 } // namespace
+
+/// Seconds that all processors have worked, from the first line of /proc/stat.
+static std::optional<double> busySeconds() {
+  auto file = MemoryBuffer::getFileAsStream("/proc/stat");
+  if (!file)
+    return std::nullopt;
+  SmallVector<StringRef> fields;
+  (*file)->getBuffer().split('\n').first.split(fields, ' ', -1, /*KeepEmpty=*/false);
+  // cpu user nice system idle iowait irq softirq steal
+  if (fields.size() < 9 || fields[0] != "cpu")
+    return std::nullopt;
+  double ticks = 0;
+  for (unsigned field : {1, 2, 3, 6, 7, 8}) {
+    uint64_t value;
+    if (fields[field].getAsInteger(10, value))
+      return std::nullopt;
+    ticks += value;
+  }
+  return ticks / ::sysconf(_SC_CLK_TCK);
+}
+
+OtherWork::OtherWork() : busy(busySeconds()), own(now(CLOCK_PROCESS_CPUTIME_ID)), begin(now(CLOCK_MONOTONIC)) {}
+
+std::optional<double> OtherWork::processors() const {
+  std::optional<double> later = busySeconds();
+  double seconds = now(CLOCK_MONOTONIC) - begin;
+  if (!busy || !later || seconds <= 0)
+    return std::nullopt;
+  return std::max(0.0, (*later - *busy - (now(CLOCK_PROCESS_CPUTIME_ID) - own)) / seconds);
+}
 
 double secondsOfOtherThreads() { return now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID); }
 

@@ -54,6 +54,18 @@ double secondsOfOtherThreads();
 /// `seconds` tells the processor time that the others have used so far.
 void awaitRest(llvm::function_ref<double()> seconds = secondsOfOtherThreads);
 
+/// What other programs do to a measurement: the processors that they keep busy from construction on, on average.
+class OtherWork {
+public:
+  OtherWork();
+  /// Nothing where the system does not tell.
+  std::optional<double> processors() const;
+
+private:
+  std::optional<double> busy; // seconds of all processors so far
+  double own, begin;
+};
+
 struct TimedPair {
   Timing first, second;
   /// Median over the turns of second / first: how many times as fast the first is.

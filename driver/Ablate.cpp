@@ -40,6 +40,7 @@ struct Mean {
 /// What was found of one pass, in all cases.
 struct Worth {
   Mean time, compile, instructions, registers;
+  double lower = 0, upper = 0; // of one case's time
   unsigned same = 0, needed = 0, worth = 0;
   bool isAdded = false; // not left out
 };
@@ -113,7 +114,10 @@ public:
     if (std::optional<int64_t> registers = base.getInteger("registers"))
       outs() << ", " << *registers << " registers, " << *base.getInteger("spillBytes") << " bytes spilled";
     outs() << '\n';
-    table(one);
+    outs() << "  the same code again: " << format("%.2fx to %.2fx", base.getNumber("noiseLower").value_or(1),
+                                                 base.getNumber("noiseUpper").value_or(1))
+           << '\n';
+    table(one, /*hasSpread=*/true);
     for (const std::string &note : notes)
       outs() << "  " << note << '\n';
     outs() << '\n';
@@ -124,7 +128,7 @@ public:
     if (json || cases < 2)
       return;
     outs() << "over " << cases << " cases, geometric means\n";
-    table(all);
+    table(all, /*hasSpread=*/false);
   }
 
 private:
@@ -142,15 +146,29 @@ private:
       worth.registers.add(quotientOf("registers"));
     }
     worth.worth += outcome == "worth";
+    worth.lower = event.getNumber("timeLower").value_or(0);
+    worth.upper = event.getNumber("timeUpper").value_or(0);
   }
 
-  void table(const Found &found) {
-    rows(found, /*isAdded=*/false);
-    rows(found, /*isAdded=*/true);
+  /// The interval of a time; of one that holds 1, or reaches into that of the same code against itself, that it is noise.
+  std::string spreadOf(const Worth &worth) const {
+    double low = std::min(1.0, base.getNumber("noiseLower").value_or(1));
+    double high = std::max(1.0, base.getNumber("noiseUpper").value_or(1));
+    std::string text;
+    raw_string_ostream os(text);
+    os << format("%.2f to %.2f", worth.lower, worth.upper);
+    if (worth.lower <= high && worth.upper >= low)
+      os << " noise";
+    return text;
+  }
+
+  void table(const Found &found, bool hasSpread) {
+    rows(found, /*isAdded=*/false, hasSpread);
+    rows(found, /*isAdded=*/true, hasSpread);
   }
 
   /// Of the passes that were left out, or of those that were added.
-  void rows(const Found &found, bool isAdded) {
+  void rows(const Found &found, bool isAdded, bool hasSpread) {
     std::vector<const std::pair<std::string, Worth> *> rows;
     SmallVector<StringRef> same, needed;
     bool hasRegisters = false;
@@ -171,11 +189,13 @@ private:
     });
     StringRef how = isAdded ? "with" : "without";
     if (!rows.empty())
-      outs() << "  " << left_justify(how, 34) << right_justify("time", 8) << right_justify("compile", 9)
+      outs() << "  " << left_justify(how, 34) << right_justify("time", 8)
+             << (hasSpread ? "  interval            " : "") << right_justify("compile", 9)
              << right_justify("instr.", 8) << (hasRegisters ? "  registers" : "") << '\n';
     for (auto *row : rows) {
       const Worth &worth = row->second;
       outs() << "  " << left_justify(row->first, 34) << right_justify(quotient(worth.time), 8)
+             << left_justify(hasSpread ? "  " + spreadOf(worth) : "", hasSpread ? 22 : 0)
              << right_justify(quotient(worth.compile), 9) << right_justify(quotient(worth.instructions), 8);
       if (hasRegisters)
         outs() << right_justify(quotient(worth.registers), 11);

@@ -107,6 +107,31 @@ std::string percent(double share) {
   return text;
 }
 
+/// The share of the roofline; beyond it the data were in the caches, of which the roofline knows nothing.
+std::string shareText(const json::Object &roofline) {
+  double share = *roofline.getNumber("share");
+  return share > 1 ? "in cache" : percent(share);
+}
+
+/// What makes times doubtful, or nothing: other programs that work beside, or calls that differ much.
+std::string doubtOf(const json::Object &event) {
+  constexpr double fewProcessors = 0.2, wideSpread = 0.3;
+  auto spreadOf = [&](StringRef name) {
+    const json::Object *time = event.getObject(name);
+    double median = *time->getNumber("median");
+    return median > 0 ? (*time->getNumber("upper") - *time->getNumber("lower")) / median : 0;
+  };
+  double others = event.getNumber("otherProcessors").value_or(0);
+  double spread = std::max(spreadOf("time"), spreadOf("libtorchTime"));
+  std::string text;
+  raw_string_ostream os(text);
+  if (others > fewProcessors)
+    os << "other programs took " << format("%.1f", others) << " processors";
+  if (spread > wideSpread)
+    os << (text.empty() ? "" : ", ") << "quartiles are " << percent(spread) << " apart";
+  return text;
+}
+
 /// Counts and prints what children say.
 class Report {
 public:
@@ -147,6 +172,14 @@ private:
     return worst;
   }
 
+  /// Of the speed, in 95 of 100 measurements.
+  static std::string interval(const json::Object &event) {
+    std::string text;
+    raw_string_ostream(text) << format("%.2f to %.2f", *event.getNumber("speedupLower"),
+                                       *event.getNumber("speedupUpper"));
+    return text;
+  }
+
   static std::string label(StringRef path, const json::Object &event) {
     StringRef kernel = *event.getString("kernel"), stem = sys::path::stem(path);
     return kernel == stem ? kernel.str() : (stem + ":" + kernel).str();
@@ -166,12 +199,16 @@ private:
       outs() << "\n      " << timeText(*time->getNumber("median")) << " ("
              << timeText(*time->getNumber("lower")) << " to "
              << timeText(*time->getNumber("upper")) << ", " << *time->getInteger("calls")
-             << " calls), libtorch " << timeText(*other.getNumber("median")) << ": "
-             << quotient(*event.getNumber("speedup")) << "; "
+             << " calls), libtorch " << timeText(*other.getNumber("median")) << " ("
+             << timeText(*other.getNumber("lower")) << " to " << timeText(*other.getNumber("upper")) << "): "
+             << quotient(*event.getNumber("speedup")) << " (" << quotient(*event.getNumber("speedupLower")) << " to "
+             << quotient(*event.getNumber("speedupUpper")) << "); "
              << format("%.1f GB/s, %.1f GFLOP/s", *event.getNumber("gigabytesPerSecond"),
                        *event.getNumber("gigaflopsPerSecond"));
       if (const json::Object *roofline = event.getObject("roofline"))
-        outs() << ", " << percent(*roofline->getNumber("share")) << " of the roofline";
+        outs() << ", " << shareText(*roofline) << (*roofline->getNumber("share") > 1 ? "" : " of the roofline");
+      if (std::string doubt = doubtOf(event); !doubt.empty())
+        outs() << "\n      the machine is busy: " << doubt;
     }
     outs() << '\n';
   }
@@ -181,16 +218,18 @@ private:
       outs() << left_justify("kernel", 20) << left_justify("sizes", 44)
              << right_justify("error", 9) << right_justify("libtorch", 10)
              << right_justify("time", 10) << right_justify("libtorch", 10)
-             << right_justify("speed", 8) << right_justify("roofline", 10) << '\n';
+             << right_justify("speed", 8) << right_justify("interval", 16) << right_justify("roofline", 10) << '\n';
     hasHeader = true;
     auto [ours, torchs] = errors(event);
     outs() << left_justify(label(path, event), 20) << left_justify(*event.getString("case"), 44)
            << right_justify(errorText(ours), 9) << right_justify(errorText(torchs), 10)
            << right_justify(timeText(*event.getObject("time")->getNumber("median")), 10)
            << right_justify(timeText(*event.getObject("libtorchTime")->getNumber("median")), 10)
-           << right_justify(quotient(*event.getNumber("speedup")), 8);
+           << right_justify(quotient(*event.getNumber("speedup")), 8)
+           << right_justify(interval(event), 16);
     const json::Object *roofline = event.getObject("roofline");
-    outs() << right_justify(roofline ? percent(*roofline->getNumber("share")) : "", 10) << '\n';
+    outs() << right_justify(roofline ? shareText(*roofline) : "", 10);
+    outs() << (doubtOf(event).empty() ? "" : "  busy") << '\n';
   }
 
   bool hasHeader = false;
