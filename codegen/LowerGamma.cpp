@@ -131,7 +131,8 @@ V emitDigamma(MathBuilder &m, V x) {
     for (unsigned step = 0; step < 10; ++step) {
       V isLow = d.lt(t, d.c(10));
       V term = d.div(d.c(1), t), next = d.add(sum, term);
-      lost = d.select(isLow, d.add(lost, d.add(d.sub(sum, next), term)), lost);
+      V isFinite = d.lt(next, d.inf()); // the first term may not be
+      lost = d.select(d.b.CreateAnd(isLow, isFinite), d.add(lost, d.add(d.sub(sum, next), term)), lost);
       sum = d.select(isLow, next, sum);
       t = d.select(isLow, d.add(t, d.c(1)), t);
     }
