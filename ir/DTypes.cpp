@@ -30,19 +30,23 @@ static constexpr Info infos[numDTypes] = {
     {"bf16", 16, true, true}, {"f8e4m3", 8, true, true}, {"f8e5m2", 8, true, true},
     {"i64", 64, false, true}, {"i32", 32, false, true},  {"i16", 16, false, true},
     {"i8", 8, false, true},   {"u8", 8, false, false},   {"i4", 4, false, true},
-    {"u4", 4, false, false},  {"bool", 8, false, false},
+    {"u4", 4, false, false},  {"bool", 8, false, false}, {"u16", 16, false, false},
+    {"u32", 32, false, false}, {"u64", 64, false, false},
 };
 static const Info &info(DType type) { return infos[unsigned(type)]; }
 
 bool tegula::isFloat(DType type) { return info(type).isFloat; }
 bool tegula::isInteger(DType type) { return !isFloat(type) && type != DType::Bool; }
+bool tegula::isSigned(DType type) { return info(type).isSigned; }
+bool tegula::isUnsigned(DType type) { return isInteger(type) && !isSigned(type); }
 unsigned tegula::bitWidth(DType type) { return info(type).bits; }
 llvm::StringRef tegula::toString(DType type) { return info(type).name; }
 
 DType tegula::computeType(DType type) {
   if (isFloat(type))
     return type == DType::F64 ? DType::F64 : DType::F32;
-  return type == DType::Bool || type == DType::I64 ? type : DType::I32;
+  bool isWide = type == DType::I64 || type == DType::U32 || type == DType::U64;
+  return type == DType::Bool || isWide ? type : DType::I32;
 }
 
 std::optional<DType> tegula::parseDType(llvm::StringRef name) {
@@ -74,6 +78,12 @@ std::optional<DType> tegula::dtypeOf(mlir::Type type) {
     return DType::I16;
   if (type.isSignlessInteger(8))
     return DType::I8;
+  if (type.isUnsignedInteger(64))
+    return DType::U64;
+  if (type.isUnsignedInteger(32))
+    return DType::U32;
+  if (type.isUnsignedInteger(16))
+    return DType::U16;
   if (type.isUnsignedInteger(8))
     return DType::U8;
   if (type.isSignlessInteger(4))
@@ -100,10 +110,12 @@ mlir::Type tegula::mlirType(mlir::MLIRContext *context, DType type) {
     return Float8E4M3FNType::get(context);
   case DType::F8E5M2:
     return Float8E5M2Type::get(context);
+  case DType::U64:
+  case DType::U32:
+  case DType::U16:
   case DType::U8:
-    return IntegerType::get(context, 8, IntegerType::Unsigned);
   case DType::U4:
-    return IntegerType::get(context, 4, IntegerType::Unsigned);
+    return IntegerType::get(context, bitWidth(type), IntegerType::Unsigned);
   case DType::Bool:
     return IntegerType::get(context, 1);
   default:
@@ -203,6 +215,8 @@ double tegula::roundToFloat(double value, DType type) {
 }
 
 int64_t tegula::saturate(int64_t value, DType type) {
+  if (type == DType::U64)
+    return std::max<int64_t>(value, 0);
   return std::min(std::max(value, minValue(type)), maxValue(type));
 }
 
@@ -212,6 +226,8 @@ int64_t tegula::convertToInteger(double value, DType type, bool nearest) {
   if (std::isnan(value))
     return 0;
   double whole = nearest ? std::nearbyint(value) : std::trunc(value);
+  if (type == DType::U64 && whole >= 0x1p63)
+    return whole >= 0x1p64 ? maxValue(type) : static_cast<int64_t>(static_cast<uint64_t>(whole));
   // 2^63 is a double, its predecessor in int64 is not.
   if (whole >= 0x1p63)
     return maxValue(type);
@@ -294,6 +310,12 @@ int64_t tegula::loadInteger(DType type, const void *data, int64_t index) {
     return at<int8_t>(data, index);
   case DType::U8:
     return at<uint8_t>(data, index);
+  case DType::U16:
+    return at<uint16_t>(data, index);
+  case DType::U32:
+    return at<uint32_t>(data, index);
+  case DType::U64:
+    return at<int64_t>(data, index);
   case DType::Bool:
     return at<uint8_t>(data, index) != 0;
   case DType::I4:
@@ -326,10 +348,13 @@ void tegula::storeFloat(DType type, void *data, int64_t index, double value) {
 void tegula::storeInteger(DType type, void *data, int64_t index, int64_t value) {
   switch (type) {
   case DType::I64:
+  case DType::U64:
     return put<int64_t>(data, index, value);
   case DType::I32:
+  case DType::U32:
     return put<int32_t>(data, index, int32_t(value));
   case DType::I16:
+  case DType::U16:
     return put<int16_t>(data, index, int16_t(value));
   case DType::I8:
   case DType::U8:

@@ -25,12 +25,14 @@ class Type;
 
 namespace tegula {
 
-enum class DType { F64, F32, F16, BF16, F8E4M3, F8E5M2, I64, I32, I16, I8, U8, I4, U4, Bool };
-constexpr unsigned numDTypes = 14;
+enum class DType { F64, F32, F16, BF16, F8E4M3, F8E5M2, I64, I32, I16, I8, U8, I4, U4, Bool, U16, U32, U64 };
+constexpr unsigned numDTypes = 17;
 
 bool isFloat(DType type);
 bool isInteger(DType type); // not Bool
-/// What reading an element gives: F32 for the small floats, I32 for the small integers.
+bool isSigned(DType type);  // has negative values
+bool isUnsigned(DType type); // an integer without
+/// What reading an element gives: F32 for the small floats, I32 for integers of less than 32 bits.
 DType computeType(DType type);
 /// 4 for I4 and U4, 8 for Bool, else what the name says.
 unsigned bitWidth(DType type);
@@ -40,7 +42,7 @@ std::optional<DType> parseDType(llvm::StringRef name);
 /// Element types of IR (f8E4M3FN, ui8, i1, ...). Nothing for other types.
 std::optional<DType> dtypeOf(mlir::Type type);
 mlir::Type mlirType(mlir::MLIRContext *context, DType type);
-/// Smallest and largest value of an integer type (Bool: 0 and 1).
+/// Smallest and largest value of an integer type (Bool: 0 and 1). Of U64, the bits of the largest.
 int64_t minValue(DType type);
 int64_t maxValue(DType type);
 
@@ -63,6 +65,7 @@ uint8_t encodeF8E4M3(double value);
 double roundToFloat(double value, DType type);
 /// The value truncated, or rounded to nearest even, then saturated; nan gives 0. Bool: value != 0.
 int64_t convertToInteger(double value, DType type, bool nearest);
+/// The nearest value of the type to a signed integer.
 int64_t saturate(int64_t value, DType type);
 /// The low bits of the value, sign- or zero-extended: what storing an integer and reading it gives.
 int64_t wrap(int64_t value, DType type);
@@ -78,6 +81,7 @@ std::optional<int64_t> storageBytes(DType type, llvm::ArrayRef<int64_t> shape);
 
 /// The element at `index`, counted in elements with rows of paddedLastDim, in the compute type.
 double loadFloat(DType type, const void *data, int64_t index);
+/// Of a U64, its bits.
 int64_t loadInteger(DType type, const void *data, int64_t index);
 /// Rounds to nearest even; wraps.
 void storeFloat(DType type, void *data, int64_t index, double value);

@@ -42,11 +42,13 @@ struct HostTensor {
       return n;
     return n / shape.back() * padded + n % shape.back();
   }
-  /// The n-th element in row-major order, whatever its type, exactly (i64 beyond 2^53 apart).
+  /// The n-th element in row-major order, whatever its type, exactly (integers beyond 2^53 apart).
   double get(int64_t n) const {
     assert(n >= 0 && n < numElements() && "element out of range");
-    return isFloat(dtype) ? loadFloat(dtype, data(), position(n))
-                          : double(loadInteger(dtype, data(), position(n)));
+    if (isFloat(dtype))
+      return loadFloat(dtype, data(), position(n));
+    int64_t value = loadInteger(dtype, data(), position(n));
+    return dtype == DType::U64 ? double(uint64_t(value)) : double(value);
   }
   /// Rounds or wraps to the element type.
   void set(int64_t n, double value) {
@@ -54,7 +56,8 @@ struct HostTensor {
     if (isFloat(dtype))
       storeFloat(dtype, data(), position(n), value);
     else
-      storeInteger(dtype, data(), position(n), int64_t(value));
+      storeInteger(dtype, data(), position(n),
+                   dtype == DType::U64 && value >= 0x1p63 ? int64_t(uint64_t(value)) : int64_t(value));
   }
 };
 

@@ -76,6 +76,15 @@ public:
   static IndexExpr select(Cmp cmp, const IndexExpr &lhs, const IndexExpr &rhs, const IndexExpr &yes,
                           const IndexExpr &no);
 
+  /// A whole number that is computed in f64, as Python computes it: a program for a stack, in pairs of
+  /// what to do and with what. Nothing (overflow) where it is known not to be whole, or beyond 2^53.
+  enum class FloatStep { Push, Number, Apply }; // an integer; the bits of a double; a FloatOp
+  enum class FloatOp { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Max, Min, Neg, Abs, Floor, Ceil, Round, Trunc,
+                       Sqrt, Exp, Exp2, Log, Log2 };
+  static IndexExpr ofFloats(llvm::ArrayRef<std::pair<FloatStep, IndexExpr>> steps);
+  /// What such a program gives, its integers being known.
+  static std::optional<int64_t> runFloats(llvm::ArrayRef<int64_t> steps);
+
   bool operator==(const IndexExpr &other) const;
   bool operator!=(const IndexExpr &other) const { return !(*this == other); }
   /// A total order on canonical forms, for sorting and maps; no meaning beyond that.
@@ -110,7 +119,7 @@ public:
     llvm::SmallVector<std::pair<std::shared_ptr<const Atom>, unsigned>, 2> factors; // atom, power
   };
   llvm::ArrayRef<Term> terms() const;
-  enum class AtomKind { Variable, FloorDiv, Min, Max, Select };
+  enum class AtomKind { Variable, FloorDiv, Min, Max, Select, Float };
 
   /// Tegula's own syntax: `3*C`, `pad + (H - KH)//2 + 1`, `d0 + 4*d1 - 1`,
   /// `min(a, b)`, `where(a <= b, c, d)`. A symbol whose name could be taken for something else
@@ -141,7 +150,8 @@ struct IndexExpr::Atom {
   IndexVar var = IndexVar::dim(0); // Variable
   Cmp cmp = Cmp::EQ;               // Select
   /// FloorDiv: numerator, denominator. Min, Max: two or more, distinct and sorted. Select: lhs,
-  /// rhs, yes, no; its cmp is EQ or LE, lhs and rhs without common terms.
+  /// rhs, yes, no; its cmp is EQ or LE, lhs and rhs without common terms. Float: a FloatStep and its
+  /// integer, in turn.
   llvm::SmallVector<IndexExpr, 2> operands;
   size_t hash = 0;
 };

@@ -34,6 +34,7 @@ struct IndexExprBuilder {
   static int compare(const IndexExpr &lhs, const IndexExpr &rhs);
   static std::optional<Term> multiply(const Term &lhs, const Term &rhs);
   static const IndexExpr::Storage *storage(const IndexExpr &expr) { return expr.storage.get(); }
+  static IndexExpr ofFloats(llvm::ArrayRef<IndexExpr> steps);
   static IndexExpr extremum(IndexExpr::AtomKind kind, const IndexExpr &lhs, const IndexExpr &rhs);
 };
 } // namespace tegula

@@ -48,6 +48,16 @@ static std::optional<int64_t> evaluateAtom(const IndexExpr::Atom &atom, ValueFn 
   using Kind = IndexExpr::AtomKind;
   if (atom.kind == Kind::Variable)
     return value(atom.var);
+  if (atom.kind == Kind::Float) {
+    llvm::SmallVector<int64_t, 16> steps;
+    for (const IndexExpr &operand : atom.operands) {
+      std::optional<int64_t> step = operand.evaluate(value);
+      if (!step)
+        return std::nullopt;
+      steps.push_back(*step);
+    }
+    return IndexExpr::runFloats(steps);
+  }
   std::optional<int64_t> first = atom.operands[0].evaluate(value);
   std::optional<int64_t> second = atom.operands[1].evaluate(value);
   if (!first || !second)
@@ -117,6 +127,8 @@ IndexExpr IndexExpr::substitute(
       return floorDiv(operands[0], operands[1]);
     case AtomKind::Select:
       return select(atom->cmp, operands[0], operands[1], operands[2], operands[3]);
+    case AtomKind::Float:
+      return IndexExprBuilder::ofFloats(operands);
     default:
       break;
     }

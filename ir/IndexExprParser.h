@@ -11,7 +11,7 @@
 //
 // A Source has: `bool take(Tok)`, true when the next token is that one, which is then consumed;
 // `std::optional<int64_t> takeInteger()` (no sign); `std::optional<IndexExpr> takeVariable()`,
-// which does not see the words below; `bool takeWord(StringRef)` for `floordiv mod min max where
+// which does not see the words below; `bool takeWord(StringRef)` for `floordiv mod min max where float
 // overflow`; `void error(StringRef)`, called once with what was expected.
 //
 //===----------------------------------------------------------------------===//
@@ -125,6 +125,8 @@ private:
       return parseExtremum(&IndexExpr::max);
     if (source.takeWord("where"))
       return parseSelect();
+    if (source.takeWord("float"))
+      return parseFloats();
     if (auto variable = source.takeVariable())
       return variable;
     return fail("an integer expression");
@@ -144,6 +146,26 @@ private:
     if (result && !source.take(IndexTok::RParen))
       return fail("')' in an integer expression");
     return result;
+  }
+
+  /// `float(1, 4608308318706860032, 0, N, 2, 2)`: steps, each with its integer.
+  std::optional<IndexExpr> parseFloats() {
+    if (!source.take(IndexTok::LParen))
+      return fail("'(' after float");
+    llvm::SmallVector<std::pair<IndexExpr::FloatStep, IndexExpr>> steps;
+    do {
+      auto step = parseSum();
+      std::optional<int64_t> kind = step ? step->asConstant() : std::nullopt;
+      if (!kind || *kind < 0 || *kind > 2 || !source.take(IndexTok::Comma))
+        return fail("0, 1 or 2 and an integer");
+      auto with = parseSum();
+      if (!with)
+        return std::nullopt;
+      steps.push_back({static_cast<IndexExpr::FloatStep>(*kind), *with});
+    } while (source.take(IndexTok::Comma));
+    if (!source.take(IndexTok::RParen))
+      return fail("')' in an integer expression");
+    return IndexExpr::ofFloats(steps);
   }
 
   std::optional<IndexExpr> parseSelect() {

@@ -8,6 +8,8 @@
 #include "ir/IndexExpr.h"
 #include "ir/IndexExprParser.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include <bit>
 
 using namespace tegula;
 using llvm::StringRef;
@@ -24,7 +26,7 @@ static bool looksLikeDim(StringRef name) {
 static bool isPlainSymbol(StringRef name) {
   if (name.empty() || !(llvm::isAlpha(name[0]) || name[0] == '_') || looksLikeDim(name))
     return false;
-  for (StringRef word : {"overflow", "floordiv", "mod", "min", "max", "where"})
+  for (StringRef word : {"overflow", "floordiv", "mod", "min", "max", "where", "float"})
     if (name == word)
       return false;
   return llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
@@ -78,6 +80,8 @@ struct Printer {
       return list("min", atom.operands);
     case IndexExpr::AtomKind::Max:
       return list("max", atom.operands);
+    case IndexExpr::AtomKind::Float:
+      return floats(atom);
     case IndexExpr::AtomKind::Select:
       os << "where(";
       sum(atom.operands[0]);
@@ -93,6 +97,38 @@ struct Printer {
       os << ')';
       return;
     }
+  }
+
+  /// `int(1.25*N/E)` for readers, the steps for the parser.
+  void floats(const IndexExpr::Atom &atom) {
+    if (syntax == IndexExpr::Syntax::IR)
+      return list("float", atom.operands);
+    static constexpr llvm::StringLiteral names[] = {"+",   "-",     "*",    "/",     "//",    "%",    "**",
+                                                    "maximum", "minimum", "-", "abs", "floor", "ceil", "round",
+                                                    "trunc", "sqrt", "exp", "exp2", "log", "log2"};
+    llvm::SmallVector<std::string, 8> stack;
+    for (size_t at = 0; at + 1 < atom.operands.size(); at += 2) {
+      auto step = static_cast<IndexExpr::FloatStep>(*atom.operands[at].asConstant());
+      const IndexExpr &with = atom.operands[at + 1];
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      if (step == IndexExpr::FloatStep::Push) {
+        Printer{stream, dim, syntax}.primary(with);
+      } else if (step == IndexExpr::FloatStep::Number) {
+        stream << llvm::format("%g", std::bit_cast<double>(*with.asConstant()));
+      } else {
+        int64_t op = *with.asConstant();
+        std::string right = stack.pop_back_val();
+        if (op < int64_t(IndexExpr::FloatOp::Max))
+          stream << '(' << stack.pop_back_val() << names[op] << right << ')';
+        else if (op < int64_t(IndexExpr::FloatOp::Neg))
+          stream << names[op] << '(' << stack.pop_back_val() << ", " << right << ')';
+        else
+          stream << names[op] << '(' << right << ')';
+      }
+      stack.push_back(std::move(text));
+    }
+    os << "int(" << stack.back() << ')';
   }
 
   /// The term without its sign. `-a//b` would read as `(-a)//b`, hence `negated`.

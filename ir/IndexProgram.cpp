@@ -64,6 +64,12 @@ bool IndexProgram::emitAtom(const IndexExpr::Atom &atom,
     code[jumpToEnd].operand = code.size();
     return true;
   }
+  case Kind::Float:
+    for (const IndexExpr &operand : atom.operands)
+      if (!emit(operand, slotOf))
+        return false;
+    code.push_back({Op::Float, int64_t(atom.operands.size())});
+    return true;
   }
   return false;
 }
@@ -165,6 +171,15 @@ std::optional<int64_t> IndexProgram::run(llvm::ArrayRef<int64_t> slots, bool wra
     case Op::Jump:
       at = instruction.operand - 1;
       break;
+    case Op::Float: {
+      std::optional<int64_t> value =
+          IndexExpr::runFloats(llvm::ArrayRef(stack).take_back(instruction.operand));
+      if (!value)
+        return std::nullopt;
+      stack.truncate(stack.size() - instruction.operand);
+      stack.push_back(*value);
+      break;
+    }
     }
   }
   return stack.back();

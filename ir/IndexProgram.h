@@ -35,7 +35,7 @@ public:
 
 private:
   enum class Op : uint8_t { Constant, Load, Add, Multiply, Scale, Power, FloorDiv, Min, Max,
-                            JumpUnlessEQ, JumpUnlessNE, JumpUnlessLT, JumpUnlessLE, Jump };
+                            JumpUnlessEQ, JumpUnlessNE, JumpUnlessLT, JumpUnlessLE, Jump, Float };
   struct Instruction {
     Op op;
     int64_t operand;

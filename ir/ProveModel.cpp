@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/IndexExprBuilder.h"
 #include "ir/ProveSearch.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -45,6 +46,7 @@ IndexExpr tegula::rebuild(const IndexExpr::Atom &atom) {
   case IndexExpr::AtomKind::Min:
   case IndexExpr::AtomKind::Max: return extremumOf(atom.kind, o);
   case IndexExpr::AtomKind::Select: return IndexExpr::select(atom.cmp, o[0], o[1], o[2], o[3]);
+  case IndexExpr::AtomKind::Float: return IndexExprBuilder::ofFloats(o);
   }
   llvm_unreachable("an atom of no kind");
 }
@@ -110,6 +112,13 @@ Poly Search::atom(const std::shared_ptr<const IndexExpr::Atom> &atom) {
   if (atom->kind == IndexExpr::AtomKind::FloorDiv) {
     Poly num = poly(atom->operands[0]), den = poly(atom->operands[1]);
     return quotient(num, den);
+  }
+  if (atom->kind == IndexExpr::AtomKind::Float) {
+    // An integer of which nothing is known, the same one wherever it stands.
+    std::string name = rebuild(*atom).str();
+    signedSymbols.push_back(name);
+    unsigned var = variableOf(IndexVar::symbol(name));
+    return var ? Poly::variable(var) : Poly::bad();
   }
   return atom->kind == IndexExpr::AtomKind::Select ? conditional(atom) : extremum(atom);
 }

@@ -242,6 +242,7 @@ bool tgl::isElementType(Type type) {
              type) ||
          type.isSignlessInteger(64) || type.isSignlessInteger(32) || type.isSignlessInteger(16) ||
          type.isSignlessInteger(8) || type.isSignlessInteger(4) || type.isSignlessInteger(1) ||
+         type.isUnsignedInteger(64) || type.isUnsignedInteger(32) || type.isUnsignedInteger(16) ||
          type.isUnsignedInteger(8) || type.isUnsignedInteger(4);
 }
 
@@ -250,7 +251,8 @@ Type tgl::getComputeType(Type elementType) {
   if (isa<FloatType>(elementType))
     return elementType.isF64() ? elementType : Float32Type::get(context);
   unsigned width = elementType.getIntOrFloatBitWidth();
-  return width == 64 || width == 1 ? elementType : IntegerType::get(context, 32);
+  // Values have no sign: operations say how they take their bits.
+  return width == 1 ? elementType : IntegerType::get(context, width == 64 ? 64 : 32);
 }
 
 Type TglTensorType::getComputeType() const { return tgl::getComputeType(getElementType()); }
@@ -259,7 +261,7 @@ LogicalResult TglTensorType::verify(llvm::function_ref<InFlightDiagnostic()> emi
                                     llvm::ArrayRef<IndexExprAttr> dims, Type elementType) {
   if (!isElementType(elementType))
     return emitError() << "expected an element type (f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 "
-                          "i8 ui8 i4 ui4 i1), found "
+                          "i8 i4 ui64 ui32 ui16 ui8 ui4 i1), found "
                        << elementType;
   for (IndexExprAttr dim : dims)
     if (!dim.getExpr().isSize())

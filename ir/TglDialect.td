@@ -111,7 +111,7 @@ def TglTensorType : Tgl_Type<"TglTensor", "tensor"> {
   let summary = "a dense tensor in memory, row-major, with symbolic dims";
   let description = [{
     `!tgl.tensor<[M, 3*K], f16>`; rank 0 is `!tgl.tensor<[], f32>`. Dims are sizes (no dims d0...).
-    Element types: f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 ui8 i4 ui4 i1. i4 and ui4 are
+    Element types: f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 ui64 ui32 ui16 ui8 ui4 i1. i4 and ui4 are
     packed two to a byte along the last dim, low nibble first, each row from a byte on; i1 takes a byte,
     0 or 1.
   }];
@@ -121,8 +121,8 @@ def TglTensorType : Tgl_Type<"TglTensor", "tensor"> {
   let extraClassDeclaration = [{
     unsigned getRank() const { return getDims().size(); }
     ::tegula::IndexExpr getDim(unsigned k) const { return getDims()[k].getExpr(); }
-    /// The type that reading an element gives: f32 for f16, bf16 and f8; i32 for i16, i8, ui8, i4
-    /// and ui4; the element type itself otherwise.
+    /// The type that reading an element gives: f32 for f16, bf16 and f8; i32 for integers of up to 32
+    /// bits, i64 for those of 64, also for unsigned ones; else the element type itself.
     ::mlir::Type getComputeType() const;
   }];
 }

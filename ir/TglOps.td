@@ -422,8 +422,9 @@ def YieldOp : Tgl_Op<"yield", [Pure, Terminator, ParentOneOf<["ReduceOp", "ScanO
 def ConvertOp : Tgl_Op<"convert", [Pure]> {
   let summary = "rounds a value to an element type, result in its compute type";
   let description = [{
-    To floats: nearest even, overflow to inf (f8E4M3FN: nan). To integers: truncated, saturated, nan
-    to 0; with `nearest`, rounded to nearest even first. `%r = tgl.convert %v to f16 : f32 -> f32`.
+    To floats: nearest even, overflow to inf (f8E4M3FN: nan). From floats to integers: truncated,
+    saturated, nan to 0; with `nearest`, rounded to nearest even first. Between integers the low bits
+    stay; with `nearest` it saturates. `%r = tgl.convert %v to f16 : f32 -> f32`.
   }];
   let arguments = (ins Tgl_Scalar:$value, TypeAttr:$target, UnitAttr:$nearest);
   let results = (outs Tgl_Scalar:$result);

@@ -167,6 +167,8 @@ public:
       return frame.set(value, loadFloat(state.dtype, state.data, *position));
     case Kind::F32:
       return frame.set(value, float(loadFloat(state.dtype, state.data, *position)));
+    case Kind::I32: // kept with its sign, also where the element has none
+      return frame.set(value, int64_t(int32_t(loadInteger(state.dtype, state.data, *position))));
     default:
       return frame.set(value, loadInteger(state.dtype, state.data, *position));
     }
@@ -208,7 +210,7 @@ private:
     }
     int64_t next = frame.slots[value];
     if (combination && combination != tgl::ReduceKind::Any)
-      next = combine(next, loadInteger(state.dtype, state.data, position));
+      next = combine(next, loadInteger(state.dtype, state.data, position), state.dtype);
     storeInteger(state.dtype, state.data, position, next);
   }
 
@@ -219,9 +221,13 @@ private:
       return std::numeric_limits<double>::quiet_NaN();
     return combination == tgl::ReduceKind::Max ? std::max(value, before) : std::min(value, before);
   }
-  int64_t combine(int64_t value, int64_t before) const {
+  int64_t combine(int64_t value, int64_t before, DType type) const {
     if (combination == tgl::ReduceKind::Sum)
       return int64_t(uint64_t(value) + uint64_t(before));
+    if (type == DType::U32 || type == DType::U64) {
+      uint64_t a = wrap(value, type), b = before;
+      return int64_t(combination == tgl::ReduceKind::Max ? std::max(a, b) : std::min(a, b));
+    }
     return combination == tgl::ReduceKind::Max ? std::max(value, before) : std::min(value, before);
   }
 };

@@ -404,11 +404,14 @@ bool Compiler::compileArith(Operation *op, Code &nodes) {
             double rounded = roundToFloat(value, target);
             return to == Kind::F64 ? f.set(r, rounded) : f.set(r, float(rounded));
           }
-          if (fromFloat) {
-            double value = from == Kind::F64 ? f.get<double>(a) : f.get<float>(a);
-            return f.set(r, convertToInteger(value, target, nearest));
-          }
-          f.set(r, target == DType::Bool ? int64_t(f.slots[a] != 0) : saturate(f.slots[a], target));
+          int64_t result;
+          if (fromFloat)
+            result = convertToInteger(from == Kind::F64 ? f.get<double>(a) : f.get<float>(a), target, nearest);
+          else
+            result = target == DType::Bool ? int64_t(f.slots[a] != 0)
+                     : nearest             ? saturate(f.slots[a], target)
+                                           : wrap(f.slots[a], target);
+          f.set(r, keep(to, result));
         });
       })
       .Case([&](tgl::RandomOp random) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/IndexExpr.h"
 #include "gtest/gtest.h"
+#include <bit>
 #include <random>
 
 using namespace tegula;
@@ -100,6 +101,36 @@ TEST(IndexExpr, NamesThatCouldBeMistakenAreQuoted) {
     EXPECT_FALSE(expr.str().starts_with(name)) << expr.str();
   }
   EXPECT_EQ(IndexExpr::symbol("d0x").str(), "d0x");
+}
+
+TEST(IndexExpr, ComputesInDoublesAsPythonDoes) {
+  using Step = IndexExpr::FloatStep;
+  using Op = IndexExpr::FloatOp;
+  auto apply = [](Op op) { return std::pair(Step::Apply, IndexExpr(int64_t(op))); };
+  auto number = [](double value) { return std::pair(Step::Number, IndexExpr(std::bit_cast<int64_t>(value))); };
+  auto push = [](IndexExpr value) { return std::pair(Step::Push, std::move(value)); };
+  IndexExpr n = IndexExpr::symbol("N"), e = IndexExpr::symbol("E");
+  IndexExpr size = IndexExpr::ofFloats(
+      {number(1.1), push(n), apply(Op::Mul), push(e), apply(Op::FloorDiv), apply(Op::Trunc)});
+  auto at = [](const IndexExpr &expr, int64_t n, int64_t e) {
+    return expr.evaluate([&](const IndexVar &var) { return var.name() == "N" ? n : e; });
+  };
+  EXPECT_EQ(at(size, 100, 5), 22);
+  EXPECT_EQ(at(size, 30, 11), 3) << "1.1*30 is 33.0";
+  EXPECT_EQ(at(size, 1, 0), std::nullopt);
+  EXPECT_EQ(at(size, INT64_MAX, 1), std::nullopt) << "beyond 2^53";
+  EXPECT_EQ(size.str(), "int(trunc(((1.1*N)//E)))");
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  size.print(stream, [](llvm::raw_ostream &, unsigned) {}, IndexExpr::Syntax::IR);
+  EXPECT_EQ(IndexExpr::parse(text), size) << text;
+  EXPECT_EQ(size.substitute([](const IndexVar &var) -> std::optional<IndexExpr> { return var.name() == "N" ? 100 : 5; }),
+            IndexExpr(22));
+  EXPECT_TRUE(IndexExpr::ofFloats({number(0.5), push(3), apply(Op::Mul)}).isOverflow());
+  EXPECT_EQ(at(IndexExpr::ofFloats({number(0.5), push(n), apply(Op::Mul)}), 3, 0), std::nullopt);
+  // Python's: -7.5 // 2 is -4, round(2.5) is 2.
+  EXPECT_EQ(IndexExpr::ofFloats({number(-7.5), push(2), apply(Op::FloorDiv)}), IndexExpr(-4));
+  EXPECT_EQ(IndexExpr::ofFloats({number(2.5), apply(Op::Round)}), IndexExpr(2));
 }
 
 TEST(IndexExpr, RejectsBadText) {
