@@ -25,7 +25,9 @@ constexpr std::pair<DType, TegulaTorchDType> dtypes[] = {
     {DType::F8E4M3, TEGULA_TORCH_F8E4M3}, {DType::F8E5M2, TEGULA_TORCH_F8E5M2},
     {DType::I64, TEGULA_TORCH_I64},       {DType::I32, TEGULA_TORCH_I32},
     {DType::I16, TEGULA_TORCH_I16},       {DType::I8, TEGULA_TORCH_I8},
-    {DType::U8, TEGULA_TORCH_U8},         {DType::Bool, TEGULA_TORCH_BOOL}};
+    {DType::U8, TEGULA_TORCH_U8},         {DType::Bool, TEGULA_TORCH_BOOL},
+    {DType::U16, TEGULA_TORCH_U16},       {DType::U32, TEGULA_TORCH_U32},
+    {DType::U64, TEGULA_TORCH_U64}};
 
 DType fromTorch(TegulaTorchDType type) {
   return find_if(dtypes, [&](auto pair) { return pair.second == type; })->first;

@@ -9,7 +9,9 @@
 #include "codegen/Ptx.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 using namespace llvm;
@@ -177,9 +179,15 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
     if (expected.role == KernelArgument::Scalar) {
       auto given = inputs.scalars.find(expected.name);
       double value = given == inputs.scalars.end() ? 1 : given->second;
+      if (!isFloat(expected.declared) && value != std::trunc(value))
+        return refuse(LaunchError::WrongCall, "the scalar '" + expected.name + "' is " +
+                                                  toString(expected.declared).str() + ", got " +
+                                                  formatv("{0}", value).str());
       argument.number = value;
-      argument.integer = static_cast<int64_t>(value);
-      launch->scalarValues[expected.name] = value;
+      argument.integer = convertToInteger(value, expected.declared == DType::U64 ? DType::U64 : DType::I64, false);
+      if (Error error = takeScalar(expected, argument))
+        return std::move(error);
+      launch->scalarValues[expected.name] = isFloat(expected.declared) ? argument.number : value;
       continue;
     }
     ArrayRef<int64_t> shape = launch->binding.arguments[index].shape;

@@ -69,7 +69,9 @@ int64_t Tensor::position(int64_t n) const {
 }
 
 double Tensor::real(int64_t n) const {
-  return isFloat(type) ? loadFloat(type, data(), n) : double(integer(n));
+  if (isFloat(type))
+    return loadFloat(type, data(), n);
+  return type == DType::U64 ? double(uint64_t(integer(n))) : double(integer(n));
 }
 
 int64_t Tensor::integer(int64_t n) const {
@@ -101,7 +103,7 @@ void Tensor::store(ArrayRef<double> values) {
   std::fill_n(data(), bytes(), 0); // the padding of 4-bit rows
   for (size_t i = 0; i < values.size(); ++i)
     storeInteger(type, data(), position(i),
-                 type == DType::Bool ? values[i] != 0 : static_cast<int64_t>(values[i]));
+                 type == DType::Bool ? values[i] != 0 : convertToInteger(values[i], type, false));
 }
 
 std::string shapeText(ArrayRef<int64_t> shape) {

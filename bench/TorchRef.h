@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_TORCH_ABI 2
+#define TEGULA_TORCH_ABI 3
 
 typedef enum TegulaTorchDType {
   TEGULA_TORCH_F64,
@@ -41,7 +41,10 @@ typedef enum TegulaTorchDType {
   TEGULA_TORCH_I16,
   TEGULA_TORCH_I8,
   TEGULA_TORCH_U8,
-  TEGULA_TORCH_BOOL
+  TEGULA_TORCH_BOOL,
+  TEGULA_TORCH_U16,
+  TEGULA_TORCH_U32,
+  TEGULA_TORCH_U64
 } TegulaTorchDType;
 
 /* A tensor in memory that the caller owns. */

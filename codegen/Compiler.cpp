@@ -271,6 +271,9 @@ private:
                                         : KernelArgument::Scalar;
       auto tensor = dyn_cast<tgl::TglTensorType>(type);
       argument.dtype = *dtypeOf(tensor ? tensor.getElementType() : type);
+      argument.declared = argument.dtype;
+      if (auto declared = op.getArgAttrOfType<mlir::TypeAttr>(index, "tgl.type"))
+        argument.declared = *dtypeOf(declared.getValue());
       if (tensor)
         argument.dims = dimsOf(tensor);
       kernel->arguments.push_back(std::move(argument));

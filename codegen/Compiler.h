@@ -81,8 +81,9 @@ struct CompileOptions {
 struct KernelArgument {
   enum Role { In, Inout, Out, Scalar } role = In;
   std::string name;
-  DType dtype = DType::F32;
+  DType dtype = DType::F32; // of a scalar, what code takes it as: i32 for u8
   std::vector<IndexExpr> dims; // in size symbols
+  DType declared = DType::F32; // of a scalar: its values are of this type
 };
 
 struct KernelTemporary {

@@ -436,9 +436,13 @@ void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr>
   bool isInteger = element.isInteger();
   AtomicRMWInst::BinOp opcode = isInteger ? AtomicRMWInst::Add : AtomicRMWInst::FAdd;
   if (op.getCombine() == tgl::ReduceKind::Max)
-    opcode = isInteger ? AtomicRMWInst::Max : AtomicRMWInst::FMaximum;
+    opcode = !isInteger                      ? AtomicRMWInst::FMaximum
+             : element.isUnsignedInteger() ? AtomicRMWInst::UMax
+                                           : AtomicRMWInst::Max;
   else if (op.getCombine() == tgl::ReduceKind::Min)
-    opcode = isInteger ? AtomicRMWInst::Min : AtomicRMWInst::FMinimum;
+    opcode = !isInteger                      ? AtomicRMWInst::FMinimum
+             : element.isUnsignedInteger() ? AtomicRMWInst::UMin
+                                           : AtomicRMWInst::Min;
   Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
   // Each lane counts, also where all add the same to one element and none is left out.
   bool isUniform = lanes && !lanes->mask && !isVector(offset) && !isVector(value) && !(mask && isVector(mask));

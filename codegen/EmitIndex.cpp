@@ -141,6 +141,8 @@ Value *Emitter::emitAtom(const IndexExpr::Atom &atom,
         b.CreateICmp(predicates[static_cast<unsigned>(atom.cmp)], operands[0], operands[1]);
     return b.CreateSelect(condition, operands[2], operands[3]);
   }
+  case IndexExpr::AtomKind::Float:
+    llvm_unreachable("sizes that are computed in f64 have names");
   }
   llvm_unreachable("all kinds of atoms are handled");
 }

@@ -206,6 +206,10 @@ Value *StorageConverter::saturate(Value *value, mlir::Type element, bool nearest
   if (from->isIntegerTy(1))
     return b.CreateZExt(value, like(value, b.getIntNTy(stored)));
   unsigned have = from->getIntegerBitWidth();
+  if (!nearest) // wraps
+    return b.CreateSExtOrTrunc(value, like(value, b.getIntNTy(stored)));
+  if (isUnsigned && width >= have)
+    value = b.CreateBinaryIntrinsic(Intrinsic::smax, value, Constant::getNullValue(value->getType()));
   if (width < have) {
     int64_t low = isUnsigned ? 0 : -(int64_t(1) << (width - 1));
     int64_t high = isUnsigned ? (int64_t(1) << width) - 1 : (int64_t(1) << (width - 1)) - 1;

@@ -102,6 +102,12 @@ StringRef npyType(DType type) {
   case DType::I8:
   case DType::I4:
     return "i1";
+  case DType::U64:
+    return "u8";
+  case DType::U32:
+    return "u4";
+  case DType::U16:
+    return "u2";
   case DType::U8:
   case DType::U4:
     return "u1";
@@ -120,7 +126,7 @@ bool fits(StringRef type, DType wanted) {
 /// The types of ours that an array may be, the likeliest first.
 std::optional<DType> likelyType(StringRef type) {
   for (DType one : {DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32,
-                    DType::I16, DType::I8, DType::U8, DType::Bool})
+                    DType::I16, DType::I8, DType::U64, DType::U32, DType::U16, DType::U8, DType::Bool})
     if (npyType(one) == type)
       return one;
   return std::nullopt;
@@ -173,7 +179,7 @@ void show(StringRef name, const Tensor &tensor) {
     else if (isFloat(tensor.dtype()))
       outs() << ' ' << format("%.6g", tensor.real(i));
     else
-      outs() << ' ' << tensor.integer(i);
+      outs() << ' ' << (tensor.dtype() == DType::U64 ? Twine(uint64_t(tensor.integer(i))) : Twine(tensor.integer(i))).str();
   }
   outs() << '\n';
 }
@@ -288,6 +294,14 @@ ExitCode run() {
   std::string error;
   if (!signature.sort(settings, given.instance, error, evaluateConstant))
     return wrongCall(error);
+  const Signature::Parameter *missing = signature.missing(given.instance);
+  for (const Signature::Parameter &one : signature.parameters)
+    if (!missing && one.kind == Signature::Parameter::Scalar && !one.isOptional &&
+        !given.instance.scalars.contains(one.name))
+      missing = &one;
+  if (missing)
+    return wrongCall("kernel '" + kernel->name.name + "' needs '" + missing->name + "': -p " + missing->name +
+                     "=" + (missing->type == "bool" ? "true" : missing->type == "float" ? "1.0" : "1"));
   std::map<std::string, int64_t> demanded = given.instance.sizes;
   if (ExitCode code = readInputs(*kernel, signature, inFiles, given))
     return code;

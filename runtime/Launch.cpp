@@ -11,7 +11,9 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 #include <cstdlib>
 
 using namespace llvm;
@@ -61,6 +63,27 @@ static std::optional<int64_t> evaluate(const CompiledKernel &kernel, const Index
         return value;
     return std::nullopt;
   });
+}
+
+Error tegula::takeScalar(const KernelArgument &expected, LaunchArgument &given) {
+  DType type = expected.declared;
+  auto outside = [&](const Twine &value) {
+    std::string what = "the scalar '" + expected.name + "' is " + toString(type).str();
+    if (isInteger(type) && type != DType::U64)
+      what += ", from " + std::to_string(minValue(type)) + " to " + std::to_string(maxValue(type));
+    return refuse(what + ", got " + value);
+  };
+  if (isFloat(type)) {
+    double rounded = roundToFloat(given.number, type);
+    if (std::isfinite(given.number) && !std::isfinite(rounded))
+      return outside(formatv("{0}", given.number).str());
+    given.number = rounded;
+  } else if (type == DType::Bool) {
+    given.integer = given.integer != 0;
+  } else if (type != DType::U64 && (given.integer < minValue(type) || given.integer > maxValue(type))) {
+    return outside(Twine(given.integer));
+  }
+  return Error::success();
 }
 
 Expected<SizeValues> tegula::bindSizes(const CompiledKernel &kernel,

@@ -48,8 +48,11 @@ struct LaunchArgument {
   DType dtype = DType::F32;
   llvm::ArrayRef<int64_t> shape;
   double number = 0;    // scalars of a float type
-  int64_t integer = 0;  // other scalars
+  int64_t integer = 0;  // other scalars; of u64, its bits
 };
+
+/// Makes a scalar one of the type that it is declared with: floats are rounded, and what is out of range is refused.
+llvm::Error takeScalar(const KernelArgument &expected, LaunchArgument &given);
 
 /// Values of the kernel's sizes for a launch, all guards checked.
 using SizeValues = llvm::SmallVector<int64_t>;

@@ -150,7 +150,7 @@ bool elementType(StringRef descr, std::string &type, std::string &error) {
     return false;
   }
   if (!is_contained(types, name)) {
-    error = ("dtype '" + descr + "' is none of Tegula's: expected f8, f4, f2, i8, i4, i2, i1, u1, b1, "
+    error = ("dtype '" + descr + "' is none of Tegula's: expected f8, f4, f2, i8, i4, i2, i1, u8, u4, u2, u1, b1, "
              "V2 (bf16) or V1 (f8)").str();
     return false;
   }

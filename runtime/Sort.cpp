@@ -65,6 +65,9 @@ TEGULA_INTEGER_KEYS(I64, uint64_t, uint64_t(1) << 63)
 TEGULA_INTEGER_KEYS(I32, uint32_t, uint32_t(1) << 31)
 TEGULA_INTEGER_KEYS(I16, uint16_t, 1 << 15)
 TEGULA_INTEGER_KEYS(I8, uint8_t, 1 << 7)
+TEGULA_INTEGER_KEYS(U64, uint64_t, 0)
+TEGULA_INTEGER_KEYS(U32, uint32_t, 0)
+TEGULA_INTEGER_KEYS(U16, uint16_t, 0)
 TEGULA_INTEGER_KEYS(U8, uint8_t, 0)
 TEGULA_INTEGER_KEYS(Bool, uint8_t, 0)
 #undef TEGULA_FLOAT_KEYS
@@ -174,6 +177,9 @@ void tegula::sortRow(void *values, int64_t *positions, int64_t length, int64_t t
     TEGULA_SORT(I16)
     TEGULA_SORT(I8)
     TEGULA_SORT(U8)
+    TEGULA_SORT(U16)
+    TEGULA_SORT(U32)
+    TEGULA_SORT(U64)
     TEGULA_SORT(Bool)
 #undef TEGULA_SORT
   case DType::I4:

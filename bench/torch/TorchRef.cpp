@@ -110,7 +110,9 @@ constexpr std::pair<TegulaTorchDType, at::ScalarType> dtypes[] = {
     {TEGULA_TORCH_F8E4M3, at::kFloat8_e4m3fn}, {TEGULA_TORCH_F8E5M2, at::kFloat8_e5m2},
     {TEGULA_TORCH_I64, at::kLong},            {TEGULA_TORCH_I32, at::kInt},
     {TEGULA_TORCH_I16, at::kShort},           {TEGULA_TORCH_I8, at::kChar},
-    {TEGULA_TORCH_U8, at::kByte},             {TEGULA_TORCH_BOOL, at::kBool}};
+    {TEGULA_TORCH_U8, at::kByte},             {TEGULA_TORCH_BOOL, at::kBool},
+    {TEGULA_TORCH_U16, at::kUInt16},          {TEGULA_TORCH_U32, at::kUInt32},
+    {TEGULA_TORCH_U64, at::kUInt64}};
 
 at::ScalarType toTorch(TegulaTorchDType type) {
   for (auto [ours, torchs] : dtypes)

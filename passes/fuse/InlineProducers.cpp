@@ -26,6 +26,8 @@ Value tegula::roundToStorage(OpBuilder &builder, Location loc, Value value, Type
     return ConvertOp::create(builder, loc, value, elementType);
   // Integers wrap: the low bits, extended by their sign or by zeros.
   unsigned unused = value.getType().getIntOrFloatBitWidth() - elementType.getIntOrFloatBitWidth();
+  if (unused == 0)
+    return value;
   Value shift = arith::ConstantIntOp::create(builder, loc, value.getType(), unused);
   Value high = arith::ShLIOp::create(builder, loc, value, shift);
   if (elementType.isUnsignedInteger())

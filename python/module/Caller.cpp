@@ -203,13 +203,23 @@ const Caller::Specialised &Caller::find(const Call &call) {
   return *known.try_emplace(call.key, std::move(made)).first->second;
 }
 
-static void setScalar(nb::handle value, bool isFloat, const std::string &name, tegula_value &result) {
+static void setScalar(nb::handle value, tegula_dtype dtype, const std::string &type, const std::string &name,
+                      tegula_value &result) {
+  bool isFloat = dtype <= TEGULA_F8E5M2;
   if (isFloat) {
     result.number = PyFloat_AsDouble(value.ptr());
   } else {
     nb::object integer = nb::steal(PyNumber_Index(value.ptr()));
-    if (integer.is_valid())
+    if (integer.is_valid() && type == "u64")
+      result.integer = static_cast<int64_t>(PyLong_AsUnsignedLongLong(integer.ptr()));
+    else if (integer.is_valid())
       result.integer = PyLong_AsLongLong(integer.ptr());
+  }
+  // Narrower types are checked where the call is.
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+    PyErr_Clear();
+    raiseWrongCall("the scalar " + quoted(name) + " is " + type + ", got " + textOf(value) +
+                   ", which is out of its range");
   }
   if (PyErr_Occurred()) {
     PyErr_Clear();
@@ -231,7 +241,8 @@ nb::object Caller::run(const Specialised &kernel, Call &call) const {
   for (size_t index = 0; index < values.size(); ++index) {
     const auto &[info, source] = kernel.sources[index];
     if (info.role == TEGULA_SCALAR)
-      setScalar(call.slots[source], info.dtype <= TEGULA_F8E5M2, parameters[source].name, values[index]);
+      setScalar(call.slots[source], info.dtype, parameters[source].type, parameters[source].name,
+                values[index]);
     else if (info.role != TEGULA_OUT)
       setTensor(call.tensors[source], values[index]);
   }

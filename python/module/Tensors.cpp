@@ -89,7 +89,7 @@ private:
   explicit Torch(const nb::object &module) {
     static const char *names[numDTypes] = {"float64", "float32", "float16", "bfloat16", "float8_e4m3fn",
                                            "float8_e5m2", "int64", "int32", "int16", "int8", "uint8",
-                                           nullptr, nullptr, "bool"};
+                                           nullptr, nullptr, "bool", "uint16", "uint32", "uint64"};
     for (size_t dtype = 0; dtype < numDTypes; ++dtype)
       if (names[dtype] && nb::hasattr(module, names[dtype]))
         dtypes[dtype] = module.attr(names[dtype]);
@@ -125,7 +125,8 @@ bool readDType(nb::dlpack::dtype dtype, tegula_dtype &result) {
   static const Row rows[] = {{2, 64, TEGULA_F64},  {2, 32, TEGULA_F32}, {2, 16, TEGULA_F16},
                              {4, 16, TEGULA_BF16}, {10, 8, TEGULA_F8E4M3}, {12, 8, TEGULA_F8E5M2},
                              {0, 64, TEGULA_I64},  {0, 32, TEGULA_I32}, {0, 16, TEGULA_I16},
-                             {0, 8, TEGULA_I8},    {1, 8, TEGULA_U8},   {6, 8, TEGULA_BOOL}};
+                             {0, 8, TEGULA_I8},    {1, 8, TEGULA_U8},   {1, 16, TEGULA_U16},
+                             {1, 32, TEGULA_U32},  {1, 64, TEGULA_U64},   {6, 8, TEGULA_BOOL}};
   for (const Row &row : rows)
     if (dtype.lanes == 1 && dtype.code == row.code && dtype.bits == row.bits) {
       result = row.dtype;
@@ -352,7 +353,7 @@ nb::object makeTensor(bool ofTorch, const int64_t *shape, size_t rank, tegula_dt
     return makeTorch(*torch, bytes.data(), rank, dtype, device);
   }
   static const char *names[numDTypes] = {"float64", "float32", "float16", nullptr, nullptr, nullptr, "int64",
-                                         "int32",   "int16",   "int8",    "uint8", nullptr, nullptr, "bool"};
+                                         "int32",   "int16",   "int8",    "uint8", nullptr, nullptr, "bool", "uint16", "uint32", "uint64"};
   if (!names[dtype])
     raiseWrongCall("'" + std::string(name) + "' is " + tegula_dtype_name(dtype) +
                    ", which numpy has not: give a torch tensor by out=");

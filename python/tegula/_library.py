@@ -62,7 +62,8 @@ def _dtypes() -> dict[str, Any]:
 
     names = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn",
              "f8e5m2": "float8_e5m2", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
-             "i4": "uint8", "u4": "uint8", "bool": "bool"}
+             "i4": "uint8", "u4": "uint8", "bool": "bool",
+             "u16": "uint16", "u32": "uint32", "u64": "uint64"}
     return {name: getattr(torch, theirs) for name, theirs in names.items()}
 
 

@@ -14,6 +14,7 @@ from . import _errors, _kernel
 
 LARGE = 4096  # elements that are told in full
 NUMPY = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u8": "u1",
+         "u16": "u2", "u32": "u4", "u64": "u8",
          "bool": "?"}
 
 

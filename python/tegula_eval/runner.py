@@ -18,9 +18,11 @@ from .library import library_path, package_path
 STATUS = {1: "wrong program", 2: "wrong call", 3: "missing", 4: "wrong result", 70: "internal"}
 ROLES = ("in", "inout", "out", "scalar", "constant")
 _DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2,
-           torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, None, None, torch.bool)
+           torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, None, None, torch.bool,
+           torch.uint16, torch.uint32, torch.uint64)
 _NUMBER = {dtype: number for number, dtype in enumerate(_DTYPES) if dtype is not None}
-_NAMES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "i4", "u4", "bool")
+_NAMES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "i4", "u4", "bool",
+          "u16", "u32", "u64")
 DTYPE_NAMES = {dtype: name for dtype, name in zip(_DTYPES, _NAMES) if dtype is not None}
 
 
@@ -233,8 +235,14 @@ class Kernel:
             name, role = argument.name.decode(), ROLES[argument.role]
             value.dtype = argument.dtype
             if role == "scalar":
-                value.number = float(scalars[name])
-                value.integer = int(scalars[name])
+                given = scalars[name]
+                if argument.dtype <= _NUMBER[torch.float8_e5m2]:
+                    value.number = float(given)
+                else:
+                    low, high = (0, 1 << 64) if argument.dtype == _NUMBER[torch.uint64] else (-1 << 63, 1 << 63)
+                    if given != int(given) or not low <= given < high:
+                        raise Refused(2, [{"message": f"the scalar '{name}' is an integer, got {given}"}])
+                    value.integer = c.c_int64(int(given)).value  # narrower types are checked by the call
             elif role != "out":
                 _fill(value, tensors[name], kept)
         ranks = [one.rank for one in self.arguments if ROLES[one.role] == "out"]

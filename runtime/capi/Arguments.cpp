@@ -62,6 +62,8 @@ Error Arguments::read(ArrayRef<tegula_value> given) {
       arguments[index].dtype = expected.dtype;
       arguments[index].number = given[index].number;
       arguments[index].integer = given[index].integer;
+      if (Error error = takeScalar(expected, arguments[index]))
+        return error;
       break;
     case KernelArgument::Out:
       break;

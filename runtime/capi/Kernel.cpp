@@ -59,6 +59,8 @@ private:
     Instance instance;
     if (!signature.sort(settings, instance, error))
       return false;
+    if (const Signature::Parameter *missing = signature.missing(instance))
+      return fail("kernel '" + kernel.name.name + "' needs '" + missing->name + "', a constant without a default");
     if (!instance.scalars.empty())
       return fail("'" + instance.scalars.begin()->first + "' is a scalar: give it at each launch");
     for (const auto &[name, value] : instance.sizes)

@@ -147,10 +147,29 @@ tegula_status tegula_launch_prepared(const tegula_prepared *prepared, void *cons
     return report.fail(TEGULA_WRONG_CALL, "kernel '" + compiled.name + "' takes " +
                                               Twine(compiled.arguments.size()) + " arguments, " +
                                               Twine(data ? count : 0) + " given");
-  LaunchData addresses(const_cast<void **>(data), count);
-  for (auto [expected, address] : zip_equal(compiled.arguments, addresses))
-    if (expected.role == KernelArgument::Scalar && !address)
+  SmallVector<void *, 16> addresses(const_cast<void **>(data), const_cast<void **>(data) + count);
+  SmallVector<uint64_t, 16> scalars(count);
+  for (auto [expected, address, own] : zip_equal(compiled.arguments, addresses, scalars)) {
+    if (expected.role != KernelArgument::Scalar)
+      continue;
+    if (!address)
       return report.fail(TEGULA_WRONG_CALL, "the scalar '" + expected.name + "' is not given");
+    if (expected.declared == expected.dtype)
+      continue;
+    // What code takes as i32 or f32 may hold more than the scalar's type.
+    LaunchArgument given;
+    if (isFloat(expected.dtype))
+      given.number = loadFloat(expected.dtype, address, 0);
+    else
+      given.integer = loadInteger(expected.dtype, address, 0);
+    if (Error error = takeScalar(expected, given))
+      return report.fail(std::move(error));
+    if (isFloat(expected.dtype))
+      storeFloat(expected.dtype, &own, 0, given.number);
+    else
+      storeInteger(expected.dtype, &own, 0, given.integer);
+    address = &own;
+  }
   if (Error error = checkMemory(compiled, addresses, *prepared->binding))
     return report.fail(std::move(error));
   return start(kernel, addresses, *prepared->binding, options, report, prepared->memory.get());

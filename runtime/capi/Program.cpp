@@ -23,7 +23,8 @@ const char *tegula_llvm_version(void) { return LLVM_VERSION_STRING; }
 // The two enumerations have the same members in the same order.
 static_assert(int(TEGULA_F64) == int(DType::F64) && int(TEGULA_F8E5M2) == int(DType::F8E5M2) &&
               int(TEGULA_I64) == int(DType::I64) && int(TEGULA_U4) == int(DType::U4) &&
-              int(TEGULA_BOOL) == int(DType::Bool) && numDTypes == int(TEGULA_BOOL) + 1);
+              int(TEGULA_BOOL) == int(DType::Bool) && int(TEGULA_U64) == int(DType::U64) &&
+              numDTypes == int(TEGULA_U64) + 1);
 
 static bool isDType(tegula_dtype dtype) { return unsigned(dtype) < numDTypes; }
 

@@ -152,6 +152,11 @@ TEST(CApi, RefusesWrongOptions) {
   EXPECT_THAT(setting("Q", "4"), HasSubstr("'Q'"));
   EXPECT_THAT(setting("eps", "many"), HasSubstr("eps takes a number"));
   EXPECT_THAT(setting("T", "f33"), HasSubstr("f33"));
+  Program needy = parse("kernel k(x: f32[N], n: int, e: float, b: bool) -> (y: f32[N]) { y[i] = x[i]*n + e + where(b, 1, 0) }");
+  std::swap(program, needy);
+  EXPECT_THAT(setting("n", "2"), HasSubstr("needs 'e', a constant without a default"));
+  EXPECT_THAT(refused([](auto &) {}), HasSubstr("needs 'n'"));
+  std::swap(program, needy);
   EXPECT_THAT(setting("N", "-1"), HasSubstr("size of 0 or more"));
   EXPECT_THAT(setting("x", "1"), HasSubstr("is a tensor"));
   EXPECT_THAT(setting("s", "1"), HasSubstr("is a scalar"));
@@ -267,6 +272,28 @@ TEST(CApi, ScalarsWithADefaultArePassedWhereNamed) {
   EXPECT_EQ(launch(passed, {tensor(x, shape), output(y), s}, &message), TEGULA_OK)
       << message.text();
   EXPECT_THAT(y, testing::ElementsAre(1.5, 2));
+}
+
+TEST(CApi, ScalarsAreOfTheirType) {
+  Context context = makeContext();
+  Program program = parse("kernel k(x: f32[N], a: u8, h: f16, w: u32) -> (y: f64[N]) { y[i] = f64(h) + a + f64(w) }");
+  Kernel kernel = compile(context, program, compileOptions());
+  float x[] = {0};
+  double y[1] = {};
+  std::vector<int64_t> shape = {1};
+  auto launched = [&](int64_t a, double h, int64_t w, Message &message) {
+    tegula_value one{}, half{}, word{};
+    one.integer = a, half.number = h, word.integer = w;
+    return launch(kernel, {tensor(x, shape), output(y, TEGULA_F64), one, half, word}, &message);
+  };
+  Message message;
+  EXPECT_EQ(launched(255, 0.1, 4294967295, message), TEGULA_OK) << message.text();
+  EXPECT_EQ(y[0], 0.0999755859375 + 255 + 4294967295.0);
+  EXPECT_EQ(launched(256, 0, 0, message), TEGULA_WRONG_CALL);
+  EXPECT_THAT(message.text(), HasSubstr("'a' is u8, from 0 to 255, got 256"));
+  EXPECT_EQ(launched(0, 1e5, 0, message), TEGULA_WRONG_CALL);
+  EXPECT_THAT(message.text(), HasSubstr("'h' is f16"));
+  EXPECT_EQ(launched(0, 0, -1, message), TEGULA_WRONG_CALL);
 }
 
 TEST(CApi, KernelsOutliveTheirContextAndProgram) {

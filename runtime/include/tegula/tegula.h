@@ -71,6 +71,7 @@ typedef enum tegula_status {
 typedef enum tegula_dtype {
   TEGULA_F64, TEGULA_F32, TEGULA_F16, TEGULA_BF16, TEGULA_F8E4M3, TEGULA_F8E5M2,
   TEGULA_I64, TEGULA_I32, TEGULA_I16, TEGULA_I8, TEGULA_U8, TEGULA_I4, TEGULA_U4, TEGULA_BOOL,
+  TEGULA_U16, TEGULA_U32, TEGULA_U64,
   TEGULA_NO_DTYPE = 0x7fffffff /* any number may be passed, and is refused where it is none of these */
 } tegula_dtype;
 
@@ -253,8 +254,8 @@ typedef struct tegula_value {
   const int64_t *strides;
   size_t rank;
   tegula_dtype dtype; /* tensors: must be the argument's */
-  double number;      /* scalars of a float type */
-  int64_t integer;    /* scalars of any other type */
+  double number;      /* scalars of a float type: rounded to it, refused where it is too large */
+  int64_t integer;    /* scalars of any other type: refused outside of its range; of u64, its bits */
 } tegula_value;
 
 /* What follows from the shapes of inputs and inouts, all guards being checked; runs nothing.
