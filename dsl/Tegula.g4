@@ -136,11 +136,23 @@ conjunction : inversion (AND inversion)* ;
 // not a
 inversion : NOT inversion | comparison ;
 
-// 0 <= i < N
-comparison : sum (comparator sum)* ;
+// 0 <= i < N   a & 3 == 0, which is (a & 3) == 0
+comparison : bitOr (comparator bitOr)* ;
 
 // <=
 comparator : '<' | '<=' | '>' | '>=' | '==' | '!=' ;
+
+// a | b
+bitOr : bitXor ('|' bitXor)* ;
+
+// a ^ b
+bitXor : bitAnd ('^' bitAnd)* ;
+
+// a & 15
+bitAnd : shift ('&' shift)* ;
+
+// q >> 4*n << 1
+shift : sum (('<<' | '>>') sum)* ;
 
 // a - b + c
 sum : product (('+' | '-') product)* ;
@@ -148,14 +160,14 @@ sum : product (('+' | '-') product)* ;
 // a * b // c
 product : factor (('*' | '/' | '//' | '%') factor)* ;
 
-// -x ** 2, which is -(x ** 2)
-factor : ('-' | '+') factor | power ;
+// -x ** 2, which is -(x ** 2)   ~x & 1, which is (~x) & 1
+factor : ('-' | '+' | '~') factor | power ;
 
 // a ** b ** c, which is a ** (b ** c)
 power : atom ('**' factor)? ;
 
 atom
-  : INTEGER               # integer   // 128
+  : INTEGER               # integer   // 128   0xff
   | FLOAT                 # float     // 1e-5
   | STRING                # string    // "mean": never valid, the message says so
   | call                  # callAtom  // relu(v)
@@ -236,9 +248,16 @@ GREATER : '>' ;
 GREATEREQUAL : '>=' ;
 EQUAL : '==' ;
 NOTEQUAL : '!=' ;
+BITAND : '&' ;
+BITOR : '|' ;
+BITXOR : '^' ;
+BITNOT : '~' ;
+SHIFTLEFT : '<<' ;
+SHIFTRIGHT : '>>' ;
 
 IDENTIFIER : [A-Za-z_] [A-Za-z_0-9]* ;
-INTEGER : [0-9]+ ;
+// 128   0xff   0b1010
+INTEGER : '0' [xX] [0-9a-fA-F]+ | '0' [bB] [01]+ | [0-9]+ ;
 FLOAT : [0-9]+ '.' [0-9]* EXPONENT? | '.' [0-9]+ EXPONENT? | [0-9]+ EXPONENT ;
 fragment EXPONENT : [eE] [+-]? [0-9]+ ;
 // A string ends at its line's end at the latest.
@@ -249,7 +268,7 @@ BLANK : [ \t\r\n\f\u00A0\uFEFF]+ -> skip ;
 
 // Operators of other languages, and everything else: each gets its own message.
 FOREIGN
-  : '&&' | '||' | '!' | '^' | '@' | '~' | '<<' | '>>' | '&' | '|' | ':=' | '?' | '.'
-  | '-=' | '*=' | '/=' | '%=' | '=>' | '::' | '!==' | '===' | '<>'
+  : '&&' | '||' | '!' | '@' | ':=' | '?' | '.'
+  | '-=' | '*=' | '/=' | '%=' | '&=' | '|=' | '^=' | '<<=' | '>>=' | '**=' | '//=' | '=>' | '::' | '!==' | '===' | '<>'
   ;
 UNKNOWN : . ;

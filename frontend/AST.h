@@ -70,8 +70,8 @@ struct ForItem {
   Span span;
 };
 
-enum class UnaryOp { Neg, Plus, Not };
-enum class BinaryOp { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, And, Or };
+enum class UnaryOp { Neg, Plus, Not, BitNot };
+enum class BinaryOp { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, And, Or, BitAnd, BitOr, BitXor, Shl, Shr };
 enum class CompareOp { LT, LE, GT, GE, EQ, NE };
 
 struct Expr {

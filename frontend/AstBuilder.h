@@ -54,6 +54,10 @@ private:
   ast::ExprPtr conjunction(G::ConjunctionContext *context);
   ast::ExprPtr inversion(G::InversionContext *context);
   ast::ExprPtr comparison(G::ComparisonContext *context);
+  ast::ExprPtr bitOr(G::BitOrContext *context);
+  ast::ExprPtr bitXor(G::BitXorContext *context);
+  ast::ExprPtr bitAnd(G::BitAndContext *context);
+  ast::ExprPtr shift(G::ShiftContext *context);
   ast::ExprPtr sum(G::SumContext *context);
   ast::ExprPtr product(G::ProductContext *context);
   ast::ExprPtr factor(G::FactorContext *context);

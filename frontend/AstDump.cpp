@@ -39,7 +39,7 @@ private:
 } // namespace
 
 static StringRef name(ast::BinaryOp op) {
-  static const StringRef names[] = {"+", "-", "*", "/", "//", "%", "**", "and", "or"};
+  static const StringRef names[] = {"+", "-", "*", "/", "//", "%", "**", "and", "or", "&", "|", "^", "<<", ">>"};
   return names[static_cast<unsigned>(op)];
 }
 
@@ -104,7 +104,8 @@ void Dumper::expr(const ast::Expr &expr) {
   case ast::Expr::String: os << ' ' << expr.text; break;
   case ast::Expr::Name: os << ' ' << expr.name.name; break;
   case ast::Expr::Unary:
-    os << (expr.unaryOp == ast::UnaryOp::Neg ? " (neg" : expr.unaryOp == ast::UnaryOp::Plus ? " (pos" : " (not");
+    os << (expr.unaryOp == ast::UnaryOp::Neg ? " (neg" : expr.unaryOp == ast::UnaryOp::Plus ? " (pos"
+           : expr.unaryOp == ast::UnaryOp::BitNot ? " (~" : " (not");
     operands();
     break;
   case ast::Expr::Binary:

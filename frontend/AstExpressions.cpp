@@ -80,15 +80,49 @@ static ast::CompareOp compareOp(size_t type) {
 
 ast::ExprPtr AstBuilder::comparison(G::ComparisonContext *context) {
   if (context->children.size() == 1)
-    return sum(context->sum(0));
+    return bitOr(context->bitOr(0));
   ast::ExprPtr result = make(ast::Expr::Compare, span(context));
   result->opSpan = span(context->comparator(0));
   for (antlr4::tree::ParseTree *child : context->children) {
-    if (auto *operand = dynamic_cast<G::SumContext *>(child))
-      result->operands.push_back(sum(operand));
+    if (auto *operand = dynamic_cast<G::BitOrContext *>(child))
+      result->operands.push_back(bitOr(operand));
     else
       result->compares.push_back(
           compareOp(static_cast<G::ComparatorContext *>(child)->getStart()->getType()));
+  }
+  return result;
+}
+
+ast::ExprPtr AstBuilder::bitOr(G::BitOrContext *context) {
+  ast::ExprPtr result = bitXor(context->bitXor(0));
+  for (size_t i = 2; i < context->children.size(); i += 2)
+    result = binary(ast::BinaryOp::BitOr, tokenOf(context->children[i - 1]), std::move(result),
+                    bitXor(static_cast<G::BitXorContext *>(context->children[i])));
+  return result;
+}
+
+ast::ExprPtr AstBuilder::bitXor(G::BitXorContext *context) {
+  ast::ExprPtr result = bitAnd(context->bitAnd(0));
+  for (size_t i = 2; i < context->children.size(); i += 2)
+    result = binary(ast::BinaryOp::BitXor, tokenOf(context->children[i - 1]), std::move(result),
+                    bitAnd(static_cast<G::BitAndContext *>(context->children[i])));
+  return result;
+}
+
+ast::ExprPtr AstBuilder::bitAnd(G::BitAndContext *context) {
+  ast::ExprPtr result = shift(context->shift(0));
+  for (size_t i = 2; i < context->children.size(); i += 2)
+    result = binary(ast::BinaryOp::BitAnd, tokenOf(context->children[i - 1]), std::move(result),
+                    shift(static_cast<G::ShiftContext *>(context->children[i])));
+  return result;
+}
+
+ast::ExprPtr AstBuilder::shift(G::ShiftContext *context) {
+  ast::ExprPtr result = sum(static_cast<G::SumContext *>(context->children[0]));
+  for (size_t i = 2; i < context->children.size(); i += 2) {
+    antlr4::Token *sign = tokenOf(context->children[i - 1]);
+    result = binary(sign->getType() == G::SHIFTLEFT ? ast::BinaryOp::Shl : ast::BinaryOp::Shr, sign,
+                    std::move(result), sum(static_cast<G::SumContext *>(context->children[i])));
   }
   return result;
 }
@@ -122,8 +156,10 @@ ast::ExprPtr AstBuilder::factor(G::FactorContext *context) {
   if (context->power())
     return power(context->power());
   antlr4::Token *sign = context->getStart();
-  return unary(sign->getType() == G::MINUS ? ast::UnaryOp::Neg : ast::UnaryOp::Plus, sign,
-               factor(context->factor()));
+  ast::UnaryOp op = sign->getType() == G::MINUS    ? ast::UnaryOp::Neg
+                    : sign->getType() == G::BITNOT ? ast::UnaryOp::BitNot
+                                                   : ast::UnaryOp::Plus;
+  return unary(op, sign, factor(context->factor()));
 }
 
 ast::ExprPtr AstBuilder::power(G::PowerContext *context) {
@@ -140,8 +176,7 @@ ast::ExprPtr AstBuilder::atom(G::AtomContext *context) {
   if (dynamic_cast<G::IntegerContext *>(context)) {
     ast::ExprPtr result = make(ast::Expr::Integer, where);
     // One that is too large has been reported.
-    if (StringRef(text).getAsInteger(10, result->intValue))
-      result->intValue = INT64_MAX;
+    result->intValue = static_cast<int64_t>(integerOf(text).value_or(INT64_MAX));
     result->text = std::move(text);
     return result;
   }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Types of operations are decided here: a value that meets another takes the wider type of the two
-// (bool, i32, i64, f32, f64), a weak one that of the other [2.4, 2.5].
+// (bool, i32, u32, i64, u64, f32, f64), a weak one that of the other [2.4, 2.5].
 //
 //===----------------------------------------------------------------------===//
 
@@ -159,7 +159,10 @@ const checked::Expr *Checker::unaryNode(Unary op, const Expr *a, DType type, Spa
 std::optional<double> Checker::constantOf(const Expr *expr) {
   if (expr->kind != Expr::Constant)
     return std::nullopt;
-  return isFloat(expr->type) ? expr->floatValue : static_cast<double>(expr->intValue);
+  if (isFloat(expr->type))
+    return expr->floatValue;
+  return expr->type == DType::U64 ? static_cast<double>(static_cast<uint64_t>(expr->intValue))
+                                  : static_cast<double>(expr->intValue);
 }
 
 std::optional<bool> Checker::boolOf(const Expr *expr) {
@@ -172,7 +175,8 @@ const checked::Expr *Checker::widen(const Expr *expr, DType type) {
   if (expr->type == type)
     return expr;
   if (expr->kind == Expr::Constant && !(isInteger(expr->type) && type == DType::F32 &&
-                                        std::abs(expr->intValue) > (int64_t(1) << 52))) {
+                                        (std::abs(expr->intValue) > (int64_t(1) << 52) ||
+                                         (expr->type == DType::U64 && expr->intValue < 0)))) {
     if (!isFloat(type)) { // integers keep all their bits
       Expr *wide = make(Expr::Constant, type, expr->span);
       wide->intValue = expr->intValue;
@@ -186,7 +190,10 @@ const checked::Expr *Checker::widen(const Expr *expr, DType type) {
 }
 
 static bool fits(DType type, int64_t value) {
-  return type != DType::I32 || (value >= INT32_MIN && value <= INT32_MAX);
+  // A negative number wraps where it meets an unsigned type, as in PyTorch.
+  if (type == DType::I32 || type == DType::U32)
+    return value >= INT32_MIN && value <= maxValue(type);
+  return true;
 }
 
 const checked::Expr *Checker::coerce(const Value &value, DType type) {
@@ -201,7 +208,7 @@ const checked::Expr *Checker::coerce(const Value &value, DType type) {
     if (isFloat(type))
       return constant(*constantOf(expr), type, expr->span);
     Expr *narrow = make(Expr::Constant, type, expr->span);
-    narrow->intValue = expr->intValue;
+    narrow->intValue = wrap(expr->intValue, type);
     return narrow;
   }
   if (expr->kind == Expr::Where) {
@@ -230,7 +237,7 @@ const checked::Expr *Checker::settle(const Value &value) {
   return coerce(value, typeAlone(value));
 }
 
-std::pair<DType, bool> Checker::meet(const Value &a, const Value &b) {
+std::pair<DType, bool> Checker::meet(const Value &a, const Value &b, Span span) {
   DType x = a.expr->type, y = b.expr->type;
   if (a.weak && b.weak)
     return {width(x) > width(y) ? x : y, true};
@@ -251,5 +258,16 @@ std::pair<DType, bool> Checker::meet(const Value &a, const Value &b) {
     }
     return {width(own) > width(other) ? own : other, false};
   }
-  return {width(x) > width(y) ? x : y, false};
+  DType wider = width(x) > width(y) ? x : y;
+  if (isUnsigned(x) == isUnsigned(y) || !isInteger(x) || !isInteger(y))
+    return {wider, false};
+  if (wider != DType::U64)
+    return {DType::I64, false}; // it holds i32 and u32
+  const Value &other = isUnsigned(x) ? b : a;
+  Report record = report(Code::OperandType, span,
+                         "u64 and " + toString(other.expr->type) + " have no common type");
+  record.note("convert one of the two");
+  if (expansions.empty() && other.expr->span.isValid())
+    record.fix("convert it", {{other.expr->span, "u64(" + text(other.expr->span).str() + ")"}});
+  return {DType::U64, false};
 }

@@ -96,10 +96,12 @@ Value Checker::compare(Binary op, const Value &a, const Value &b, Span span) {
   if (a.isIndex() && b.isIndex())
     if (std::optional<int64_t> difference = (*a.index - *b.index).asConstant())
       return strong(boolean(fold(*difference, int64_t(0)), span));
-  auto [type, weak] = meet(a, b);
+  auto [type, weak] = meet(a, b, span);
   const Expr *x = coerce(a, type), *y = coerce(b, type);
   if (x->kind == Expr::Constant && y->kind == Expr::Constant) {
-    bool value = isFloat(type) ? fold(x->floatValue, y->floatValue) : fold(x->intValue, y->intValue);
+    bool value = isFloat(type)          ? fold(x->floatValue, y->floatValue)
+                 : type == DType::U64 ? fold(uint64_t(x->intValue), uint64_t(y->intValue))
+                                      : fold(x->intValue, y->intValue);
     return strong(boolean(value, span));
   }
   if (isInteger(type) && (mayWrap(x) || mayWrap(y))) {
@@ -200,7 +202,7 @@ Value Checker::select(const Expr *test, Value yes, Value no, Span span) {
     auto asIndex = [](const Expr *operand) -> std::optional<IndexExpr> {
       if (operand->kind == Expr::Index)
         return operand->index;
-      if (operand->kind == Expr::Constant && isInteger(operand->type))
+      if (operand->kind == Expr::Constant && isInteger(operand->type) && operand->type != DType::U64)
         return IndexExpr(operand->intValue);
       return std::nullopt;
     };
@@ -214,7 +216,7 @@ Value Checker::select(const Expr *test, Value yes, Value no, Span span) {
         return indexValue(*index, span);
     }
   }
-  auto [type, weak] = meet(yes, no);
+  auto [type, weak] = meet(yes, no, span);
   const Expr *a = coerce(yes, type), *b = coerce(no, type);
   if (a == b)
     return yes;

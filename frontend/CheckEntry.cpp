@@ -23,11 +23,15 @@ DType Checker::standInType(const ast::Kernel &kernel, llvm::StringRef name) {
   for (const ast::Param &param : kernel.params)
     if (param.type.name == name)
       tensors.insert(param.name.name);
-  bool subscripts = false;
+  bool subscripts = false, hasBits = false;
   auto visit = [&](auto &&visit, const ast::Expr &e, bool inSubscript) -> void {
     if (inSubscript && (e.kind == ast::Expr::Index || e.kind == ast::Expr::Name) &&
         tensors.contains(e.name.name))
       subscripts = true;
+    bool isOnBits = (e.kind == ast::Expr::Binary && e.binaryOp >= ast::BinaryOp::BitAnd) ||
+                    (e.kind == ast::Expr::Unary && e.unaryOp == ast::UnaryOp::BitNot);
+    for (const ast::ExprPtr &operand : e.operands)
+      hasBits |= isOnBits && operand && operand->kind == ast::Expr::Index && tensors.contains(operand->name.name);
     for (const ast::ExprPtr &operand : e.operands)
       if (operand)
         visit(visit, *operand, inSubscript);
@@ -59,7 +63,7 @@ DType Checker::standInType(const ast::Kernel &kernel, llvm::StringRef name) {
     }
   };
   body(body, kernel.body);
-  return subscripts ? DType::I64 : DType::F32;
+  return subscripts ? DType::I64 : hasBits ? DType::I32 : DType::F32;
 }
 
 /// Keeps what an entry's constant is by default, where that is known without sizes.

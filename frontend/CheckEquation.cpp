@@ -54,12 +54,14 @@ const checked::Expr *Checker::storable(const Value &value, DType type, const llv
     return widen(value.expr, compute);
   if (value.weak && own != compute) {
     std::optional<double> known = constantOf(value.expr);
-    if (own == DType::I64 && compute == DType::I32 &&
-        (!known || std::abs(value.expr->intValue) > INT32_MAX))
+    if (own == DType::I64 && isInteger(compute) &&
+        (!known || value.expr->intValue < minValue(compute) ||
+         (compute != DType::U64 && value.expr->intValue > maxValue(compute))))
       return value.expr; // the store wraps
     return coerce(value, compute);
   }
-  return own == DType::I32 && compute == DType::I64 ? widen(value.expr, compute) : value.expr;
+  bool isWider = isInteger(compute) ? bitWidth(compute) > bitWidth(own) : isUnsigned(own);
+  return isInteger(own) && isWider ? widen(value.expr, compute) : value.expr;
 }
 
 void Checker::promoteOutput(TensorInfo &info, const Value &value) {

@@ -21,8 +21,13 @@ using namespace tegula::checked;
 
 Value Checker::eval(const ast::Expr &e) {
   switch (e.kind) {
-  case ast::Expr::Integer:
-    return indexValue(IndexExpr(e.intValue), e.span);
+  case ast::Expr::Integer: {
+    if (e.intValue >= 0)
+      return indexValue(IndexExpr(e.intValue), e.span);
+    Expr *large = make(Expr::Constant, DType::U64, e.span); // from 2^63 on, of u64 alone
+    large->intValue = e.intValue;
+    return strong(large);
+  }
   case ast::Expr::Float:
     return floatLiteral(e.floatValue, e.span);
   case ast::Expr::String: // reported by the parser
@@ -161,6 +166,8 @@ Value Checker::evalUnary(const ast::Expr &e) {
   Value value = eval(*e.operands[0]);
   if (e.unaryOp == ast::UnaryOp::Plus)
     return value;
+  if (e.unaryOp == ast::UnaryOp::BitNot)
+    return complement(value, e.span, e.opSpan);
   return negate(value, e.span);
 }
 
@@ -205,10 +212,26 @@ Value Checker::evalBinary(const ast::Expr &e) {
     case ast::BinaryOp::Mod:
       op = Binary::Mod;
       break;
+    case ast::BinaryOp::BitAnd:
+      op = Binary::BitAnd;
+      break;
+    case ast::BinaryOp::BitOr:
+      op = Binary::BitOr;
+      break;
+    case ast::BinaryOp::BitXor:
+      op = Binary::BitXor;
+      break;
+    case ast::BinaryOp::Shl:
+      op = Binary::Shl;
+      break;
+    case ast::BinaryOp::Shr:
+      op = Binary::Shr;
+      break;
     default:
       break;
     }
-    value = arith(op, value, right, at->span);
+    value = op >= Binary::BitAnd && op <= Binary::Shr ? bits(op, value, right, at->span, at->opSpan)
+                                                      : arith(op, value, right, at->span);
   }
   return value;
 }
@@ -301,7 +324,7 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
     if (index && exact.empty())
       return indexValue(*index, span);
   }
-  auto [type, weak] = meet(a, b);
+  auto [type, weak] = meet(a, b, span);
   if (type == DType::Bool)
     type = DType::I32;
   if (op == Binary::Div && !isFloat(type)) {
@@ -328,7 +351,7 @@ Value Checker::extremum(Binary op, const Value &a, const Value &b, Span span) {
     return indexValue(named(op == Binary::Max ? IndexExpr::max(*a.index, *b.index)
                                               : IndexExpr::min(*a.index, *b.index)),
                       span);
-  auto [type, weak] = meet(a, b);
+  auto [type, weak] = meet(a, b, span);
   const Expr *x = coerce(a, type), *y = coerce(b, type);
   std::optional<double> p = constantOf(x), q = constantOf(y);
   if (p && q && isFloat(type) && weak)
@@ -339,7 +362,7 @@ Value Checker::extremum(Binary op, const Value &a, const Value &b, Span span) {
 Value Checker::ofFloats(Binary op, const Value &a, const Value &b, Span span) {
   if (a.isPoison() || b.isPoison())
     return {};
-  auto [type, weak] = meet(a, b);
+  auto [type, weak] = meet(a, b, span);
   if (!isFloat(type)) {
     weak = a.weak && b.weak;
     type = weak ? DType::F64 : DType::F32;
@@ -349,37 +372,4 @@ Value Checker::ofFloats(Binary op, const Value &a, const Value &b, Span span) {
   if (p && q && weak)
     return Value{constant(op == Binary::Atan2 ? std::atan2(*p, *q) : std::copysign(*p, *q), type, span), true, {}, {}};
   return Value{binaryNode(op, x, y, type, span), weak, {}, {}};
-}
-
-Value Checker::power(const Value &a, const Value &b, Span span) {
-  if (a.isPoison() || b.isPoison())
-    return {};
-  std::optional<int64_t> exponent;
-  if (b.isIndex())
-    exponent = b.index->asConstant();
-  if (a.isIndex() && exponent && *exponent >= 0 && *exponent <= 64) {
-    IndexExpr product(1);
-    for (int64_t i = 0; i != *exponent; ++i)
-      product = product * *a.index;
-    return indexValue(product, span);
-  }
-  auto [type, weak] = meet(a, b);
-  // An integer to a power that may be negative is a float.
-  if (!isFloat(type) && !(exponent && *exponent >= 0)) {
-    weak = a.weak && b.weak;
-    type = weak ? DType::F64 : DType::F32;
-  }
-  if (type == DType::Bool)
-    type = DType::I32;
-  // An exponent that is known is a constant, also where it was converted.
-  bool isKnown = exponent && !isFloat(type);
-  const Expr *x = coerce(a, type), *y = coerce(isKnown ? indexValue(IndexExpr(*exponent), span) : b, type);
-  std::optional<double> p = constantOf(x), q = constantOf(y);
-  if (p && q && isFloat(type) && weak)
-    return Value{constant(std::pow(*p, *q), type, span), true, {}, {}};
-  if (exponent == 2)
-    return Value{binaryNode(Binary::Mul, x, x, type, span), weak, {}, {}};
-  if (exponent == 1)
-    return Value{x, weak, {}, {}};
-  return Value{binaryNode(Binary::Pow, x, y, type, span), weak, {}, {}};
 }

@@ -169,6 +169,10 @@ Value Checker::unary(checked::Unary op, const Value &a, Span span) {
       return a;
     if (a.isIndex() && op == U::Abs)
       return indexValue(named(IndexExpr::max(*a.index, -*a.index)), span);
+    if (isUnsigned(a.expr->type))
+      return op == U::Abs ? a : extremum(checked::Binary::Min, a, indexValue(IndexExpr(1), span), span);
+    if (a.expr->type == DType::Bool && op == U::Sign)
+      return a;
     const Expr *operand = a.expr->type == DType::Bool ? widen(a.expr, DType::I32) : a.expr;
     return Value{unaryNode(op, operand, operand->type, span), a.weak, {}, {}};
   }
@@ -200,9 +204,13 @@ Value Checker::evalConvert(const ast::Expr &e, DType target) {
     return strong(binaryNode(checked::Binary::NE, operand, constant(0, operand->type, e.span),
                              DType::Bool, e.span));
   }
+  if (isInteger(target) && bitWidth(target) >= 32 && !isUnsigned(target) && isFloat(value.expr->type))
+    if (std::optional<IndexExpr> size = sizeOf(value, /*truncates=*/true))
+      if (Value known = indexValue(*size, e.span); known.expr)
+        return known;
   Value result;
   if (value.isIndex() && isInteger(target) &&
-      (value.index->isSize() || integerRange(target)->contains(intervalOf(*value.index))))
+      ((value.index->isSize() && bitWidth(target) >= 32 && !isUnsigned(target)) || integerRange(target)->contains(intervalOf(*value.index))))
     result.index = value.index;
   // What is written as of a type is computed in that type.
   if (isInteger(value.expr->type) && mayWrap(value.expr) && value.expr->kind != Expr::Convert) {
@@ -216,8 +224,15 @@ Value Checker::evalConvert(const ast::Expr &e, DType target) {
     return result;
   }
   if (target == DType::F64 || (target == DType::F32 && value.expr->type != DType::F64) ||
-      (target == DType::I64 && value.expr->type == DType::I32)) {
+      (target == DType::I64 && (value.expr->type == DType::I32 || value.expr->type == DType::U32)) ||
+      (target == DType::U64 && value.expr->type == DType::U32)) {
     result.expr = widen(value.expr, target);
+    return result;
+  }
+  if (value.expr->kind == Expr::Constant && isInteger(value.expr->type) && isInteger(target)) {
+    Expr *known = make(Expr::Constant, computeType(target), e.span);
+    known->intValue = wrap(value.expr->intValue, target);
+    result.expr = known;
     return result;
   }
   Expr *convert = make(Expr::Convert, computeType(target), e.span);
@@ -512,7 +527,7 @@ Value Checker::evalCall(const ast::Expr &e) {
   // Values have no use for a kernel: a file's own kernel `softmax` leaves softmax(v, over=j) alone.
   if (kind != BuiltinClass::None)
     return evalBuiltin(e);
-  if (std::optional<DType> type = parseDType(name))
+  if (std::optional<DType> type = name == "int" ? DType::I64 : parseDType(name))
     return evalConvert(e, *type);
   if (auto generic = frame->types.find(name); generic != frame->types.end())
     return evalConvert(e, generic->second);

@@ -21,6 +21,8 @@ std::optional<IndexExpr> Checker::evalSize(const ast::Expr &e, const llvm::Twine
   Value value = eval(e);
   if (value.isPoison())
     return std::nullopt;
+  if (!value.index)
+    value.index = sizeOf(value, /*truncates=*/false);
   if (!value.index || usesData(*value.index)) {
     Report record = report(Code::NotASize, e.span,
                            what + " must be an integer known before the launch, got " +
@@ -28,7 +30,7 @@ std::optional<IndexExpr> Checker::evalSize(const ast::Expr &e, const llvm::Twine
                                                                       : "a value of type " +
                                                                             toString(typeAlone(value)).str()));
     if (isFloat(value.expr->type))
-      record.note("sizes divide with '//' (rounding down) or '/' (exactly)");
+      record.note("sizes divide with '//' (rounding down) or '/' (exactly); int(v) truncates, ceil(v) and round(v) round");
     return std::nullopt;
   }
   if (!value.index->isSize()) {
@@ -100,6 +102,8 @@ std::optional<IndexExpr> Checker::computeIndex(const Expr *expr) {
   case Expr::Index:
     return expr->index;
   case Expr::Constant:
+    if (expr->type == DType::U64 && expr->intValue < 0)
+      break;
     return IndexExpr(expr->intValue);
   case Expr::Widen:
     if (isInteger(expr->operands[0]->type))
@@ -112,12 +116,14 @@ std::optional<IndexExpr> Checker::computeIndex(const Expr *expr) {
         return toIndex(expr->operands[0]);
     break;
   case Expr::Unary:
-    if (expr->unary == Unary::Neg)
+    if (expr->unary == Unary::Neg && !isUnsigned(expr->type))
       if (std::optional<IndexExpr> operand = toIndex(expr->operands[0]))
         return checkedIndex(-*operand);
     break;
   case Expr::Binary: {
     if (expr->binary != Binary::Add && expr->binary != Binary::Sub && expr->binary != Binary::Mul)
+      break;
+    if (isUnsigned(expr->type)) // wraps where signed numbers go on
       break;
     std::optional<IndexExpr> a = toIndex(expr->operands[0]), b = toIndex(expr->operands[1]);
     if (!a || !b)
@@ -191,6 +197,8 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOf(const Expr *expr
   auto [known, isNew] = exprRanges.try_emplace(expr);
   if (isNew) {
     std::optional<std::pair<IndexExpr, IndexExpr>> range = computeRange(expr);
+    if (!range && expr->type == DType::U32)
+      range = std::pair(IndexExpr(0), IndexExpr(UINT32_MAX));
     if (range && (range->first.isOverflow() || (range->second + 1).isOverflow()))
       range.reset();
     exprRanges[expr] = range;
@@ -202,6 +210,8 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::rangeOf(const Expr *expr
 std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr *expr) {
   switch (expr->kind) {
   case Expr::Constant:
+    if (expr->type == DType::U64 && expr->intValue < 0)
+      return std::nullopt;
     return std::pair(IndexExpr(expr->intValue), IndexExpr(expr->intValue));
   case Expr::Index:
     return std::pair(expr->index, expr->index);
@@ -225,6 +235,15 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr 
       if (std::optional<IndexExpr> n = toIndex(y); n && n->isSize() && keepsValue(y))
         if (prover->proves(Condition::nonNegative(*n)))
           return std::pair(IndexExpr(0), IndexExpr::max(*n - 1, 0));
+      return std::nullopt;
+    }
+    if (auto bits = bitsRange(expr))
+      return std::pair(IndexExpr(bits->first), IndexExpr(bits->second));
+    if (expr->binary == Binary::BitAnd) {
+      // What is not negative bounds the common bits.
+      for (const Expr *one : {x, y})
+        if (auto range = rangeOf(one); range && prover->proves(Condition::nonNegative(range->first)))
+          return std::pair(IndexExpr(0), range->second);
       return std::nullopt;
     }
     if (expr->binary != Binary::Max && expr->binary != Binary::Min)

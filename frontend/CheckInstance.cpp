@@ -47,12 +47,12 @@ std::optional<DType> Checker::resolveType(const ast::Ident &type) {
   }
   Report record = report(Code::UnknownType, type.span, "unknown type '" + type.name + "'");
   llvm::StringRef near = nearestName(
-      type.name, {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8",
-                  "i4", "u4", "bool", "int", "float"});
+      type.name, {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u64",
+                  "u32", "u16", "u8", "i4", "u4", "bool", "int", "float"});
   if (!near.empty())
     record.note("did you mean '" + near.str() + "'?").fix("write " + near.str(), {{type.span, near.str()}});
   else
-    record.note("types are f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 i4 u4 bool");
+    record.note("types are f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 i4 u64 u32 u16 u8 u4 bool");
   return std::nullopt;
 }
 
@@ -312,6 +312,8 @@ bool Checker::defineWhereSizes() {
       fine = false;
       continue;
     }
+    if (!value.index)
+      value.index = sizeOf(value, /*truncates=*/false);
     if (!value.index || !value.index->isSize()) {
       Report record =
           report(Code::NotASize, size.value->span,
@@ -319,7 +321,8 @@ bool Checker::defineWhereSizes() {
                      (value.weak ? "a number that is no integer"
                                  : "a value of type " + toString(value.expr->type).str()));
       if (value.weak)
-        record.note("sizes divide with '//' (rounding down) or '/' (exactly)");
+        record.note("sizes divide with '//' (rounding down) or '/' (exactly); int(v) truncates, ceil(v) and "
+                    "round(v) round");
       else
         record.note("sizes are made of dims and constants; an integer known when compiling is "
                     "declared 'n: int'");

@@ -111,7 +111,7 @@ Value Checker::evalReduction(const ast::Expr &e) {
       for (const ast::Argument &given : e.arguments)
         if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
             given.value->kind == ast::Expr::Integer)
-          dim = std::string(1, "ijklmn"[given.value->intValue % 6]);
+          dim = std::string(1, "ijklmn"[uint64_t(given.value->intValue) % 6]);
       std::string rewrite = name.str() + "(" + element + " for " + dim + ")";
       record.note("write " + rewrite).fix("write " + rewrite, {{e.span, rewrite}});
       return {};
@@ -235,10 +235,13 @@ Value Checker::evalReduction(const ast::Expr &e) {
     break;
   default:
     operand = settle(value);
-    if (operand->type == DType::Bool)
+    if (operand->type == DType::Bool && isArg)
       operand = widen(operand, DType::I32);
     type = isArg ? DType::I64 : operand->type;
-    if (isArg || isInteger(type))
+    // The greatest of truth values says whether one is true, the least whether all are.
+    if (type == DType::Bool)
+      reduction = reduction == checked::Reduction::Max ? checked::Reduction::Any : checked::Reduction::All;
+    if (isArg || !isFloat(type))
       for (const Var *var : vars) {
         if (var->kind == Var::Tile)
           continue; // a tile is never empty

@@ -143,7 +143,7 @@ Value Checker::evalScan(const ast::Expr &e) {
       size_t rank = entity->tensor->tensor->dims.size(), dim = rank - 1;
       for (const ast::Argument &given : e.arguments)
         if (given.keyword && (given.keyword->name == "dim" || given.keyword->name == "axis") &&
-            given.value->kind == ast::Expr::Integer && given.value->intValue < int64_t(rank))
+            given.value->kind == ast::Expr::Integer && uint64_t(given.value->intValue) < rank)
           dim = given.value->intValue;
       std::string index = std::string(1, "ijklmn"[dim % 6]);
       std::string call = name.str() + "(" + element + ", over=" + index + ")";
@@ -300,8 +300,10 @@ Value Checker::evalScan(const ast::Expr &e) {
       result->operands.push_back(coerce(init, type));
   } else {
     const Expr *operand = settle(operands[0]);
+    bool staysBool = operand->type == DType::Bool && (scan == checked::Scan::Sort || scan == checked::Scan::CumMax ||
+                                                       scan == checked::Scan::CumMin);
     if (operand->type == DType::Bool)
-      operand = widen(operand, isSort ? DType::I32 : DType::I64);
+      operand = widen(operand, isSort || staysBool ? DType::I32 : DType::I64);
     if (isSoftmax && !isFloat(operand->type))
       operand = widen(operand, DType::F32);
     if (result->exclusive && (scan == checked::Scan::CumMax || scan == checked::Scan::CumMin) && !isFloat(operand->type)) {
@@ -313,6 +315,8 @@ Value Checker::evalScan(const ast::Expr &e) {
     }
     result->type = scan == checked::Scan::ArgSort ? DType::I64 : operand->type;
     result->operands = {operand};
+    if (staysBool)
+      return strong(binaryNode(Binary::NE, finish(result), constant(0, DType::I32, e.span), DType::Bool, e.span));
   }
   return strong(finish(result));
 }

@@ -50,6 +50,12 @@ static IndexExpr atomExpr(const IndexExpr::Atom &atom, llvm::ArrayRef<IndexExpr>
   }
   case IndexExpr::AtomKind::Select:
     return IndexExpr::select(atom.cmp, operands[0], operands[1], operands[2], operands[3]);
+  case IndexExpr::AtomKind::Float: {
+    llvm::SmallVector<std::pair<IndexExpr::FloatStep, IndexExpr>> steps;
+    for (size_t i = 0; i + 1 < operands.size(); i += 2)
+      steps.push_back({static_cast<IndexExpr::FloatStep>(*operands[i].asConstant()), operands[i + 1]});
+    return IndexExpr::ofFloats(steps);
+  }
   }
   return {};
 }

@@ -504,11 +504,16 @@ bool Checker::checkTopK(const ast::Stmt &stmt) {
       const Expr *operand = settle(value);
       if (operand->type == DType::Bool)
         operand = widen(operand, DType::I32);
+      DType type = operand->type;
       if (filter) {
-        if (!isFloat(operand->type))
-          operand = widen(operand, DType::F32);
+        // What does not count is less than all integers of 32 bits, and no more than one of 64.
+        if (type == DType::I32 || type == DType::U32)
+          operand = widen(operand, DType::I64);
+        Expr *least = make(Expr::Constant, operand->type, call.span);
+        least->floatValue = -INFINITY;
+        least->intValue = operand->type == DType::U64 ? 0 : INT64_MIN;
         Expr *masked = make(Expr::Where, operand->type, call.span);
-        masked->operands = {filter, operand, constant(-INFINITY, operand->type, call.span)};
+        masked->operands = {filter, operand, least};
         operand = finish(masked);
       }
       Expr *result = make(Expr::Scan, which == 0 ? operand->type : DType::I64, call.span);
@@ -516,7 +521,13 @@ bool Checker::checkTopK(const ast::Stmt &stmt) {
       result->vars = {vars[0]};
       result->operands = {operand};
       result->positions = {vars[0]->lo + IndexExpr::dim(rankVar->id)};
-      return strong(finish(result));
+      const Expr *ranked = finish(result);
+      if (which == 1 || ranked->type == type)
+        return strong(ranked);
+      Expr *narrow = make(Expr::Quantize, type, call.span);
+      narrow->target = type;
+      narrow->operands = {ranked};
+      return strong(finish(narrow));
     });
   }
   return fine;

@@ -61,6 +61,8 @@ static Wide magnitude(const IntegerRange &a) { return std::max(a.hi < 0 ? -a.hi 
 /// name or a reduction is.
 static llvm::ArrayRef<const Expr *> widenedOperands(const Expr *expr) {
   llvm::ArrayRef<const Expr *> operands = expr->operands;
+  if (isUnsigned(expr->type))
+    return {}; // a number modulo 2^32 or 2^64, wherever it stands
   switch (expr->kind) {
   case Expr::Widen:
     return isInteger(operands[0]->type) ? operands : llvm::ArrayRef<const Expr *>();
@@ -99,8 +101,12 @@ Checker::Interval Checker::intervalOf(const Expr *expr) {
     if (!isInteger(expr->type))
       return all;
     auto operand = [&](unsigned k) { return intervalOf(expr->operands[k]); };
+    if (isUnsigned(expr->type) && (expr->kind == Expr::Binary || expr->kind == Expr::Unary))
+      return all;
     switch (expr->kind) {
     case Expr::Constant:
+      if (expr->type == DType::U64)
+        return {uint64_t(expr->intValue), uint64_t(expr->intValue)};
       return {expr->intValue, expr->intValue};
     case Expr::Index:
       return intervalOf(expr->index);

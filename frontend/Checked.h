@@ -18,6 +18,7 @@
 #define TEGULA_FRONTEND_CHECKED_H
 
 #include "frontend/AST.h"
+#include "ir/DTypes.h"
 #include "ir/IndexExpr.h"
 #include <deque>
 #include <memory>
@@ -28,10 +29,14 @@
 
 namespace tegula::checked {
 
-enum class DType { F64, F32, F16, BF16, F8E4M3, F8E5M2, I64, I32, I16, I8, U8, I4, U4, Bool };
-bool isFloat(DType type);
-/// What reading an element gives: F32 for the small floats, I32 for the small integers.
-DType computeType(DType type);
+using tegula::bitWidth;
+using tegula::computeType;
+using tegula::DType;
+using tegula::isFloat;
+using tegula::isUnsigned;
+using tegula::parseDType;
+using tegula::toString;
+
 /// What an integer type (or bool) can hold, inclusive; nothing for floats. The one table from which the
 /// checker knows what values of a type can be.
 struct IntegerRange {
@@ -39,8 +44,6 @@ struct IntegerRange {
   bool contains(const IntegerRange &other) const { return lo <= other.lo && other.hi <= hi; }
 };
 std::optional<IntegerRange> integerRange(DType type);
-llvm::StringRef toString(DType type);
-std::optional<DType> parseDType(llvm::StringRef name);
 
 /// What a kernel's `precision` may say, and the names in words.
 bool isPrecision(llvm::StringRef name);
@@ -85,7 +88,7 @@ enum class Unary { Neg, Not, Abs, Sign, Floor, Ceil, Round, Trunc, Exp, Exp2, Ex
                    Log1p, Sqrt, Rsqrt, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh,
                    Acosh, Atanh, Log10, Erfc, Erfinv, Lgamma, Digamma, Erf, IsNan, IsInf, IsFloat };
 enum class Binary { Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Atan2, CopySign, Max, Min, And, Or,
-                    LT, LE, GT, GE, EQ, NE };
+                    BitAnd, BitOr, BitXor, Shl, Shr, LT, LE, GT, GE, EQ, NE };
 enum class Reduction { Sum, Prod, Max, Min, Mean, Var, Any, All, Count, ArgMax, ArgMin, LogSumExp };
 enum class Scan { CumSum, CumProd, CumMax, CumMin, Softmax, LogSoftmax, Sort, ArgSort, TopKValue,
                   TopKIndex, Recurrence };
@@ -94,7 +97,7 @@ enum class Scan { CumSum, CumProd, CumMax, CumMin, Softmax, LogSoftmax, Sort, Ar
 /// referred to twice); nodes are owned by the Program and never change after checking.
 struct Expr {
   enum Kind {
-    Constant,   // constant (Bool, I32, I64: intValue; floats: floatValue)
+    Constant,   // constant (Bool and integers: intValue, of U64 its bits; floats: floatValue)
     Index,      // index: an integer expression of sizes and vars; type I64
     Scalar,     // scalar
     Let,        // let: a value named in a parallel block or at top level
@@ -102,17 +105,18 @@ struct Expr {
     Read,       // tensor, subscripts, groups, fill, exact, guard, dataDependent
     Unary, Binary,
     Where,      // operands: condition, yes, no
-    Convert,    // operands[0] to `target`: rounds (floats) or truncates and saturates (integers);
-                // the result's type is computeType(target), its value representable in `target`
-    Quantize,   // as Convert, integers rounded to nearest even first
-    Widen,      // operands[0] to `type` exactly (bool -> i32 -> i64 -> f32 -> f64, int to float)
+    Convert,    // operands[0] to `target`: rounds to floats, wraps between integers, truncates and
+                // saturates from floats to integers; the result's type is computeType(target), its
+                // value representable in `target`
+    Quantize,   // as Convert, rounded to nearest even first, and integers saturate
+    Widen,      // operands[0] to `type` exactly (bool -> i32 -> u32 -> i64 -> u64 -> f32 -> f64, int to float)
     Reduce,     // reduction, vars, filter, operands[0]; unbiased. `max(s for j)` over the current
                 // tile: `vars` holds the Tile var itself
     Scan,       // scan, vars (the scanned: new ones), positions, operands; reverse, exclusive.
                 // Recurrence: a, b and, where written, init (which does not vary along `vars`)
     Random,     // normal, operands: the keys, i64
   } kind = Constant;
-  DType type = DType::F32; // a compute type: Bool I32 I64 F32 F64
+  DType type = DType::F32; // a compute type: Bool I32 U32 I64 U64 F32 F64
   Span span;
   /// Vars that the value depends on, by id, sorted; `Data` vars are replaced by what they depend on.
   std::vector<unsigned> axes;
@@ -138,6 +142,9 @@ struct Expr {
 
   tegula::checked::Unary unary = tegula::checked::Unary::Neg;
   tegula::checked::Binary binary = tegula::checked::Binary::Add;
+  /// Pow of integers: how many low bits the exponent can have set; 64 where it may be negative.
+  /// Shl, Shr: 0 where the count is known to be less than the width, else 64.
+  unsigned exponentBits = 64;
   DType target = DType::F32;
   bool isWeak = false; // Convert: of a weak value to the type of what it meets [2.5], not written
   std::vector<const Expr *> operands;

@@ -362,6 +362,15 @@ private:
   Value power(const Value &a, const Value &b, Span span);
   /// A function of two floats, to which integers are converted.
   Value ofFloats(checked::Binary op, const Value &a, const Value &b, Span span);
+  /// A value of float arithmetic on sizes as a size: where it is whole by its form, or truncated.
+  std::optional<IndexExpr> sizeOf(const Value &value, bool truncates);
+  Value complement(const Value &a, Span span, Span opSpan);
+  Value bits(checked::Binary op, const Value &a, const Value &b, Span span, Span opSpan);
+  Value shift(checked::Binary op, const Value &a, const Value &b, Span span);
+  /// Bounds of an integer value that are numbers, where its form or its loops show them.
+  std::optional<std::pair<int64_t, int64_t>> numbersOf(const Expr *expr);
+  std::optional<std::pair<int64_t, int64_t>> numbersOf(const IndexExpr &index, unsigned depth = 0);
+  std::optional<std::pair<int64_t, int64_t>> bitsRange(const Expr *expr);
   Value negate(const Value &a, Span span);
 
   //===-- CheckCondition.cpp ----------------------------------------------===//
@@ -497,7 +506,7 @@ private:
   const Expr *settle(const Value &value);
   DType typeAlone(const Value &value);
   /// The type in which two values meet, and whether the result is weak.
-  std::pair<DType, bool> meet(const Value &a, const Value &b);
+  std::pair<DType, bool> meet(const Value &a, const Value &b, Span span);
   std::optional<double> constantOf(const Expr *expr);
   std::optional<bool> boolOf(const Expr *expr);
   Value strong(const Expr *expr) { return Value{expr, false, std::nullopt, {}}; }

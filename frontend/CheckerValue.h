@@ -55,10 +55,6 @@ struct PathCondition {
   bool isTrue = true;
 };
 
-inline bool isInteger(checked::DType type) {
-  return type == checked::DType::I32 || type == checked::DType::I64;
-}
-
 /// An integer of 64 bits.
 inline bool isWhole(double value) {
   constexpr double limit = 9223372036854775808.0;
@@ -72,12 +68,16 @@ inline unsigned width(checked::DType type) {
     return 0;
   case checked::DType::I32:
     return 1;
-  case checked::DType::I64:
+  case checked::DType::U32:
     return 2;
-  case checked::DType::F32:
+  case checked::DType::I64:
     return 3;
-  default:
+  case checked::DType::U64:
     return 4;
+  case checked::DType::F32:
+    return 5;
+  default:
+    return 6;
   }
 }
 

@@ -67,6 +67,11 @@ void Emitter::emitEntry() {
 
   builder.setInsertionPointToEnd(module.getBody());
   auto kernel = tgl::KernelOp::create(builder, locate(program.span), program.name, arguments);
+  // Code takes a scalar in its compute type; whoever launches keeps it to the declared one.
+  unsigned firstScalar = arguments.size() - program.scalars.size();
+  for (auto [index, scalar] : llvm::enumerate(program.scalars))
+    if (typeOf(scalar->type) != computeTypeOf(scalar->type))
+      kernel.setArgAttr(firstScalar + index, "tgl.type", TypeAttr::get(typeOf(scalar->type)));
   SmallVector<Attribute> sizes, guards;
   for (const Size &size : program.sizes)
     sizes.push_back(sizeAttr(size));

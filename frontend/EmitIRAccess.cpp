@@ -21,7 +21,7 @@ Value Emitter::valueOf(const Var &var) {
       break;
   }
   assert(var.kind == Var::Data && "an index variable is used outside of its range");
-  Value value = coerce(eval(var.data), builder.getIndexType(), locate(var.span));
+  Value value = evalAs(var.data, builder.getIndexType());
   frames.back().vars[var.id] = value;
   return value;
 }
@@ -128,9 +128,11 @@ const Tensor *Emitter::constantTensor(const Tensor *tensor) {
 Value Emitter::readConstant(const Expr *expr, const Tensor &tensor) {
   Location loc = locate(expr->span);
   Type type = computeTypeOf(tensor.type);
-  Value value = constant(type, *tensor.constantValue, loc);
-  if (typeOf(tensor.type) != type)
-    value = convertTo(value, tensor.type, false, loc);
+  Value value = isFloat(tensor.type)
+                    ? constant(type, *tensor.constantValue, loc)
+                    : constantInt(type, convertToInteger(*tensor.constantValue, tensor.type, false), loc);
+  if (isFloat(tensor.type) && typeOf(tensor.type) != type)
+    value = convertTo(value, computeType(tensor.type), tensor.type, false, loc);
   if (!expr->fill)
     return value;
   Value inside;

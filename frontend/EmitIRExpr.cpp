@@ -30,43 +30,13 @@ static Value create(OpBuilder &builder, Location loc, Args &&...args) {
 // Types, constants, conversions
 //===----------------------------------------------------------------------===//
 
-Type Emitter::typeOf(DType type) {
-  switch (type) {
-  case DType::F64:
-    return builder.getF64Type();
-  case DType::F32:
-    return builder.getF32Type();
-  case DType::F16:
-    return builder.getF16Type();
-  case DType::BF16:
-    return builder.getBF16Type();
-  case DType::F8E4M3:
-    return Float8E4M3FNType::get(&context);
-  case DType::F8E5M2:
-    return Float8E5M2Type::get(&context);
-  case DType::I64:
-    return builder.getI64Type();
-  case DType::I32:
-    return builder.getI32Type();
-  case DType::I16:
-    return builder.getIntegerType(16);
-  case DType::I8:
-    return builder.getIntegerType(8);
-  case DType::U8:
-    return builder.getIntegerType(8, /*isSigned=*/false);
-  case DType::I4:
-    return builder.getIntegerType(4);
-  case DType::U4:
-    return builder.getIntegerType(4, /*isSigned=*/false);
-  case DType::Bool:
-    return builder.getI1Type();
-  }
-  llvm_unreachable("a type of the language");
-}
+Type Emitter::typeOf(DType type) { return mlirType(&context, type); }
 
-Type Emitter::computeTypeOf(DType type) { return typeOf(computeType(type)); }
+Type Emitter::computeTypeOf(DType type) { return tgl::getComputeType(typeOf(type)); }
 
 Value Emitter::constantInt(Type type, int64_t value, Location loc) {
+  if (type.isInteger(32))
+    value = static_cast<int32_t>(value); // of u32, its bits
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
 }
 
@@ -110,6 +80,16 @@ Value Emitter::coerce(Value value, Type to, Location loc) {
   return create<arith::TruncIOp>(builder, loc, to, value);
 }
 
+Value Emitter::coerce(Value value, DType from, Type to, Location loc) {
+  if (!isUnsigned(from) || value.getType() == to)
+    return coerce(value, to, loc);
+  if (isa<FloatType>(to))
+    return create<arith::UIToFPOp>(builder, loc, to, value);
+  if (value.getType().isInteger(32) && (to.isInteger(64) || to.isIndex()))
+    value = create<arith::ExtUIOp>(builder, loc, builder.getI64Type(), value);
+  return coerce(value, to, loc);
+}
+
 Value Emitter::toStore(Value value, tgl::TglTensorType type, Location loc) {
   Type element = type.getElementType(), compute = type.getComputeType();
   if (value.getType().isF64() && compute.isF32() && element != compute)
@@ -117,7 +97,18 @@ Value Emitter::toStore(Value value, tgl::TglTensorType type, Location loc) {
   return coerce(value, compute, loc);
 }
 
-Value Emitter::convertTo(Value value, DType target, bool nearest, Location loc) {
+Value Emitter::convertTo(Value value, DType from, DType target, bool nearest, Location loc) {
+  if (from == DType::U32) {
+    value = coerce(value, from, isFloat(target) ? Type(builder.getF64Type()) : builder.getI64Type(), loc);
+  } else if (from == DType::U64 && isFloat(target)) {
+    value = coerce(value, from, target == DType::F64 ? builder.getF64Type() : builder.getF32Type(), loc);
+  } else if (from == DType::U64 && nearest) {
+    // What is beyond the target's largest is so as an unsigned number alone.
+    if (target == DType::U64)
+      return value;
+    Value largest = constantInt(value.getType(), maxValue(target), loc);
+    value = create<arith::MinUIOp>(builder, loc, value, largest);
+  }
   if (target == DType::Bool)
     return coerce(value, builder.getI1Type(), loc);
   if (value.getType().isIndex())
@@ -128,6 +119,8 @@ Value Emitter::convertTo(Value value, DType target, bool nearest, Location loc) 
 std::optional<double> Emitter::constantOf(const Expr *expr) {
   switch (expr->kind) {
   case Expr::Constant:
+    if (expr->type == DType::U64)
+      return static_cast<double>(static_cast<uint64_t>(expr->intValue));
     return isFloat(expr->type) ? expr->floatValue : static_cast<double>(expr->intValue);
   case Expr::Index:
     if (std::optional<int64_t> known = expr->index.asConstant())
@@ -164,7 +157,7 @@ Value Emitter::eval(const Expr *expr) {
 }
 
 Value Emitter::evalAs(const Expr *expr, Type type) {
-  return coerce(eval(expr), type, locate(expr->span));
+  return coerce(eval(expr), expr->type, type, locate(expr->span));
 }
 
 Value Emitter::compute(const Expr *expr) {
@@ -216,10 +209,10 @@ Value Emitter::compute(const Expr *expr) {
     Value operand = eval(expr->operands[0]);
     if (operand.getType() == typeOf(expr->target))
       return operand;
-    return convertTo(operand, expr->target, false, loc);
+    return convertTo(operand, expr->operands[0]->type, expr->target, false, loc);
   }
   case Expr::Quantize:
-    return convertTo(eval(expr->operands[0]), expr->target, true, loc);
+    return convertTo(eval(expr->operands[0]), expr->operands[0]->type, expr->target, true, loc);
   case Expr::Widen:
     return evalAs(expr->operands[0], type);
   case Expr::Reduce:
@@ -366,7 +359,7 @@ static Type wider(Type a, Type b) {
   return rank(a) < rank(b) ? b : a;
 }
 
-Value Emitter::compare(BinaryOp op, Value lhs, Value rhs, Location loc) {
+Value Emitter::compare(BinaryOp op, Value lhs, Value rhs, Location loc, bool isUnsigned) {
   using F = arith::CmpFPredicate;
   using I = arith::CmpIPredicate;
   Type type = wider(lhs.getType(), rhs.getType());
@@ -381,11 +374,11 @@ Value Emitter::compare(BinaryOp op, Value lhs, Value rhs, Location loc) {
                                        : F::UNE;
     return arith::CmpFOp::create(builder, loc, predicate, lhs, rhs);
   }
-  bool isBool = type.isInteger(1); // true is 1, not -1
-  I predicate = op == BinaryOp::LT   ? (isBool ? I::ult : I::slt)
-                : op == BinaryOp::LE ? (isBool ? I::ule : I::sle)
-                : op == BinaryOp::GT ? (isBool ? I::ugt : I::sgt)
-                : op == BinaryOp::GE ? (isBool ? I::uge : I::sge)
+  isUnsigned |= type.isInteger(1); // true is 1, not -1
+  I predicate = op == BinaryOp::LT   ? (isUnsigned ? I::ult : I::slt)
+                : op == BinaryOp::LE ? (isUnsigned ? I::ule : I::sle)
+                : op == BinaryOp::GT ? (isUnsigned ? I::ugt : I::sgt)
+                : op == BinaryOp::GE ? (isUnsigned ? I::uge : I::sge)
                 : op == BinaryOp::EQ ? I::eq
                                      : I::ne;
   return arith::CmpIOp::create(builder, loc, predicate, lhs, rhs);
@@ -395,9 +388,12 @@ Value Emitter::computeBinary(const Expr *expr) {
   Location loc = locate(expr->span);
   BinaryOp op = expr->binary;
   if (op >= BinaryOp::LT && op <= BinaryOp::NE)
-    return compare(op, eval(expr->operands[0]), eval(expr->operands[1]), loc);
+    return compare(op, eval(expr->operands[0]), eval(expr->operands[1]), loc,
+                   isUnsigned(expr->operands[0]->type));
   if (op == BinaryOp::Pow)
     return power(expr);
+  if (op == BinaryOp::Shl || op == BinaryOp::Shr)
+    return shift(expr);
   Type type = computeTypeOf(expr->type);
   bool isFloating = isa<FloatType>(type);
   if ((op == BinaryOp::FloorDiv || op == BinaryOp::Mod) && !isFloating)
@@ -426,17 +422,23 @@ Value Emitter::computeBinary(const Expr *expr) {
   case BinaryOp::Max:
     if (isFloating)
       return create<arith::MaximumFOp>(builder, loc, a, b);
-    return type.isInteger(1) ? create<arith::OrIOp>(builder, loc, a, b)
-                             : create<arith::MaxSIOp>(builder, loc, a, b);
+    return type.isInteger(1)          ? create<arith::OrIOp>(builder, loc, a, b)
+           : isUnsigned(expr->type) ? create<arith::MaxUIOp>(builder, loc, a, b)
+                                    : create<arith::MaxSIOp>(builder, loc, a, b);
   case BinaryOp::Min:
     if (isFloating)
       return create<arith::MinimumFOp>(builder, loc, a, b);
-    return type.isInteger(1) ? create<arith::AndIOp>(builder, loc, a, b)
-                             : create<arith::MinSIOp>(builder, loc, a, b);
+    return type.isInteger(1)          ? create<arith::AndIOp>(builder, loc, a, b)
+           : isUnsigned(expr->type) ? create<arith::MinUIOp>(builder, loc, a, b)
+                                    : create<arith::MinSIOp>(builder, loc, a, b);
   case BinaryOp::And:
+  case BinaryOp::BitAnd:
     return create<arith::AndIOp>(builder, loc, a, b);
   case BinaryOp::Or:
+  case BinaryOp::BitOr:
     return create<arith::OrIOp>(builder, loc, a, b);
+  case BinaryOp::BitXor:
+    return create<arith::XOrIOp>(builder, loc, a, b);
   default:
     llvm_unreachable("handled above");
   }
@@ -451,6 +453,14 @@ Value Emitter::integerDivision(bool remainder, const Expr *expr) {
   std::optional<double> known = constantOf(expr->operands[1]);
   bool isPlain = known && *known != 0 && *known != -1; // the machine's division has no other traps
   Value isZero, isMinusOne, divisor = b;
+  if (isUnsigned(expr->type)) {
+    isZero = compare(BinaryOp::EQ, b, zero, loc);
+    divisor = arith::SelectOp::create(builder, loc, isZero, constantInt(type, 1, loc), b);
+    if (remainder) // by 1 it is 0
+      return create<arith::RemUIOp>(builder, loc, a, divisor);
+    Value quotient = create<arith::DivUIOp>(builder, loc, a, divisor);
+    return arith::SelectOp::create(builder, loc, isZero, zero, quotient);
+  }
   if (!isPlain) {
     isZero = compare(BinaryOp::EQ, b, zero, loc);
     isMinusOne = compare(BinaryOp::EQ, b, constantInt(type, -1, loc), loc);
@@ -527,10 +537,8 @@ Value Emitter::power(const Expr *expr) {
     }
     return result ? result : constant(type, 1, loc);
   };
-  if (!isa<FloatType>(type)) {
-    assert(known && *known >= 0 && "an integer power that may be a fraction is a float");
-    return multiplied(static_cast<uint64_t>(*known));
-  }
+  if (!isa<FloatType>(type))
+    return known && *known >= 0 ? multiplied(static_cast<uint64_t>(*known)) : integerPower(expr, base);
   if (known) {
     if (*known == 0 || *known == 1 || *known == 2 || *known == 3 || *known == 4)
       return multiplied(static_cast<uint64_t>(*known));
@@ -543,4 +551,57 @@ Value Emitter::power(const Expr *expr) {
                                    multiplied(static_cast<uint64_t>(-*known)));
   }
   return create<math::PowFOp>(builder, loc, base, evalAs(expr->operands[1], type));
+}
+
+/// By repeated squaring over the bits that the exponent may have, without a branch, so that it works on
+/// vectors. Below 0 the power is that of PyTorch: of 1 and -1 what it is, of all else 0.
+Value Emitter::integerPower(const Expr *expr, Value base) {
+  Location loc = locate(expr->span);
+  Type type = base.getType();
+  Value exponent = evalAs(expr->operands[1], type);
+  Value zero = constantInt(type, 0, loc), one = constantInt(type, 1, loc);
+  unsigned width = type.getIntOrFloatBitWidth();
+  bool mayBeNegative = expr->exponentBits == 64 && isSigned(expr->type);
+  unsigned bits = std::min(expr->exponentBits, mayBeNegative ? width - 1 : width);
+  Value result = one, square = base;
+  for (unsigned n = 0; n != bits; ++n) {
+    Value bit = create<arith::AndIOp>(builder, loc, exponent, constantInt(type, int64_t(1) << n, loc));
+    Value isSet = compare(BinaryOp::NE, bit, zero, loc);
+    Value factor = arith::SelectOp::create(builder, loc, isSet, square, one);
+    result = create<arith::MulIOp>(builder, loc, result, factor);
+    if (n + 1 != bits)
+      square = create<arith::MulIOp>(builder, loc, square, square);
+  }
+  if (!mayBeNegative)
+    return result;
+  // The low bits of a negative exponent are as odd as it is: of -1 the power is right already.
+  Value isNegative = compare(BinaryOp::LT, exponent, zero, loc);
+  Value isUnit = create<arith::OrIOp>(builder, loc, compare(BinaryOp::EQ, base, one, loc),
+                                      compare(BinaryOp::EQ, base, constantInt(type, -1, loc), loc));
+  Value inverse = arith::SelectOp::create(builder, loc, isUnit, result, zero);
+  return arith::SelectOp::create(builder, loc, isNegative, inverse, result);
+}
+
+/// A count that is negative, or not less than the width, shifts all bits out, as in PyTorch.
+Value Emitter::shift(const Expr *expr) {
+  Location loc = locate(expr->span);
+  Type type = computeTypeOf(expr->type);
+  unsigned width = type.getIntOrFloatBitWidth();
+  bool isLeft = expr->binary == BinaryOp::Shl, isArithmetic = !isLeft && isSigned(expr->type);
+  Value a = evalAs(expr->operands[0], type), count = eval(expr->operands[1]);
+  auto shifted = [&](Value by) -> Value {
+    return isLeft         ? create<arith::ShLIOp>(builder, loc, a, by)
+           : isArithmetic ? create<arith::ShRSIOp>(builder, loc, a, by)
+                          : create<arith::ShRUIOp>(builder, loc, a, by);
+  };
+  if (expr->exponentBits == 0)
+    return shifted(coerce(count, type, loc));
+  Value isInside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, count,
+                                         constantInt(count.getType(), width, loc));
+  Value last = constantInt(type, isArithmetic ? width - 1 : 0, loc);
+  Value result =
+      shifted(arith::SelectOp::create(builder, loc, isInside, coerce(count, type, loc), last));
+  return isArithmetic ? result
+                      : arith::SelectOp::create(builder, loc, isInside, result,
+                                                constantInt(type, 0, loc));
 }

@@ -141,11 +141,16 @@ private:
   mlir::Value computeUnary(const Expr *expr);
   mlir::Value computeBinary(const Expr *expr);
   mlir::Value compare(tegula::checked::Binary op, mlir::Value lhs, mlir::Value rhs,
-                      mlir::Location loc);
+                      mlir::Location loc,
+                      bool isUnsigned = false);
   mlir::Value integerDivision(bool remainder, const Expr *expr);
   mlir::Value floatDivision(bool remainder, mlir::Value lhs, mlir::Value rhs, mlir::Location loc);
   mlir::Value power(const Expr *expr);
+  mlir::Value integerPower(const Expr *expr, mlir::Value base);
+  mlir::Value shift(const Expr *expr);
   mlir::Value computeReduce(const Expr *expr);
+  mlir::Value computeSigned(const Expr *expr);
+  mlir::Value flipFirstBit(mlir::Value value, mlir::Location loc);
   mlir::Value reduceOver(const Expr *expr, Reduction kind,
                          llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups, const Expr *value,
                          llvm::function_ref<mlir::Value(mlir::Value)> transform = nullptr);
@@ -157,10 +162,12 @@ private:
   /// What `precision`, which is set, means for a sum; IR knows no precision of convolutions alone.
   llvm::StringRef precisionOf(bool isConvolution) const;
   mlir::Value computeScan(const Expr *expr);
-  mlir::Value convertTo(mlir::Value value, DType target, bool nearest, mlir::Location loc);
+  mlir::Value convertTo(mlir::Value value, DType from, DType target, bool nearest, mlir::Location loc);
   /// To another compute type: exact where that is wider, else rounded, wrapped or compared with 0.
   mlir::Value coerce(mlir::Value value, mlir::Type type, mlir::Location loc);
   /// What is written to an element of `type`: rounded once.
+  /// As coerce, of a value of a type of the language: unsigned ones get no sign.
+  mlir::Value coerce(mlir::Value value, DType from, mlir::Type to, mlir::Location loc);
   mlir::Value toStore(mlir::Value value, tgl::TglTensorType type, mlir::Location loc);
   mlir::Value constant(mlir::Type type, double value, mlir::Location loc);
   mlir::Value constantInt(mlir::Type type, int64_t value, mlir::Location loc);

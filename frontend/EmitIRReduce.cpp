@@ -83,7 +83,25 @@ Value Emitter::createReduce(const Expr *expr, Reduction kind, Type type, ArrayRe
   return op.getResult();
 }
 
+/// Unsigned numbers in the order of signed ones, and back: with their first bit flipped.
+Value Emitter::flipFirstBit(Value value, Location loc) {
+  unsigned width = value.getType().getIntOrFloatBitWidth();
+  Value bit = constantInt(value.getType(), llvm::minIntN(width), loc);
+  return arith::XOrIOp::create(builder, loc, value, bit);
+}
+
 Value Emitter::computeReduce(const Expr *expr) {
+  bool isExtreme = expr->reduction == Reduction::Max || expr->reduction == Reduction::Min;
+  bool isPlace = expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::ArgMin;
+  if (!(isExtreme || isPlace) || !isUnsigned(expr->operands[0]->type))
+    return computeSigned(expr);
+  Location loc = locate(expr->span);
+  Value result = reduceOver(expr, expr->reduction, splitAtData(expr->vars), expr->operands[0],
+                            [&](Value point) { return flipFirstBit(point, loc); });
+  return isExtreme ? flipFirstBit(result, loc) : result;
+}
+
+Value Emitter::computeSigned(const Expr *expr) {
   SmallVector<ArrayRef<const Var *>> groups = splitAtData(expr->vars);
   if (groups.size() == 1)
     return reduceOver(expr, expr->reduction, groups, expr->operands[0]);
@@ -122,8 +140,8 @@ Value Emitter::reduceOver(const Expr *expr, Reduction kind, ArrayRef<ArrayRef<co
                             expr->filter ? evalAs(expr->filter, builder.getI1Type()) : Value();
                         if (value) {
                           Value point = eval(value);
-                          point =
-                              coerce(point, pointType(kind, type, point.getType(), builder), loc);
+                          point = coerce(point, value->type,
+                                         pointType(kind, type, point.getType(), builder), loc);
                           yielded.push_back(transform ? transform(point) : point);
                         } else {
                           yielded.push_back(constantInt(builder.getI1Type(), 1, loc));
@@ -187,6 +205,8 @@ Value Emitter::computeScan(const Expr *expr) {
   Type type = computeTypeOf(expr->type);
   bool givesIndex = expr->scan == Scan::ArgSort || expr->scan == Scan::TopKIndex;
   bool isRecurrence = expr->scan == Scan::Recurrence;
+  bool isSum = expr->scan == Scan::CumSum || expr->scan == Scan::CumProd;
+  bool isFlipped = isUnsigned(expr->operands[0]->type) && !isSum;
   assert(splitAtData(expr->vars).size() == 1 && "the axes of a scan do not depend on each other");
 
   Value init =
@@ -200,6 +220,11 @@ Value Emitter::computeScan(const Expr *expr) {
   SmallVector<Value> yielded;
   for (const Expr *operand : ArrayRef(expr->operands).take_front(isRecurrence ? 2 : 1))
     yielded.push_back(givesIndex ? eval(operand) : evalAs(operand, type));
+  if (isFlipped)
+    yielded[0] = flipFirstBit(yielded[0], loc);
   tgl::YieldOp::create(builder, loc, yielded);
-  return op.getResult();
+  if (!isFlipped || givesIndex)
+    return op.getResult();
+  builder.setInsertionPointAfter(op);
+  return flipFirstBit(op.getResult(), loc);
 }

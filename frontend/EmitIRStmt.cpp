@@ -277,7 +277,7 @@ Value Emitter::roundedState(const StateDef &state, const Expr *value) {
   Location loc = locate(value->span);
   Value result = evalAs(value, computeTypeOf(state.type));
   if (state.storage && typeOf(*state.storage) != result.getType())
-    result = coerce(convertTo(result, *state.storage, false, loc), result.getType(), loc);
+    result = coerce(convertTo(result, state.type, *state.storage, false, loc), result.getType(), loc);
   return result;
 }
 

@@ -29,7 +29,8 @@ static const size_t operators[] = {
     Grammar::PLUS, Grammar::MINUS,   Grammar::STAR,         Grammar::SLASH,   Grammar::FLOORDIV,
     Grammar::AND,  Grammar::OR,      Grammar::PERCENT,      Grammar::POWER,   Grammar::LESS,
     Grammar::EQUAL, Grammar::GREATER, Grammar::GREATEREQUAL, Grammar::LESSEQUAL,
-    Grammar::NOTEQUAL};
+    Grammar::NOTEQUAL, Grammar::BITAND, Grammar::BITOR, Grammar::BITXOR, Grammar::SHIFTLEFT,
+    Grammar::SHIFTRIGHT};
 
 static std::string describe(const antlr4::misc::IntervalSet &expected,
                             const antlr4::dfa::Vocabulary &vocabulary) {
@@ -52,7 +53,8 @@ static std::string describe(const antlr4::misc::IntervalSet &expected,
       continue;
     if (expression && (type == Grammar::INTEGER || type == Grammar::FLOAT ||
                        type == Grammar::STRING || type == Grammar::LPAREN ||
-                       type == Grammar::PLUS || type == Grammar::MINUS || type == Grammar::NOT))
+                       type == Grammar::PLUS || type == Grammar::MINUS || type == Grammar::NOT ||
+                       type == Grammar::BITNOT))
       continue;
     if (binary && is_contained(operators, type))
       continue;

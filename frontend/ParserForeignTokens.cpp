@@ -45,7 +45,6 @@ namespace {
 struct Replacement {
   StringRef text;  // empty: none
   size_t type = 0; // of the token that takes its place; 0: none
-  bool certain = true;
 };
 
 class ForeignTokens {
@@ -120,7 +119,7 @@ bool ForeignTokens::comment() {
   return true;
 }
 
-/// `1.0f`, `0x1F`, `1_000`, `2x`. (`3for` is two tokens.)
+/// `1.0f`, `0x1G`, `1_000`, `2x`. (`3for` is two tokens.)
 static bool isNumberSuffix(ArrayRef<Token> tokens, size_t at) {
   auto isNumber = [&](size_t i) {
     return tokens[i].type == Lexer::INTEGER || tokens[i].type == Lexer::FLOAT;
@@ -260,10 +259,6 @@ bool ForeignTokens::foreignOperator() {
                           .Case("&&", {"and", Lexer::AND})
                           .Case("||", {"or", Lexer::OR})
                           .Case("!", {"not", Lexer::NOT})
-                          .Case("&", {"and", Lexer::AND, false})
-                          .Case("|", {"or", Lexer::OR, false})
-                          .Case("~", {"not", Lexer::NOT, false})
-                          .Case("^", {"**", Lexer::POWER, false})
                           .Case(":=", {"=", Lexer::ASSIGN})
                           .Case("===", {"==", Lexer::EQUAL})
                           .Cases({"!==", "<>"}, {"!=", Lexer::NOTEQUAL})
@@ -273,13 +268,9 @@ bool ForeignTokens::foreignOperator() {
   auto error =
       reporter.reportMended(Code::ForeignOperator, reporter.span(token),
                       ("expected '" + known.text + "', found '" + spelled + "'").str());
-  if (error) {
-    if (!known.certain)
-      error->note("there are no operators on bits");
+  if (error)
     error->fix(("write '" + known.text + "'").str(),
-               {{reporter.span(token), padded(text, token, known.text)}},
-               known.certain ? Applicability::Safe : Applicability::Maybe);
-  }
+               {{reporter.span(token), padded(text, token, known.text)}}, Applicability::Safe);
   Token replaced = token;
   replaced.type = known.type;
   out.push_back(replaced);

@@ -11,6 +11,7 @@
 #include "frontend/ParserForeign.h"
 #include "TegulaLexer.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Error.h"
 #include <algorithm>
@@ -118,15 +119,21 @@ static std::string quoted(StringRef text) { return ("'" + text + "'").str(); }
 // Literals
 //===----------------------------------------------------------------------===//
 
+std::optional<uint64_t> integerOf(StringRef text) {
+  uint64_t value;
+  bool isDecimal = text.size() < 2 || isDigit(text[1]); // leading zeros do not make it octal
+  return text.getAsInteger(isDecimal ? 10 : 0, value) ? std::nullopt : std::optional(value);
+}
+
 void checkLiterals(ArrayRef<Token> tokens, SyntaxReporter &reporter) {
   for (const Token &token : tokens) {
     StringRef text = reporter.text(token);
     if (token.type == Lexer::INTEGER) {
-      int64_t value;
-      if (text.getAsInteger(10, value))
+      std::optional<uint64_t> value = integerOf(text);
+      if (!value)
         if (auto error = reporter.report(Code::IntegerTooLarge, reporter.span(token),
-                                         "expected an integer of at most 9223372036854775807"))
-          error->note("a larger number can be written as a float: 1e19");
+                                         "expected an integer of at most 18446744073709551615"))
+          error->note("a larger number can be written as a float: 1e20");
     } else if (token.type == Lexer::FLOAT) {
       APFloat value(APFloat::IEEEdouble());
       auto status = value.convertFromString(text, APFloat::rmNearestTiesToEven);
@@ -376,7 +383,7 @@ static bool checkLimits(std::vector<Token> &tokens, SyntaxReporter *reporter) {
       } else {
         --brackets.back();
       }
-    } else if (token.type == Lexer::NOT || token.type == Lexer::POWER ||
+    } else if (token.type == Lexer::NOT || token.type == Lexer::POWER || token.type == Lexer::BITNOT ||
                ((token.type == Lexer::MINUS || token.type == Lexer::PLUS) && !endsOperand(last))) {
       ++operators.back();
       ++depth;

@@ -61,6 +61,9 @@ private:
   std::vector<uint32_t> wrong; // where errors begin
 };
 
+/// The value of `128`, `0xff` or `0b101`; nothing beyond 64 bits.
+std::optional<uint64_t> integerOf(llvm::StringRef text);
+
 inline bool touches(const Token &a, const Token &b) { return a.end == b.begin; }
 /// Whether a token of the type is a name, words of the language that can be names included.
 bool isNameType(size_t type);

@@ -377,6 +377,11 @@ static StringRef spelling(ast::BinaryOp op) {
   case ast::BinaryOp::Pow: return "**";
   case ast::BinaryOp::And: return "and";
   case ast::BinaryOp::Or: return "or";
+  case ast::BinaryOp::BitAnd: return "&";
+  case ast::BinaryOp::BitOr: return "|";
+  case ast::BinaryOp::BitXor: return "^";
+  case ast::BinaryOp::Shl: return "<<";
+  case ast::BinaryOp::Shr: return ">>";
   }
   llvm_unreachable("all operators are spelt");
 }
@@ -393,9 +398,20 @@ static StringRef spelling(ast::CompareOp op) {
   llvm_unreachable("all comparisons are spelt");
 }
 
-static bool isSum(const ast::Expr &expr) {
-  return expr.kind == ast::Expr::Binary &&
-         (expr.binaryOp == ast::BinaryOp::Add || expr.binaryOp == ast::BinaryOp::Sub);
+/// Where a line is broken first, and which operators form chains.
+static PieceBuilder::Rank rankOf(ast::BinaryOp op) {
+  switch (op) {
+  case ast::BinaryOp::Or: return PieceBuilder::Or;
+  case ast::BinaryOp::And: return PieceBuilder::And;
+  case ast::BinaryOp::BitOr: return PieceBuilder::BitOr;
+  case ast::BinaryOp::BitXor: return PieceBuilder::BitXor;
+  case ast::BinaryOp::BitAnd: return PieceBuilder::BitAnd;
+  case ast::BinaryOp::Shl:
+  case ast::BinaryOp::Shr: return PieceBuilder::Shift;
+  case ast::BinaryOp::Add:
+  case ast::BinaryOp::Sub: return PieceBuilder::Sum;
+  default: return PieceBuilder::Product;
+  }
 }
 
 /// Neither reads nor calls: `2*N`, but `x[i] * w[i]`.
@@ -408,26 +424,21 @@ static bool isPlain(const ast::Expr &expr) {
 /// `a + b*c`: a product is written close where it is part of a sum or all plain, else wide.
 void PieceBuilder::binary(const ast::Expr &expr, bool tight) {
   ast::BinaryOp op = expr.binaryOp;
-  Rank rank = op == ast::BinaryOp::Or    ? Or
-              : op == ast::BinaryOp::And ? And
-              : isSum(expr)              ? Sum
-                                         : Product;
+  Rank rank = rankOf(op);
   bool word = rank == Or || rank == And;
   bool close = op == ast::BinaryOp::Pow || (tight && !word);
   // The chain on the left side is a loop: it can be long.
   SmallVector<const ast::Expr *> chain = {&expr};
   auto sameRank = [&](const ast::Expr &e) {
     return e.kind == ast::Expr::Binary && !e.parenthesized && op != ast::BinaryOp::Pow &&
-           e.binaryOp != ast::BinaryOp::Pow &&
-           (isSum(e) == isSum(expr)) && (e.binaryOp == ast::BinaryOp::Or) == (rank == Or) &&
-           (e.binaryOp == ast::BinaryOp::And) == (rank == And);
+           e.binaryOp != ast::BinaryOp::Pow && rankOf(e.binaryOp) == rank;
   };
   while (sameRank(*chain.back()->operands[0]))
     chain.push_back(chain.back()->operands[0].get());
   close |= rank == Product && isPlain(expr) && llvm::all_of(chain, [](const ast::Expr *each) {
              return each->binaryOp == ast::BinaryOp::Mul || each->binaryOp == ast::BinaryOp::Div;
            });
-  bool tightOperands = close || rank == Sum;
+  bool tightOperands = close || (rank >= BitOr && rank <= Sum);
   this->expr(*chain.back()->operands[0], tightOperands);
   for (const ast::Expr *each : llvm::reverse(chain)) {
     if (!close) {
@@ -486,6 +497,7 @@ void PieceBuilder::expr(const ast::Expr &expr, bool tight) {
   case ast::Expr::Unary:
     text(expr.unaryOp == ast::UnaryOp::Not   ? "not "
          : expr.unaryOp == ast::UnaryOp::Neg ? "-"
+         : expr.unaryOp == ast::UnaryOp::BitNot ? "~"
                                              : "+",
          expr.opSpan.begin);
     this->expr(*expr.operands[0], tight || expr.unaryOp != ast::UnaryOp::Not);

@@ -35,7 +35,8 @@ struct TextPiece {
 class PieceBuilder {
 public:
   /// Where a line may break, at one depth of brackets, from the best place to the worst.
-  enum Rank { Clause, For, Assign, Comma, Or, And, Compare, Sum, Product, ranks };
+  enum Rank { Clause, For, Assign, Comma, Or, And, Compare, BitOr, BitXor, BitAnd, Shift, Sum,
+              Product, ranks };
 
   std::vector<TextPiece> take() { return std::move(pieces); }
 

@@ -96,7 +96,8 @@ static std::string typeName(const Node &node) {
   StringRef name = node.text;
   bool own = StringSwitch<bool>(name)
                  .Cases({"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2"}, true)
-                 .Cases({"i64", "i32", "i16", "i8", "u8", "i4", "u4", "bool"}, true)
+                 .Cases({"i64", "i32", "i16", "i8", "i4", "bool"}, true)
+                 .Cases({"u64", "u32", "u16", "u8", "u4"}, true)
                  .Default(false);
   if (own)
     return name.str();

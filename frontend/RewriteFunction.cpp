@@ -36,6 +36,11 @@ Result Translator::evalChoice(const CallForm &form, bool &known) {
                      .Cases({"ge", "greater_equal"}, ">=")
                      .Case("logical_and", "and")
                      .Case("logical_or", "or")
+                     .Case("bitwise_and", "&")
+                     .Case("bitwise_or", "|")
+                     .Case("bitwise_xor", "^")
+                     .Case("bitwise_left_shift", "<<")
+                     .Case("bitwise_right_shift", ">>")
                      .Default("");
   auto operand = [&](size_t i) -> Result {
     return i < form.arguments.size() ? eval(*form.arguments[i]) : std::nullopt;

@@ -240,13 +240,17 @@ private:
     }
     return value;
   }
-  /// `(a > 0) & (b > 0)`, of booleans.
-  NodePtr bits() {
-    NodePtr value = sum();
-    while (value && (peek() == "&" || peek() == "|")) {
-      bool isAnd = peek() == "&";
+  NodePtr bits() { return chainOf({"|"}, [&] { return bitXor(); }); }
+  NodePtr bitXor() { return chainOf({"^"}, [&] { return bitAnd(); }); }
+  NodePtr bitAnd() { return chainOf({"&"}, [&] { return shift(); }); }
+  NodePtr shift() { return chainOf({"<<", ">>"}, [&] { return sum(); }); }
+  /// `a op b op c` of operators that bind alike, from the left.
+  NodePtr chainOf(ArrayRef<StringRef> ops, function_ref<NodePtr()> operand) {
+    NodePtr value = operand();
+    while (value && is_contained(ops, peek())) {
+      StringRef op = peek();
       ++at;
-      value = binary(isAnd ? "and" : "or", std::move(value), sum());
+      value = binary(op, std::move(value), operand());
     }
     return value;
   }
@@ -278,12 +282,12 @@ private:
       if (!operand)
         return nullptr;
       --depth;
-      NodePtr node = make(Node::Unary, op == "~" ? "not" : op);
+      NodePtr node = make(Node::Unary, op);
       node->parts.push_back(std::move(operand));
       return node;
     }
     NodePtr base = postfix();
-    if (base && (peek() == "**" || peek() == "^")) {
+    if (base && peek() == "**") {
       ++at;
       if (++depth > deepest)
         return nullptr;

@@ -291,6 +291,10 @@ static int levelOf(StringRef op) {
       .Case("or", level::Or)
       .Case("and", level::And)
       .Cases({"<", "<=", ">", ">=", "==", "!="}, level::Compare)
+      .Case("|", level::BitOr)
+      .Case("^", level::BitXor)
+      .Case("&", level::BitAnd)
+      .Cases({"<<", ">>"}, level::Shift)
       .Cases({"+", "-"}, level::Sum)
       .Cases({"*", "/", "//", "%"}, level::Product)
       .Default(level::Power);

@@ -43,7 +43,7 @@ struct Text {
   int level;
 };
 namespace level {
-enum { Or = 1, And, Not, Compare, Sum, Product, Unary, Power, Atom };
+enum { Or = 1, And, Not, Compare, BitOr, BitXor, BitAnd, Shift, Sum, Product, Unary, Power, Atom };
 }
 
 /// Names in order of appearance.

@@ -117,12 +117,22 @@ const Signature::Parameter *Signature::find(StringRef name) const {
   return found == parameters.end() ? nullptr : &*found;
 }
 
+const Signature::Parameter *Signature::missing(const Instance &instance) const {
+  auto found = find_if(parameters, [&](const Parameter &one) {
+    bool isConstant = one.kind == Parameter::Constant || one.kind == Parameter::Tuple;
+    return isConstant && !one.isOptional && !instance.options.constants.contains(one.name);
+  });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
 std::optional<double> Signature::parseLiteral(StringRef text) {
   text = text.trim();
   bool isNegative = text.consume_front("-");
   double value;
   if (text == "inf")
     value = INFINITY;
+  else if (text == "nan")
+    value = NAN;
   else if (text == "pi")
     value = M_PI;
   else if (text.empty() || !(isDigit(text.front()) || text.front() == '.') ||

@@ -50,6 +50,8 @@ struct Signature {
 
   explicit Signature(const ast::Kernel &kernel);
   const Parameter *find(llvm::StringRef name) const;
+  /// The first constant that has neither a default nor a value; null where there is none.
+  const Parameter *missing(const Instance &instance) const;
 
   /// The value of a number as written; nothing where it is none.
   using NumberOf = llvm::function_ref<std::optional<double>(llvm::StringRef text)>;

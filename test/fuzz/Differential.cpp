@@ -172,7 +172,8 @@ std::string Run::interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool 
     sizes[size] = value;
   llvm::SmallVector<InterpreterScalar> scalars;
   for (const GeneratedScalar &scalar : program.scalars)
-    scalars.push_back(scalar.type == "f32" ? InterpreterScalar(scalar.value) : InterpreterScalar(scalar.asInteger()));
+    scalars.push_back(isFloat(*parseDType(scalar.type)) ? InterpreterScalar(scalar.value)
+                                                        : InterpreterScalar(scalar.asInteger()));
   InterpreterResult result = interpret(llvm::cast<tgl::KernelOp>(module.lookupSymbol(name)), inputs,
                                        sizes, scalars, options);
   bool refuses = !result.ok() && result.errors.front().kind == InterpreterError::Guard;

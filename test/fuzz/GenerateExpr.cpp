@@ -183,7 +183,12 @@ std::string Generator::subscript(Scope &scope, const Dim &dim, bool &mayLeave, b
         }
   if (!scope.empty() && random.chance(70)) {
     const Index &index = random.pick(scope);
-    switch (random.below(3)) {
+    switch (random.below(6)) {
+    case 3: {
+      static const std::vector<const char *> forms = {" & 1", " ^ 1", " >> 1", " << 1", " & 3", " | 1"};
+      mayLeave = true;
+      return index.name + random.pick(forms);
+    }
     case 0:
       return index.name + " % " +
              (dim.text.size() > 1 && dim.text[0] != '(' ? "(" + dim.text + ")" : dim.text);
@@ -334,7 +339,8 @@ Value Generator::boolean(Scope &scope, unsigned depth) {
     return result;
   case 4: {
     Value a = boolean(scope, depth - 1), b = boolean(scope, depth - 1);
-    result.text = "(" + a.text + (random.chance(50) ? " and " : " or ") + b.text + ")";
+    static const std::vector<const char *> ops = {" and ", " or ", " & ", " | ", " ^ "};
+    result.text = "(" + a.text + random.pick(ops) + b.text + ")";
     return result;
   }
   default:
@@ -342,9 +348,74 @@ Value Generator::boolean(Scope &scope, unsigned depth) {
   }
 }
 
+/// An operator on bits, a shift (by counts from below 0 to beyond the width too) or a power.
+Value Generator::bits(Scope &scope, unsigned depth) {
+  Value a = integer(scope, depth - 1), b = integer(scope, depth - 1), result;
+  result.kind = Class::Int;
+  // Of two's complement: a result has no more digits than its operands.
+  auto digits = [](double bound) { return std::exp2(std::ceil(std::log2(bound + 1))); };
+  double either = std::max(digits(a.bound), digits(b.bound));
+  constexpr double most = 9.3e18;
+  switch (random.below(8)) {
+  case 0:
+  case 1: {
+    static const std::vector<const char *> ops = {" & ", " | ", " ^ "};
+    result.text = "(" + a.text + random.pick(ops) + b.text + ")";
+    result.bound = either;
+    return result;
+  }
+  case 2: {
+    static const std::vector<const char *> masks = {"1", "6", "15", "0xf0", "255", "-8", "0xffff"};
+    std::string mask = random.pick(masks);
+    result.text = "(" + a.text + " & " + mask + ")";
+    result.bound = std::max(digits(a.bound), 65536.0);
+    return result;
+  }
+  case 3:
+    result.text = "(~" + a.text + ")";
+    result.bound = a.bound + 1;
+    return result;
+  case 4:
+  case 5: {
+    static const std::vector<const char *> counts = {"0", "1", "3", "31", "32", "63", "64", "-1"};
+    // A size or an index that is shifted far leaves the 64 bits of its formula.
+    static const std::vector<const char *> few = {"0", "1", "3", "-1"};
+    bool isLeft = random.chance(40);
+    std::string count = random.chance(60) ? random.pick(isLeft ? few : counts) : b.text;
+    result.text = "(" + a.text + (isLeft ? " << " : " >> ") + count + ")";
+    result.bound = isLeft ? most : a.bound + 1;
+    return result;
+  }
+  case 6: {
+    static const std::vector<const char *> exponents = {"0", "2", "5", "(-1)"};
+    std::string exponent = random.pick(exponents);
+    if (exponent == "(-1)") // a number makes a float, data an integer
+      exponent = b.text;
+    result.text = "i64((" + a.text + ")**(" + exponent + "))";
+    result.bound = most;
+    return result;
+  }
+  default: { // unsigned numbers wrap, and come back as signed ones
+    static const std::vector<const char *> ops = {" + ", " - ", "*", " // ", " % ", " & ", " ^ ", " >> ", " << "};
+    bool isWide = random.chance(50);
+    std::string type = isWide ? "u64(" : "u32(", op = random.pick(ops);
+    std::string x = type + a.text + ")", y = type + b.text + ")";
+    static const std::vector<const char *> functions = {"maximum(", "minimum("};
+    std::string value = random.chance(70) ? x + op + y : std::string(random.pick(functions)) + x + ", " + y + ")";
+    if (random.chance(20))
+      value = x + random.pick(std::vector<const char *>{" - 1", "*2654435769", " ^ 0x9e3779b9", " >> 13"});
+    result.text = "i64(" + value + ")";
+    result.bound = isWide ? most : std::exp2(32);
+    return result;
+  }
+  }
+}
+
 Value Generator::integer(Scope &scope, unsigned depth) {
   if (depth == 0)
     return leaf(scope, Class::Int);
+  if (random.chance(12))
+    return bits(scope, depth);
   switch (random.below(10)) {
   case 0:
     return add(integer(scope, depth - 1), integer(scope, depth - 1), random.chance(50) ? "+" : "-");
@@ -396,8 +467,12 @@ Value Generator::integer(Scope &scope, unsigned depth) {
       return leaf(scope, Class::Int);
     else {
       Value a = exact(scope, depth - 1);
-      static const std::vector<const char *> to = {"i32(", "i64(", "quantize("};
+      static const std::vector<const char *> to = {"i32(", "i64(", "quantize(", "u8(", "i8(", "u16(", "i16("};
       unsigned which = random.below(to.size());
+      if (random.chance(40)) { // between integers they wrap, quantize saturates
+        a = integer(scope, depth - 1);
+        a.bound = which < 2 ? std::max(a.bound, std::exp2(31)) : 65536;
+      }
       a.text = to[which] + a.text + (which == 2 ? ", i8)" : ")");
       a.kind = Class::Int;
       a.grain = 0;

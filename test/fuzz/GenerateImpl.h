@@ -79,6 +79,7 @@ private:
   Value expression(Scope &scope, Class kind, unsigned depth);
   Value floating(Scope &scope, unsigned depth);
   Value integer(Scope &scope, unsigned depth);
+  Value bits(Scope &scope, unsigned depth);
   Value boolean(Scope &scope, unsigned depth);
   Value exact(Scope &scope, unsigned depth); ///< a float of error 0
   Value leaf(Scope &scope, Class kind);

@@ -157,7 +157,8 @@ void Generator::generateEntry(GeneratedProgram &program) {
 
   static const std::vector<const char *> types = {"f32",  "f32", "f32",    "f32",    "f32", "f16",
                                                   "bf16", "f64", "f8e4m3", "f8e5m2", "i64", "i32",
-                                                  "i16",  "i8",  "u8",     "i4",     "u4",  "bool"};
+                                                  "i16",  "i8",  "u8",     "i4",     "u4",  "bool",
+                                                  "u16",  "u32"};
   unsigned tensors = 2 + random.below(3);
   for (unsigned k = 0; k < tensors || k * 3 < count; ++k) {
     std::string type = k == 0 ? "f32" : random.pick(types), dims;
@@ -180,7 +181,7 @@ void Generator::generateEntry(GeneratedProgram &program) {
       source.value.bound = 8;
       input.type = type = random.chance(70) ? "f32" : random.chance(50) ? "f16" : "bf16"; // hold what updates write
     }
-    source.isNarrow = type != "f32" && type != "f64";
+    source.isNarrow = type != "f32" && type != "f64" && type != "u32";
     unsigned rank = random.chance(10) ? 0 : 1 + random.below(3);
     for (unsigned d = 0; d < rank || k * 3 + d < std::min(count, 3 * (k + 1)); ++d) {
       // The first tensors show every size bare, which binds it.
@@ -202,7 +203,9 @@ void Generator::generateEntry(GeneratedProgram &program) {
     source.value.kind = isFloat ? Class::Float : Class::Int;
     source.value.bound = 3;
     source.value.grain = isFloat ? 1 : 0;
-    scalars.push_back({source.name, isFloat ? "f32" : "i32",
+    static const std::vector<const char *> integers = {"i32", "i64", "i8", "u8", "u16", "u32"};
+    static const std::vector<const char *> floats = {"f32", "f64", "f16", "bf16"};
+    scalars.push_back({source.name, isFloat ? random.pick(floats) : random.pick(integers),
                        isFloat ? 0.5 * random.below(7) : static_cast<double>(random.below(4))});
     parameters += ", " + source.name + ": " + scalars.back().type;
     sources.push_back(source);

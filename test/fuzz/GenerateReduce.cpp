@@ -179,6 +179,8 @@ Value Generator::scan(Scope &scope, const Index &over, unsigned depth) {
   Value value;
   if (name == "argsort" || (name == "sort" && special))
     value = exact(scope, depth);
+  else if (random.chance(25) && (name == "cummax" || name == "cummin" || name == "sort"))
+    value = integer(scope, depth);
   else
     value = floating(scope, depth);
   if (name != "recurrence")
