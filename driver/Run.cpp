@@ -298,7 +298,7 @@ ExitCode run() {
   for (const Signature::Parameter &one : signature.parameters)
     if (!missing && one.kind == Signature::Parameter::Scalar && !one.isOptional &&
         !given.instance.scalars.contains(one.name))
-      missing = &one;
+      errs() << "tegula: the scalar '" << one.name << "' is not given: 1\n";
   if (missing)
     return wrongCall("kernel '" + kernel->name.name + "' needs '" + missing->name + "': -p " + missing->name +
                      "=" + (missing->type == "bool" ? "true" : missing->type == "float" ? "1.0" : "1"));

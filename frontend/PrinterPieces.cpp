@@ -426,7 +426,8 @@ void PieceBuilder::binary(const ast::Expr &expr, bool tight) {
   ast::BinaryOp op = expr.binaryOp;
   Rank rank = rankOf(op);
   bool word = rank == Or || rank == And;
-  bool close = op == ast::BinaryOp::Pow || (tight && !word);
+  bool onBits = rank >= BitOr && rank <= Shift;
+  bool close = op == ast::BinaryOp::Pow || (tight && !word && !onBits);
   // The chain on the left side is a loop: it can be long.
   SmallVector<const ast::Expr *> chain = {&expr};
   auto sameRank = [&](const ast::Expr &e) {
@@ -438,7 +439,7 @@ void PieceBuilder::binary(const ast::Expr &expr, bool tight) {
   close |= rank == Product && isPlain(expr) && llvm::all_of(chain, [](const ast::Expr *each) {
              return each->binaryOp == ast::BinaryOp::Mul || each->binaryOp == ast::BinaryOp::Div;
            });
-  bool tightOperands = close || (rank >= BitOr && rank <= Sum);
+  bool tightOperands = close || rank == Sum;
   this->expr(*chain.back()->operands[0], tightOperands);
   for (const ast::Expr *each : llvm::reverse(chain)) {
     if (!close) {
