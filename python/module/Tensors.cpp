@@ -12,7 +12,7 @@
 namespace tegula::python {
 namespace {
 
-constexpr size_t numDTypes = size_t(TEGULA_BOOL) + 1;
+constexpr size_t numDTypes = size_t(TEGULA_U64) + 1;
 
 /// Names that are looked up in every call, made once and kept.
 struct Names {
