@@ -115,7 +115,7 @@ Checker::Interval Checker::intervalOf(const Expr *expr) {
     case Expr::Let:
       return mayWrap(expr->let->value) ? all : intervalOf(expr->let->value);
     case Expr::Convert:
-      if (expr->isWeak && isInteger(expr->operands[0]->type))
+      if (expr->isWeak && isInteger(expr->operands[0]->type) && !isUnsigned(expr->type))
         return operand(0);
       if (isInteger(expr->operands[0]->type) && !mayWrap(expr->operands[0]) &&
           integerRange(expr->target)->contains(operand(0)))
