@@ -20,7 +20,15 @@ std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptio
                                        Diagnostics &diagnostics) {
   unsigned errorsBefore = diagnostics.numErrors();
   size_t first = diagnostics.all().size();
-  std::unique_ptr<Program> program = Checker(module, options, diagnostics).run();
+  std::unique_ptr<Program> program;
+  Checker::WeakTypes weakTypes;
+  while (true) { // types become wider, so it ends
+    Checker checker(module, options, diagnostics, weakTypes);
+    program = checker.run();
+    if (!checker.needsAnotherRun())
+      break;
+    diagnostics.truncate(first);
+  }
   if (program) {
     TileCheckResult tiles = checkTiles(*program, diagnostics);
     if (options.remarks)
@@ -35,9 +43,11 @@ std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptio
   return diagnostics.numErrors() == errorsBefore ? std::move(program) : nullptr;
 }
 
-Checker::Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics)
+Checker::Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics,
+                 WeakTypes &weakTypes)
     : module(module), options(options), diagnostics(&diagnostics),
-      program(std::make_unique<Program>()), prover(std::make_unique<Prover>()) {}
+      program(std::make_unique<Program>()), prover(std::make_unique<Prover>()),
+      weakTypes(weakTypes) {}
 
 /// Kernels and fns share one namespace: of two with one name, calls could mean either.
 void Checker::requireDistinctNames() {

@@ -71,6 +71,26 @@ void Checker::promoteOutput(TensorInfo &info, const Value &value) {
     info.tensor->type = typeAlone(value);
 }
 
+Checker::TensorKey Checker::tensorKey(Span span) const {
+  TensorKey key{span.file, span.begin};
+  for (const Expansion &expansion : expansions)
+    key.insert(key.end(), {expansion.call.file, expansion.call.begin});
+  return key;
+}
+
+void Checker::widenWeakTensor(const TensorInfo &info, const Value &value) {
+  if (!info.weakKey || value.isPoison())
+    return;
+  DType type = typeAlone(value);
+  if (type == DType::Bool || width(type) <= width(info.tensor->type))
+    return;
+  DType &known = weakTypes.try_emplace(*info.weakKey, info.tensor->type).first->second;
+  if (width(type) <= width(known))
+    return;
+  known = type;
+  weakTypesChanged = true;
+}
+
 bool Checker::readsOthers(const Expr *value, const Tensor *tensor,
                           llvm::ArrayRef<IndexExpr> subscripts) {
   llvm::SmallPtrSet<const Expr *, 32> seen;
@@ -163,7 +183,15 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
     DType type = declared.value_or(typeAlone(value));
     if (!declared && left.isState && value.weak && hasDouble && type == DType::F32)
       type = DType::F64;
+    std::optional<TensorKey> key;
+    if (!declared && value.weak) {
+      key = tensorKey(name.span);
+      auto found = weakTypes.find(*key);
+      if (found != weakTypes.end() && width(found->second) > width(type))
+        type = found->second;
+    }
     left.info = newTensor(left.isState ? Tensor::State : Tensor::Temp, name.name, type, {}, name.span);
+    left.info->weakKey = std::move(key);
     stored = storable(value, type, "'" + name.name + "'", left.valueSpan);
   } else {
     if (declared && *declared != left.info->tensor->type) {
@@ -172,6 +200,7 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
       return failed();
     }
     promoteOutput(*left.info, value);
+    widenWeakTensor(*left.info, value);
     stored = storable(value, left.info->tensor->type, "'" + name.name + "'", left.valueSpan);
   }
   auto failedNew = [&] {

@@ -30,8 +30,10 @@ bool Checker::copyTensor(TensorInfo *from, TensorInfo *to, unsigned dim, const I
   }
   Saved savedVars(activeVars, copy->vars);
   const Expr *value = readTensor(*from, subscripts, nullptr, span);
-  if (value)
+  if (value) {
     promoteOutput(*to, strong(value));
+    widenWeakTensor(*to, strong(value));
+  }
   copy->value = value ? storable(strong(value), to->tensor->type, "'" + to->tensor->name + "'", span)
                       : nullptr;
   return copy->value != nullptr;

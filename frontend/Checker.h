@@ -55,8 +55,16 @@ inline namespace checker {
 
 class Checker {
 public:
-  Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics);
+  /// Where a tensor begins: the file and offset of its name, then those of the calls around it.
+  using TensorKey = std::vector<uint32_t>;
+  /// The widest type that is stored in each tensor whose first value is weak.
+  using WeakTypes = std::map<TensorKey, checked::DType>;
+
+  Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics,
+          WeakTypes &weakTypes);
   std::unique_ptr<checked::Program> run();
+  /// Whether this run found a wider type: what it made and reported is of no use, another run knows.
+  bool needsAnotherRun() const { return weakTypesChanged; }
 
 private:
   using DType = checked::DType;
@@ -247,6 +255,9 @@ private:
   /// Everything but the right side, which `value` gives once the indices are bound.
   [[nodiscard]] bool defineElements(LeftSide &left, llvm::function_ref<Value()> value);
   /// The value in a form that can be stored in a tensor of `type`; null where that was reported.
+  TensorKey tensorKey(Span span) const;
+  /// Notes that a tensor whose first value is weak has to hold values of a wider type.
+  void widenWeakTensor(const TensorInfo &info, const Value &value);
   const Expr *storable(const Value &value, DType type, const llvm::Twine &what, Span span);
   /// An output of a called kernel whose generic type stands for integers takes the type of a float that is its first
   /// value, as PyTorch's results do.
@@ -565,8 +576,10 @@ private:
   std::set<std::string> reportedGuards;
   std::deque<WantedDim> wantedDims;
 
+  WeakTypes &weakTypes;
   std::map<const ast::Stmt *, StateFact> stateFacts;
   bool stateFactsChanged = false;
+  bool weakTypesChanged = false;
 };
 
 } // namespace checker

@@ -49,6 +49,9 @@ struct TensorInfo {
   bool isElement = false; // rank 0
   /// An equation that was wrong was to define all of it, here.
   Span claim;
+  /// A tensor whose first value is weak (`state h[i in N] = 0`) and whose type nobody wrote: what
+  /// Checker::weakTypes knows it by.
+  std::optional<std::vector<uint32_t>> weakKey;
   /// Where a temporary begins its life.
   std::vector<checked::Stmt *> *home = nullptr;
   checked::Stmt *definition = nullptr;

@@ -98,6 +98,11 @@ Diagnostics::Builder Diagnostics::report(Code code, Span span, std::string messa
   return Builder(*this, records.size() - 1);
 }
 
+void Diagnostics::truncate(size_t size) {
+  records.erase(records.begin() + size, records.end());
+  errorCount = llvm::count_if(records, [](const Diagnostic &one) { return one.severity == Severity::Error; });
+}
+
 void Diagnostics::sort(size_t first) {
   // Insertion keeps equal places in order of discovery; there are few records.
   for (size_t i = first + 1; i < records.size(); ++i)

@@ -120,6 +120,9 @@ public:
   /// Gives a record one fix instead of those it has.
   void replaceFixes(size_t index, Fix fix) { records[index].fixes = {std::move(fix)}; }
 
+  /// Takes back all records but the first `size`.
+  void truncate(size_t size);
+
   /// Brings the records from `first` on into the order of the text.
   void sort(size_t first);
 
