@@ -119,7 +119,16 @@ public:
     IndexExpr expr = toDims(subscript);
     return prover.provesInBounds(expr, size, rangesFor({expr, size}));
   }
-  tgl::ValueExpr simplify(const tgl::ValueExpr &expr) {
+  /// The expression in a simpler form, which uses every axis of it that may have no points, unless one of
+  /// `kept` does: what an axis without points implies is no reason to leave that axis.
+  tgl::ValueExpr simplify(const tgl::ValueExpr &expr, llvm::ArrayRef<tgl::ValueExpr> kept = {}) {
+    tgl::ValueExpr simpler = simplerInside(expr);
+    llvm::SmallVector<tgl::ValueExpr> all(kept);
+    all.push_back(simpler);
+    return hasPoints(expr, all) ? simpler : expr;
+  }
+  /// The same for what stays inside of all axes that the expression uses.
+  tgl::ValueExpr simplerInside(const tgl::ValueExpr &expr) {
     IndexExpr dims = toDims(expr);
     return toValues(prover.simplify(dims, rangesFor({dims})));
   }

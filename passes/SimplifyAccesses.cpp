@@ -85,15 +85,26 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
   /// Rewrites every expression with divisions, minima, maxima or conditionals.
   void simplifyExprs(IndexedOp op, Prover &prover) {
     std::optional<AxisScope> scope;
+    // Bounds that use the op's own axes are left alone: their ranges are what is being rewritten.
+    auto isLeft = [&](const ValueExpr &expr) {
+      return !hasDecisions(expr.expr()) || llvm::any_of(expr.operands(), [&](Value value) {
+        return axesOpOf(value) == op.getOperation();
+      });
+    };
+    // An access stays inside of the axes that any of its subscripts uses.
+    SmallVector<ValueExpr> kept;
+    if (isa<ReadOp, WriteOp>(op.getOperation()))
+      for (const ValueExpr &expr : subscriptsOf(op)) {
+        if (!isLeft(expr) && !scope)
+          scope.emplace(prover, op);
+        kept.push_back(isLeft(expr) ? expr : scope->simplerInside(expr));
+      }
     rewriteExprs(op, [&](const ValueExpr &expr) {
-      // Bounds that use the op's own axes are left alone: their ranges are what is being rewritten.
-      if (!hasDecisions(expr.expr()) || llvm::any_of(expr.operands(), [&](Value value) {
-            return axesOpOf(value) == op.getOperation();
-          }))
+      if (isLeft(expr))
         return expr;
       if (!scope)
         scope.emplace(prover, op);
-      ValueExpr simplified = scope->simplify(expr);
+      ValueExpr simplified = scope->simplify(expr, kept);
       count("expressions simplified", !(simplified == expr));
       return simplified;
     });
