@@ -29,7 +29,8 @@ def functions():
     found = []
     for file in sorted((DSL / "std").glob("*.tgl")):
         for name, arguments in re.findall(r"^fn ([a-z]\w*)\(([^)]*)\)", file.read_text(), re.M):
-            found.append(name if arguments == "x" else f"{name}({arguments})")
+            if not name.startswith("bitwise_"):  # operators, under PyTorch's names
+                found.append(name if arguments == "x" else f"{name}({arguments})")
     return found
 
 
