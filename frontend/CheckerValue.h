@@ -46,7 +46,7 @@ struct Subscript {
   /// Where the subscript is one index without arithmetic.
   const checked::Var *bare = nullptr;
   /// Where it is a group: its first member.
-  std::optional<IndexExpr> leading;
+  std::optional<IndexExpr> leading = std::nullopt;
 };
 
 /// A condition on the way to where an expression stands.

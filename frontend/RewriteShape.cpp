@@ -307,8 +307,6 @@ Result Translator::extent(const CallForm &form, const Result &value) {
 
 /// F.pad(x, (left, right, top, bottom), value=0): reads with a fill.
 Result Translator::padding(const CallForm &form, const Result &value) {
-  int64_t rank = int64_t(value->rank());
-
   const Node *given = form.argument(1, {"pad"});
   const Node *filling = form.argument(3, {"value"}), *mode = form.argument(2, {"mode"});
   if (!given || given->kind != Node::Sequence || given->parts.size() % 2 ||
