@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from . import _errors, _tegula
 
-DTYPES = frozenset("f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 i4 u4 bool".split())
+DTYPES = frozenset("f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 i4 u64 u32 u16 u8 u4 bool".split())
 _WORD = re.compile(r"[^\W\d]\w*")
 PRECISIONS = ("f32", "tf32", "conv_tf32", "bf16")
 STAGES = ("tgl", "scheduled", "llvm", "asm", "ptx")

@@ -4,7 +4,7 @@
 // Types and attributes
 //===----------------------------------------------------------------------===//
 
-// expected-error @below {{expected an element type (f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 ui8 i4 ui4 i1), found 'i7'}}
+// expected-error @below {{expected an element type (f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 ui64 ui32 ui16 ui8 ui4 i1), found 'i7'}}
 func.func private @f(!tgl.tensor<[M], i7>)
 
 // -----
