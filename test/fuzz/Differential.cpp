@@ -249,14 +249,14 @@ llvm::Error Run::runOnDevice(const CompiledKernel &kernel, llvm::ArrayRef<Launch
     return binding.takeError();
   if (llvm::Error error = (*loaded)->run(there, *binding))
     return error;
-  if (llvm::Error error = (*loaded)->synchronize())
-    return error;
+  // A subscript that is reported leaves results as well.
+  llvm::Error result = (*loaded)->synchronize();
   for (auto [argument, copy, size] : llvm::zip_equal(arguments, there, bytes))
     if (size)
-      if (llvm::Error error = device->copyToHost(
-              argument.data, reinterpret_cast<DeviceAddress>(copy.data), size))
-        return error;
-  return llvm::Error::success();
+      result = llvm::joinErrors(
+          std::move(result),
+          device->copyToHost(argument.data, reinterpret_cast<DeviceAddress>(copy.data), size));
+  return result;
 }
 
 std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llvm::StringRef target) {
