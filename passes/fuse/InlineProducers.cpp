@@ -309,8 +309,9 @@ static void inlineAt(Producer &producer, ReadOp read, bool isLast, Prover &prove
 
 unsigned tegula::inlineProducers(Block &block, Prover &prover) {
   unsigned inlined = 0;
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    std::optional<Producer> producer = asProducer(&op);
+  // The read behind a producer may be gone after it.
+  for (ParallelOp statement : llvm::to_vector(block.getOps<ParallelOp>())) {
+    std::optional<Producer> producer = asProducer(statement);
     if (!producer)
       continue;
     SmallVector<ReadOp> reads;
