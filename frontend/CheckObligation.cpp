@@ -361,10 +361,12 @@ bool Checker::requireNonEmpty(const IndexExpr &lo, const IndexExpr &hi, Span spa
     report(Code::EmptyReduction, span, what);
     return false;
   }
+  // A launch does not know what conditions on data say: it is refused where sizes leave nothing.
+  llvm::erase_if(domain.conditions, [&](const Condition &one) { return usesData(one.lhs) || usesData(one.rhs); });
   if (slack.isSize() && domain.conditions.empty()) {
     addGuard(Guard::NonNegative, slack, IndexExpr(0), what.str(), span);
     assume(Condition::nonNegative(slack));
-  } else if (pathIsComplete()) {
+  } else {
     addGuard(Guard::InBounds, slack, slack + 1, what.str(), span, &domain);
   }
   return true;
