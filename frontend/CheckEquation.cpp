@@ -116,6 +116,17 @@ bool Checker::readsOthers(const Expr *value, const Tensor *tensor,
   return false;
 }
 
+/// Whether a subscript on the left or a filter reads the tensor that is written.
+bool Checker::addressReads(const Stmt &stmt) {
+  auto reads = [&](const Expr *value) { return readsOthers(value, stmt.tensor, {}); };
+  return (stmt.guard && reads(stmt.guard)) || llvm::any_of(stmt.subscripts, [&](const IndexExpr &subscript) {
+           return llvm::any_of(subscript.variables(), [&](const IndexVar &var) {
+             return !var.isSymbol() && program->vars[var.position()].kind == Var::Data &&
+                    reads(program->vars[var.position()].data);
+           });
+         });
+}
+
 bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalValue) {
   const ast::Ident &name = left.target->name;
   Scope *outside = scope;
@@ -242,6 +253,13 @@ bool Checker::defineElements(LeftSide &left, llvm::function_ref<Value()> evalVal
   if (!fine)
     return failedNew();
   out->readsTarget = readsOthers(stored, out->tensor, out->subscripts);
+  if (inParallel && !left.vars.empty() && addressReads(*out)) {
+    report(Code::ReadBeforeDefined, left.target->span,
+           "where this equation writes depends on '" + out->tensor->name +
+               "', which its points change in a parallel block")
+        .note("as an equation of its own, outside of a block, it reads the values from before");
+    return failedNew();
+  }
   if (left.isState)
     requireCovered(*left.info, left.target->span, /*atEnd=*/true);
   if (!isNew)

@@ -59,8 +59,11 @@ bool Checker::checkParallel(const ast::Stmt &stmt) {
     Scope body(Scope::Parallel, &inner);
     Saved savedBody(scope, &body);
     checkBody(stmt.body);
-    for (TensorInfo *info : blockTensors)
+    for (TensorInfo *info : blockTensors) {
+      checkBlockReads(*info);
+      info->blockReads.clear();
       info->blockWrites.clear();
+    }
     blockTensors.clear();
   };
   do { // types become wider and axes more, so it ends
@@ -78,6 +81,65 @@ bool Checker::checkParallel(const ast::Stmt &stmt) {
     run();
   }
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What points of a block read and write
+//===----------------------------------------------------------------------===//
+
+BlockAccess &Checker::noteBlockAccess(TensorInfo &info, bool isWrite, Span span, llvm::ArrayRef<Subscript> subscripts) {
+  if (info.blockReads.empty() && info.blockWrites.empty())
+    blockTensors.push_back(&info);
+  BlockAccess access;
+  access.span = span;
+  llvm::SmallVector<IndexExpr> exprs;
+  for (const Subscript &subscript : subscripts)
+    exprs.push_back(subscript.index);
+  access.image.subscripts.assign(exprs.begin(), exprs.end());
+  for (unsigned loop : loops)
+    exprs.push_back(IndexExpr::dim(loop));
+  access.image.domain = domainOf(exprs, /*withLoops=*/false, /*withPath=*/true);
+  std::vector<BlockAccess> &list = isWrite ? info.blockWrites : info.blockReads;
+  list.push_back(std::move(access));
+  return list.back();
+}
+
+bool Checker::mayMeetOtherPoint(const BlockAccess &read, const BlockAccess &write) {
+  if (write.isApart && read.image.subscripts == write.image.subscripts)
+    return false;
+  // Loops around the block are at the same iteration in all of its points.
+  auto isShared = [&](unsigned id) { return llvm::is_contained(loops, id); };
+  // Subscripts that both have in common say which point it is where no two points agree in them.
+  Image common;
+  llvm::SmallVector<IndexExpr> exprs;
+  for (unsigned id : write.along)
+    exprs.push_back(IndexExpr::dim(id));
+  for (auto [own, other] : llvm::zip_equal(write.image.subscripts, read.image.subscripts))
+    if (own == other && !usesData(own)) {
+      common.subscripts.push_back(own);
+      exprs.push_back(own);
+    }
+  common.domain = domainOf(exprs, /*withLoops=*/false, /*withPath=*/false);
+  llvm::erase_if(common.domain.vars, [&](const RangedVar &var) { return isShared(var.position); });
+  if (prover->injective(common).proved())
+    return false;
+  return !prover->disjoint(read.image, write.image, loops).proved();
+}
+
+/// Reads before the writes, and in the same statement; those behind them are reported where they stand.
+void Checker::checkBlockReads(TensorInfo &info) {
+  if (isSilent() || info.isSuspect)
+    return;
+  for (const BlockAccess &read : info.blockReads)
+    for (const BlockAccess &write : info.blockWrites) {
+      if (!mayMeetOtherPoint(read, write))
+        continue;
+      report(Code::ReadBeforeDefined, read.span,
+             "'" + info.tensor->name + "' is written by this parallel block, whose points run in any order")
+          .note("another point may write the element first, here", write.span)
+          .note("an equation outside of a block reads the values from before; or copy them before the block");
+      break;
+    }
 }
 
 bool Checker::checkTilesLoop(const ast::Stmt &stmt) {

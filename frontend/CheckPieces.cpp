@@ -121,12 +121,16 @@ bool Checker::addPiece(LeftSide &left, const Stmt &out) {
   TensorInfo &info = *left.info;
   Tensor::Kind kind = info.tensor->kind;
   if (inParallel) {
-    std::vector<IndexExpr> subscripts;
+    BlockAccess &write = noteBlockAccess(info, /*isWrite=*/true, left.target->span, left.values);
+    bool onData = llvm::any_of(left.values, [&](const Subscript &value) { return usesData(value.index); });
+    write.isApart = !out.accumulate && (!onData || !out.distinct.empty());
+    std::vector<unsigned> varying = out.value->axes;
+    addAxes(varying, out.guard);
     for (const Subscript &value : left.values)
-      subscripts.push_back(value.index);
-    if (info.blockWrites.empty())
-      blockTensors.push_back(&info);
-    info.blockWrites.push_back(std::move(subscripts));
+      addAxes(varying, value.index);
+    for (const Var *var : parallelVars)
+      if (!write.isApart || llvm::is_contained(varying, var->id))
+        write.along.push_back(var->id);
   }
   if (dry)
     return true;

@@ -374,14 +374,18 @@ void Checker::requireReadable(TensorInfo &info, Span span, llvm::ArrayRef<Subscr
   if (info.isPoison || info.isSuspect || dead || dry)
     return;
   std::string name = "'" + info.tensor->name + "'";
+  if (inParallel)
+    noteBlockAccess(info, /*isWrite=*/false, span, subscripts);
   if (!info.blockWrites.empty()) {
     std::vector<IndexExpr> here;
     for (const Subscript &subscript : subscripts)
       here.push_back(subscript.index);
-    if (!llvm::is_contained(info.blockWrites, here))
+    if (llvm::none_of(info.blockWrites, [&](const BlockAccess &write) { return write.image.subscripts == here; })) {
       report(Code::ReadBeforeDefined, span,
              name + " is written by this parallel block, whose points run in any order")
           .note("read it after the block, or read the element that the point itself wrote");
+      info.blockReads.pop_back(); // said once
+    }
     return;
   }
   if (info.isComplete)

@@ -263,6 +263,7 @@ private:
   /// value, as PyTorch's results do.
   void promoteOutput(TensorInfo &info, const Value &value);
   bool readsOthers(const Expr *value, const Tensor *tensor, llvm::ArrayRef<IndexExpr> subscripts);
+  bool addressReads(const Stmt &stmt);
 
   //===-- CheckLeft.cpp ---------------------------------------------------===//
   bool expandLeft(LeftSide &left);
@@ -299,6 +300,10 @@ private:
 
   //===-- CheckParallel.cpp -----------------------------------------------===//
   [[nodiscard]] bool checkParallel(const ast::Stmt &stmt);
+  BlockAccess &noteBlockAccess(TensorInfo &info, bool isWrite, Span span, llvm::ArrayRef<Subscript> subscripts);
+  /// Whether a point of the block may read what another one writes.
+  bool mayMeetOtherPoint(const BlockAccess &read, const BlockAccess &write);
+  void checkBlockReads(TensorInfo &info);
   [[nodiscard]] bool checkTilesLoop(const ast::Stmt &stmt);
   [[nodiscard]] bool checkState(const ast::Stmt &stmt);
   [[nodiscard]] bool checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info);

@@ -32,6 +32,15 @@ struct Piece {
   bool isPartial = false; // under a condition on data: may leave elements out
 };
 
+/// What a statement of a parallel block reads or writes.
+struct BlockAccess {
+  Image image;
+  Span span;
+  /// Of writes: the indices of the block along which it has points, and whether no two of them meet.
+  std::vector<unsigned> along;
+  bool isApart = false;
+};
+
 struct TensorInfo {
   checked::Tensor *tensor = nullptr;
   bool isPoison = false;
@@ -44,8 +53,8 @@ struct TensorInfo {
   std::vector<Piece> pieces;
   /// The declared dims as text, for messages; empty for temporaries.
   const ast::Param *param = nullptr;
-  /// Written in the parallel block being checked: subscripts of those writes.
-  std::vector<std::vector<IndexExpr>> blockWrites;
+  /// Of the parallel block being checked.
+  std::vector<BlockAccess> blockReads, blockWrites;
   bool isElement = false; // rank 0
   /// An equation that was wrong was to define all of it, here.
   Span claim;

@@ -85,7 +85,7 @@ void Emitter::emitEquation(const Stmt &stmt) {
   if (stmt.meeting == Stmt::LastWins)
     last = emitLastWriters(stmt);
   llvm::SaveAndRestore<const LastWriters *> saved(lastWriters, last ? &*last : nullptr);
-  if (readsOwnPointsOnly(stmt)) {
+  if (axes.empty() || readsOwnPointsOnly(stmt)) { // one point reads before it writes
     emitInvariants(stmt.value, axes);
     forPoints(axes, locate(stmt.span),
               [&] { emitWrite(stmt, tensors.lookup(stmt.tensor), eval(stmt.value)); });

@@ -160,6 +160,17 @@ void Generator::scatter() {
     value = limited(value, 64);
   if (kind != Class::Bool && random.chance(80))
     value = varying(value, row.index);
+  if (where == Inout && inBlock) {
+    // A point of a block reads what no other one writes: what lies in its own row.
+    if (random.chance(50)) {
+      row.index = freshIndex({d}, row.dim);
+      row.text = row.index.name;
+      value.text = name + "[" + row.text + ", " + d.range.text + " - 1 - " + d.name + "]";
+      value.bound = 8, value.grain = 0, value.error = 0;
+    } else {
+      inBlock = value.text.find(name + "[") == std::string::npos;
+    }
+  }
   std::string filter;
   if (random.chance(25)) {
     Scope one{row.index};
