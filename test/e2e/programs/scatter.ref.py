@@ -57,7 +57,7 @@ def pairs(x, r, c, v):
 # input: x = integers(-9, 9)
 # input: mask = coin(0.5)
 def masked(x, ids, mask, V: int):
-    y = torch.full([V], -1, dtype=x.dtype)
+    y = x.new_full([V], -1)
     for n in range(x.size(0)):
         if bool(mask[n]):
             y[int(ids[n]) % V] = x[n]
@@ -97,7 +97,7 @@ def truths(ids, m, V: int):
 # input: q = integers(0, 90)
 def narrow(c, ids, x, q):
     y = c.float().index_add(0, ids, x.float()).to(c.dtype)
-    u = 100 * (torch.arange(ids.size(0)) % 2)
+    u = 100 * (torch.arange(ids.size(0), device=ids.device) % 2)
     return y, q.scatter_reduce(0, ids, u.to(q.dtype), "amax")
 
 # check: T=1

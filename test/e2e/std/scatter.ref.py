@@ -2,9 +2,11 @@
 # check: M=5, ...=(7,), N=41
 # check: M=70, ...=(2, 3), N=9
 # check: M=5, ...=(7,), N=41, T=bf16
+# check: M=5, ...=(7,), N=41, T=f64
 # input: index = integers(0, M)
 def t_index_add(x, index, source):
-    return x.float().index_add(0, index, source.float()).to(x.dtype)
+    wide = x.dtype if x.element_size() == 8 else x.float().dtype
+    return x.to(wide).index_add(0, index, source.to(wide)).to(x.dtype)
 
 # check: M=5, N=41
 # input: index = integers(0, M)
