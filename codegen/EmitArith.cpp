@@ -189,6 +189,8 @@ void Emitter::emitArith(mlir::Operation *op) {
 
   Value *result = nullptr;
   if (unsigned opcode = binaryOpcode(op)) {
+    if (Instruction::isIntDivRem(opcode))
+      operands[1] = divisorOfPoints(operands[1]);
     result = b.CreateBinOp(static_cast<Instruction::BinaryOps>(opcode), operands[0], operands[1]);
   } else if (Intrinsic::ID id = intrinsicOf(op); id != Intrinsic::not_intrinsic) {
     result = id == Intrinsic::maximum || id == Intrinsic::minimum

@@ -32,9 +32,17 @@ static Value *divideSafely(IRBuilder<> &b, Value *lhs, Value *divisor, Divisor k
   return b.CreateSelect(b.CreateICmpEQ(divisor, constant(-1)), byMinusOne, result);
 }
 
+Value *Emitter::divisorOfPoints(Value *divisor) {
+  if (!lanes || !lanes->mask || !isVector(divisor) || isa<Constant>(divisor))
+    return divisor;
+  return b.CreateSelect(lanes->mask, divisor, ConstantInt::get(divisor->getType(), 1));
+}
+
 Value *Emitter::emitFloorDiv(Value *lhs, Value *rhs, Divisor kind) {
   Value *operands[] = {lhs, rhs};
   align(operands);
+  if (kind == Divisor::Safe)
+    operands[1] = divisorOfPoints(operands[1]);
   return divideSafely(b, operands[0], operands[1], kind, b.CreateNeg(operands[0]), [&](Value *divisor) {
     Value *quotient = b.CreateSDiv(operands[0], divisor);
     Value *remainder = b.CreateSRem(operands[0], divisor);

@@ -177,6 +177,8 @@ protected:
                         llvm::function_ref<llvm::Value *(const IndexVar &)> variable);
   llvm::Value *sizeOf(llvm::StringRef symbol);
   /// Floored quotient and remainder; LLVM folds the corrections where it knows the signs.
+  /// The divisor, which is neither 0 nor -1 at any point, and 1 in lanes that are no points.
+  llvm::Value *divisorOfPoints(llvm::Value *divisor);
   llvm::Value *emitFloorDiv(llvm::Value *lhs, llvm::Value *rhs, Divisor kind);
   llvm::Value *emitMod(llvm::Value *lhs, llvm::Value *rhs, Divisor kind);
   llvm::Value *emitSize(const IndexExpr &size) { return emitIndex(tgl::ValueExpr(size)); }

@@ -51,3 +51,25 @@ def whole(x, k):
 def whole_nested(x):
     keep = torch.arange(x.size(2), device=x.device)[None, None, :] <= torch.arange(x.size(0), device=x.device)[:, None, None]
     return torch.sum(x), torch.sum(torch.where(keep, x, torch.zeros_like(x)))
+
+# check: M=1, N=1
+# check: M=3, N=5
+# check: M=40, N=37
+# check: M=2, N=133
+# input: x = integers(-90, 90)
+# input: v = integers(-9, 9)
+def divided(x, v):
+    n = x.size(1)
+    j = torch.arange(n, device=x.device)
+    y = torch.div(x, torch.minimum(j + 3, torch.full_like(j, n)) - j, rounding_mode="floor")
+    z = torch.remainder(x, j - n)
+    apart = torch.arange(x.size(0), device=x.device)[:, None] - j[None, :]
+    divisor = torch.where(apart > 0, apart, torch.ones_like(apart))
+    none = torch.zeros_like(x)
+    s = torch.sum(torch.where(apart > 0, torch.remainder(x, divisor), none), 1)
+    t = torch.sum(torch.where((apart > 0) & (x > 2), torch.div(x, divisor, rounding_mode="floor"), none), 1)
+    left = torch.where(v == 3, torch.ones_like(v), v - 3)
+    parts = torch.where(v == 3, torch.zeros_like(v), torch.div(v, left, rounding_mode="floor") + torch.remainder(v, left))
+    u = torch.div(v, n - j, rounding_mode="floor") + parts
+    w = torch.div(v + 9, n - j, rounding_mode="floor")
+    return y, z, s, t, u.to(v.dtype), w
