@@ -107,3 +107,32 @@ def narrow(c, ids, x, q):
 def slots(expert, E: int):
     n = torch.bincount(expert % E, minlength=E)
     return n, torch.cumsum(n, 0) - n
+
+# check: M=1, D=1, N=1
+# check: M=5, D=7, N=41
+# check: M=64, D=2, N=300
+# input: ids = integers(0, M)
+def doubles(x, ids, u):
+    index = ids.unsqueeze(1).expand(-1, x.size(1))
+    return (x.scatter_reduce(0, index, u, "amax"), x.scatter_reduce(0, index, u, "amin"),
+            torch.zeros_like(x).index_add(0, ids, u), 2 * x.index_add(0, ids, u))
+
+# check: M=1, D=1, N=1
+# check: M=5, D=7, N=41
+# check: M=64, D=2, N=300
+# input: ids = integers(0, M)
+# input: x = integers(1152921504606846976, 1152921504606856976)
+# input: u = integers(1152921504606846976, 1152921504606856976)
+def longs(x, ids, u):
+    index = ids.unsqueeze(1).expand(-1, x.size(1))
+    return (x.scatter_reduce(0, index, u, "amax"), x.scatter_reduce(0, index, u, "amin"),
+            torch.zeros_like(x).index_add(0, ids, u), 2 * x.index_add(0, ids, u))
+
+# check: M=1, D=1, N=1, T=f64
+# check: M=5, D=7, N=41, T=f64
+# check: M=5, D=7, N=41, T=i64
+# check: M=64, D=2, N=300, T=i64
+# input: ids = integers(0, M)
+def changed(a, b, c, ids, u):
+    index = ids.unsqueeze(1).expand(-1, c.size(1))
+    return (a.scatter_reduce(0, index, u, "amax"), b.scatter_reduce(0, index, u, "amin"), c.index_add(0, ids, u))
