@@ -35,6 +35,6 @@ def cat(count):
 
 PROGRAMS = {"softmax": nested("softmax", 20), "log_softmax": nested("log_softmax", 20), "square": nested("square", 32),
             "sums": sums(1000), "chain": chain(1000), "cat": cat(200),
-            "huge": "kernel k(x: f32[9223372036854775807]) -> (y: f32) {\n  y = sum(x[i] for i)\n}\n"}
+            "huge": "kernel k(x: f32[576460752303423488]) -> (y: f32) {\n  y = sum(x[i] for i)\n}\n"}
 for name, text in PROGRAMS.items():
     (pathlib.Path(sys.argv[1]) / f"{name}.tgl").write_text(text)
