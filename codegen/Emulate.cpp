@@ -18,9 +18,11 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/ReplaceConstant.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/ScalarizeMaskedMemIntrin.h"
 
 using namespace llvm;
 using namespace tegula;
@@ -423,7 +425,17 @@ void Emulation::listConstants() {
                      constantsName);
 }
 
+/// Gathers and masked loads, which the optimiser makes for any target, become loads of elements, as they do for a device.
+static void scalarizeMasked(Module &module) {
+  FunctionAnalysisManager analyses;
+  PassBuilder().registerFunctionAnalyses(analyses);
+  for (Function &function : module)
+    if (!function.isDeclaration())
+      ScalarizeMaskedMemIntrinPass().run(function, analyses);
+}
+
 Expected<std::unique_ptr<EmulatedCode>> Emulation::run() {
+  scalarizeMasked(module);
   const HostTarget &host = HostTarget::get();
   std::unique_ptr<TargetMachine> machine = host.createMachine();
   // It is optimised as the device's; most of its time is spent in calls of the emulator.
