@@ -80,11 +80,12 @@ def test_ptx_is_compared():
 
 def test_ptx_of_a_device_is_in_the_record():
     program = runner.Program(RIGHT)
-    kernel = program.compile({}, target="sm_90a", stages=provenance.STAGES)
+    settings = {"factor": "2.0"}
+    kernel = program.compile(settings, target="sm_90a", stages=provenance.STAGES)
     told = provenance.of_kernel(kernel, {}, [], 0, set())
     assert ".visible .entry" in provenance.unpack(told["ptx"]) and len(told["ptx"]) < 1 << 16
     assert told["ir_sha256"] != provenance.of_kernel(
-        runner.Program(RIGHT.replace("relu", "abs")).compile({}, target="sm_90a", stages=provenance.STAGES),
+        runner.Program(RIGHT.replace("relu", "abs")).compile(settings, target="sm_90a", stages=provenance.STAGES),
         {}, [], 0, set())["ir_sha256"]
 
 
