@@ -10,7 +10,7 @@
 #include "driver/FileIO.h"
 #include "driver/Load.h"
 #include "driver/UnifiedDiff.h"
-#include "frontend/Mend.h"
+#include "frontend/FixUntilStable.h"
 
 using namespace llvm;
 
@@ -27,25 +27,24 @@ static ExitCode fixFile(StringRef path) {
   if (!loaded)
     return ExitWrongCall;
   StringRef original = loaded->sources.text(loaded->file);
-  // What is mended may show what else is wrong, so the program is checked again after each round.
   std::unique_ptr<LoadedFile> last;
-  Mended mended = mend(original, maybe, [&](StringRef text, auto visit) {
+  FixedText fixed = fixUntilStable(original, maybe, [&](StringRef text, auto visit) {
     last = loadText(path, text.str());
     checkKernels(*last);
     visit(last->diagnostics, last->file);
   });
-  if (last->sources.text(last->file) != mended.text) { // no end was found
-    last = loadText(path, mended.text);
+  if (last->sources.text(last->file) != fixed.text) { // no end was found
+    last = loadText(path, fixed.text);
     checkKernels(*last);
   }
   if (diff)
-    printUnifiedDiff(outs(), path, original, mended.text);
-  else if (mended.text != original || path == "-")
-    if (Error error = writeFile(path, mended.text)) {
+    printUnifiedDiff(outs(), path, original, fixed.text);
+  else if (fixed.text != original || path == "-")
+    if (Error error = writeFile(path, fixed.text)) {
       errs() << "tegula: " << toString(std::move(error)) << '\n';
       return ExitMissingResource;
     }
-  for (const std::string &line : mended.done)
+  for (const std::string &line : fixed.done)
     errs() << path << ':' << line << '\n';
   last->print(/*json=*/false);
   return last->diagnostics.hasErrors() ? ExitWrongProgram : ExitSuccess;

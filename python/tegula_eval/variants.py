@@ -13,6 +13,7 @@ padding) are touched only together with a size that needs them smaller.
 from __future__ import annotations
 
 import ast
+import logging
 import math
 import time
 from dataclasses import dataclass
@@ -20,7 +21,10 @@ from dataclasses import dataclass
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
-from torch.utils.flop_counter import flop_registry
+
+# torch warns of a missing triton here, which counts no operator of ours.
+logging.getLogger("torch.utils.flop_counter").setLevel(logging.ERROR)
+from torch.utils.flop_counter import flop_registry  # noqa: E402
 
 from .tasks import TaskError, load
 

@@ -8,8 +8,8 @@
 //
 // tegula-mutate-names FOLDER... --count=N --start=SEED: takes the programs in the folders, puts names of
 // a program in the places of others, and checks the result. A program that the checker refuses has an
-// error. One that it accepts becomes IR that verifies, writes every output and every in-out tensor that
-// its text assigns, and has an equation for every statement with subscripts.
+// error. One that it accepts becomes IR that verifies, writes every output, and has an equation for every
+// statement with subscripts.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Check.h"
@@ -35,8 +35,8 @@ static cl::opt<uint64_t> start("start", cl::init(1), cl::desc("The first seed"))
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// The programs in a folder and those below it, in order of their paths.
-static void readPrograms(StringRef folder, std::vector<std::string> &programs) {
+/// Adds the programs in a folder and those below it, in order of their paths. Returns whether there are any.
+static bool readPrograms(StringRef folder, std::vector<std::string> &programs) {
   std::set<std::string> paths;
   std::error_code error;
   for (sys::fs::recursive_directory_iterator at(folder, error), end; at != end && !error; at.increment(error))
@@ -45,6 +45,7 @@ static void readPrograms(StringRef folder, std::vector<std::string> &programs) {
   for (const std::string &path : paths)
     if (auto buffer = MemoryBuffer::getFile(path); buffer && (*buffer)->getBufferSize() < 8192)
       programs.push_back((*buffer)->getBuffer().str());
+  return !paths.empty();
 }
 
 /// The places of names in a text, keywords among them, comments not.
@@ -124,11 +125,10 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv, "Checks programs in which names are exchanged\n");
   std::vector<std::string> programs;
   for (const std::string &folder : folders)
-    readPrograms(folder, programs);
-  if (programs.empty()) {
-    errs() << "no programs there\n";
-    return 2;
-  }
+    if (!readPrograms(folder, programs)) {
+      errs() << "no programs in '" << folder << "'\n";
+      return 2;
+    }
   auto context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
   uint64_t accepted = 0, faults = 0;
   for (uint64_t seed = start; seed != start + programCount; ++seed) {
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
     uint32_t file = sources.add("mutated.tgl", text);
     Diagnostics diagnostics(sources);
     Module module(sources, file, diagnostics);
-    // Of a file with syntax errors what could be read is checked, and refused.
+    // The checker looks at what it can read of a file with syntax errors, and refuses it.
     bool isPartial = diagnostics.hasErrors();
     for (const auto &kernel : module.file().kernels) {
       InstanceOptions options;
@@ -165,5 +165,9 @@ int main(int argc, char **argv) {
     }
   }
   outs() << programCount << " programs, " << accepted << " kernels accepted, " << faults << " faults\n";
+  if (programCount >= 100 && accepted * 50 < programCount) {
+    outs() << "too few were accepted to say anything\n";
+    return 1;
+  }
   return faults != 0;
 }

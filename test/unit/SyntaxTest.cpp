@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/Diagnostics.h"
 #include "frontend/Inventions.h"
-#include "frontend/Mend.h"
+#include "frontend/FixUntilStable.h"
 #include "frontend/Module.h"
 #include "frontend/Parser.h"
 #include "frontend/Printer.h"
@@ -381,9 +381,9 @@ TEST(Fixes, OverlappingOnesAreLeftOut) {
   EXPECT_EQ(applyFixes(diagnostics, file), "X+def");
 }
 
-/// Mends a text of letters, each of which may have a fix: a letter becomes a text.
-static Mended mendLetters(StringRef text, std::map<char, std::string> fixes) {
-  return mend(text, /*maybe=*/false, [&](StringRef now, function_ref<void(const Diagnostics &, uint32_t)> visit) {
+/// Fixes a text of letters, each of which may have a fix: a letter becomes a text.
+static FixedText fixLetters(StringRef text, std::map<char, std::string> fixes) {
+  return fixUntilStable(text, /*maybe=*/false, [&](StringRef now, function_ref<void(const Diagnostics &, uint32_t)> visit) {
     SourceManager sources;
     uint32_t file = sources.add("t.tgl", now.str());
     Diagnostics diagnostics(sources);
@@ -396,18 +396,18 @@ static Mended mendLetters(StringRef text, std::map<char, std::string> fixes) {
 }
 
 TEST(Fixes, EndAndAreMadeOnce) {
-  EXPECT_EQ(mendLetters("ab", {{'a', "b"}, {'b', "c"}}).text, "cc");
-  EXPECT_EQ(mendLetters("ab", {{'a', "b"}, {'b', "c"}}).done.size(), 3u);
-  EXPECT_EQ(mendLetters("ab", {{'a', "b"}, {'b', "c"}}).done[0], "1:1: fixed E0201: write 'b'");
-  EXPECT_EQ(mendLetters("zx", {{'z', "zy"}}).text, "zx") << "it grows without an end";
-  EXPECT_EQ(mendLetters("az", {{'a', "b"}, {'z', "zy"}}).text, "bz") << "others are still made";
-  EXPECT_EQ(mendLetters("kx", {{'k', "l"}, {'l', "k"}}).text, "kx") << "two that undo each other";
-  EXPECT_EQ(mendLetters("akx", {{'a', "b"}, {'k', "l"}, {'l', "k"}}).text, "bkx");
-  EXPECT_EQ(mendLetters("xk", {{'k', "k"}}).text, "xk");
+  EXPECT_EQ(fixLetters("ab", {{'a', "b"}, {'b', "c"}}).text, "cc");
+  EXPECT_EQ(fixLetters("ab", {{'a', "b"}, {'b', "c"}}).done.size(), 3u);
+  EXPECT_EQ(fixLetters("ab", {{'a', "b"}, {'b', "c"}}).done[0], "1:1: fixed E0201: write 'b'");
+  EXPECT_EQ(fixLetters("zx", {{'z', "zy"}}).text, "zx") << "it grows without an end";
+  EXPECT_EQ(fixLetters("az", {{'a', "b"}, {'z', "zy"}}).text, "bz") << "others are still made";
+  EXPECT_EQ(fixLetters("kx", {{'k', "l"}, {'l', "k"}}).text, "kx") << "two that undo each other";
+  EXPECT_EQ(fixLetters("akx", {{'a', "b"}, {'k', "l"}, {'l', "k"}}).text, "bkx");
+  EXPECT_EQ(fixLetters("xk", {{'k', "k"}}).text, "xk");
   for (StringRef text : {"az", "akx", "klazx"}) {
     std::map<char, std::string> fixes{{'a', "b"}, {'z', "zy"}, {'k', "l"}, {'l', "k"}};
-    std::string once = mendLetters(text, fixes).text;
-    EXPECT_EQ(mendLetters(once, fixes).text, once) << text.str();
+    std::string once = fixLetters(text, fixes).text;
+    EXPECT_EQ(fixLetters(once, fixes).text, once) << text.str();
   }
 }
 

@@ -1,11 +1,11 @@
-//===- Mend.cpp - Fixes made until there are none to make --------------------------===//
+//===- FixUntilStable.cpp - Fixes applied until none is left -----------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "frontend/Mend.h"
+#include "frontend/FixUntilStable.h"
 #include "llvm/ADT/Twine.h"
 #include <map>
 #include <set>
@@ -14,12 +14,12 @@ using namespace llvm;
 
 namespace tegula {
 
-/// What a diagnostic says, wherever it stands.
+/// Identifies a diagnostic by its text, not by its position.
 using Message = std::pair<Code, std::string>;
 
-/// Fixes of messages in `refused` are left alone. False where the rounds do not end; `endless` then gets
-/// the messages whose fixes come again and again.
-static bool mendInRounds(Mended &result, bool maybe, CheckText check, const std::set<Message> &refused,
+/// Applies fixes, except those of messages in `refused`, round after round. Returns false where the rounds
+/// do not end, and adds the messages of the repeating fixes to `endless`.
+static bool fixInRounds(FixedText &result, bool maybe, CheckText check, const std::set<Message> &refused,
                          std::set<Message> &endless) {
   // Each round may open one level of what nests, of which there are 256.
   constexpr unsigned rounds = 300;
@@ -57,13 +57,13 @@ static bool mendInRounds(Mended &result, bool maybe, CheckText check, const std:
   }
 }
 
-Mended mend(StringRef text, bool maybe, CheckText check) {
+FixedText fixUntilStable(StringRef text, bool maybe, CheckText check) {
   std::set<Message> refused;
   constexpr unsigned attempts = 8;
   for (unsigned attempt = 0; attempt != attempts; ++attempt) {
-    Mended result{text.str(), {}};
+    FixedText result{text.str(), {}};
     std::set<Message> endless;
-    if (mendInRounds(result, maybe, check, refused, endless))
+    if (fixInRounds(result, maybe, check, refused, endless))
       return result;
     refused.insert(endless.begin(), endless.end());
   }
