@@ -9,6 +9,7 @@
 #include "codegen/Ptx.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <chrono>
 #include <cmath>
@@ -95,19 +96,37 @@ Expected<SizeValues> Runner::sizes(const Signature &signature, const Instance &i
     }
     return std::nullopt;
   };
-  std::string missing;
+  std::vector<std::string> lacking;
   std::map<std::pair<unsigned, unsigned>, int64_t> dims;
+  std::map<std::string, int64_t> known = instance.sizes;
   for (const SizeSpec &size : compiled->checks->sizes()) {
-    if (!size.boundBy)
-      continue;
-    std::optional<int64_t> value = valueOf(size.boundBy->first, size.boundBy->second, size.name);
+    auto valueOfSize = [&](const IndexVar &var) -> std::optional<int64_t> {
+      auto found = var.isSymbol() ? known.find(var.name().str()) : known.end();
+      return found == known.end() ? std::nullopt : std::optional(found->second);
+    };
+    std::optional<int64_t> value;
+    if (!size.boundBy) {
+      value = size.definition.evaluate(valueOfSize);
+    } else {
+      auto [argument, dim] = *size.boundBy;
+      value = valueOf(argument, dim, size.name);
+      // `2*P` binds P by its extent, which follows from P here.
+      const IndexExpr &shown = compiled->arguments[argument].dims[dim];
+      if (!value)
+        value = shown.evaluate(valueOfSize);
+      if (value)
+        dims[*size.boundBy] = *value;
+      else
+        for (const IndexVar &var : shown.variables())
+          if (!valueOfSize(var) && !is_contained(ArrayRef(lacking), var.name()))
+            lacking.push_back(var.name().str());
+    }
     if (value)
-      dims[*size.boundBy] = *value;
-    else
-      missing += (missing.empty() ? "" : ", ") + size.name;
+      known.try_emplace(size.name, *value);
   }
-  if (!missing.empty())
-    return refuse(LaunchError::WrongCall, "no value for " + missing + ": give -d " + missing + "=...");
+  if (!lacking.empty())
+    return refuse(LaunchError::WrongCall, "no value for " + join(lacking, ", ") + ": give -d " +
+                                              join(lacking, "=... -d ") + "=...");
   for (const auto &[name, value] : instance.sizes)
     if (none_of(compiled->checks->sizes(), [&](const SizeSpec &size) { return size.name == name; }))
       return refuse(LaunchError::WrongCall, "the kernel has no size, constant, type or scalar '" +

@@ -173,6 +173,7 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
   for (auto [i, param] : llvm::enumerate(kernel.params))
     if (given[i].tensor)
       fine &= bindDims(param, given[i].tensor->tensor->dims, i);
+  fine = fine && bindLinearDims();
   for (auto [i, param] : llvm::enumerate(kernel.params)) {
     const Given &one = given[i];
     ParamKind kind = kindOf(param);
@@ -239,7 +240,7 @@ bool Checker::bindParams(llvm::ArrayRef<Given> given, Callee *callee) {
       fine = false;
     }
   }
-  if (!fine || !defineWhereSizes())
+  if (!fine || !bindLinearDims() || !defineWhereSizes())
     return false;
 
   llvm::StringSet<> typeless;

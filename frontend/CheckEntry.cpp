@@ -93,15 +93,20 @@ void Checker::noteDefault(const ast::Param &param, const Entity &entity) {
 
 bool Checker::bindEntry(Frame &entry) {
   const ast::Kernel &kernel = *entry.kernel;
+  auto reserveSizes = [&](auto &&self, const ast::Expr &e) -> void {
+    if (e.kind == ast::Expr::Name &&
+        llvm::none_of(kernel.sizes, [&](const ast::SizeDef &size) { return size.name.name == e.name.name; }))
+      symbols.insert(e.name.name);
+    for (const ast::ExprPtr &operand : e.operands)
+      if (operand)
+        self(self, *operand);
+  };
   auto reserve = [&](const std::vector<ast::Param> &params) {
     for (const ast::Param &param : params) {
       symbols.insert(param.name.name);
       for (const ast::Dim &dim : param.dims)
-        if (dim.expr && dim.expr->kind == ast::Expr::Name &&
-            llvm::none_of(kernel.sizes, [&](const ast::SizeDef &size) {
-              return size.name.name == dim.expr->name.name;
-            }))
-          symbols.insert(dim.expr->name.name);
+        if (dim.expr)
+          reserveSizes(reserveSizes, *dim.expr);
     }
   };
   reserve(kernel.params);
@@ -131,7 +136,7 @@ bool Checker::bindEntry(Frame &entry) {
         }
     }
   unsigned input = 0;
-  std::map<std::string, std::pair<unsigned, unsigned>> bound; // size -> argument, dim
+  llvm::StringSet<> bound; // sizes
   for (auto [i, param] : llvm::enumerate(kernel.params)) {
     Given &one = given[i];
     one.span = param.name.span;
@@ -240,33 +245,18 @@ bool Checker::bindEntry(Frame &entry) {
         known = false;
         break;
       }
-      bool isBare = dim.expr->kind == ast::Expr::Name;
-      if (isBare) {
-        const std::string &name = dim.expr->name.name;
-        bool isWhere = llvm::any_of(kernel.sizes, [&](const ast::SizeDef &size) {
-          return size.name.name == name;
-        });
-        bool isParam = llvm::any_of(kernel.params, [&](const ast::Param &other) {
-          return other.name.name == name;
-        });
-        if (!isWhere && !isParam) {
-          if (bound.try_emplace(name, input, dims.size()).second) {
-            addSize(name, input, dims.size());
-            auto fixed = options.sizes.find(name);
-            Entity entity;
-            entity.kind = Entity::Scalar;
-            entity.isSize = true;
-            if (fixed != options.sizes.end()) {
-              addGuard(Guard::Zero, IndexExpr::symbol(name) - fixed->second, IndexExpr(0),
-                       name + " is not " + std::to_string(fixed->second), dim.span);
-              entity.value = indexValue(IndexExpr(fixed->second), dim.span);
-            } else {
-              entity.value = indexValue(IndexExpr::symbol(name), dim.span);
-            }
-            if (!define(entry.scope, dim.expr->name, std::move(entity)))
-              fine = false;
-          }
-        }
+      if (dim.expr->kind != ast::Expr::Name) {
+        entry.openDims.push_back({&param, &dim, input, unsigned(dims.size()), std::nullopt});
+      } else if (const std::string &name = dim.expr->name.name;
+                 !declares(kernel, name) && bound.insert(name).second) {
+        addSize(name, input, dims.size());
+        Entity entity;
+        entity.kind = Entity::Scalar;
+        entity.isSize = true;
+        entity.value =
+            indexValue(fixedSize(name, dim.span).value_or(IndexExpr::symbol(name)), dim.span);
+        if (!define(entry.scope, dim.expr->name, std::move(entity)))
+          fine = false;
       }
       dims.push_back(IndexExpr(0)); // filled in below, when all names are known
     }
@@ -319,6 +309,7 @@ bool Checker::bindEntry(Frame &entry) {
     if (one.isGiven && (kind == ParamKind::Constant || kind == ParamKind::Tuple))
       fine &= bindConstant(param, one);
   }
+  fine = fine && bindLinearDims();
   for (auto [param, one] : llvm::zip(kernel.params, given)) {
     ParamKind kind = kindOf(param);
     if (one.isGiven || (kind != ParamKind::Constant && kind != ParamKind::Tuple))
@@ -332,7 +323,7 @@ bool Checker::bindEntry(Frame &entry) {
     }
     noteDefault(param, entry.scope.names.find(param.name.name)->second);
   }
-  if (!fine || !defineWhereSizes())
+  if (!fine || !bindLinearDims() || !defineWhereSizes())
     return false;
   // A dim is not used by being declared.
   llvm::StringSet<> usedSizes;

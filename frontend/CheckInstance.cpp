@@ -218,15 +218,11 @@ bool Checker::bindDims(const ast::Param &param, llvm::ArrayRef<IndexExpr> dims, 
       position += run;
       continue;
     }
-    if (dim.expr && dim.expr->kind == ast::Expr::Name) {
+    if (dim.expr && dim.expr->kind != ast::Expr::Name) {
+      frame->openDims.push_back({&param, &dim, input, unsigned(position), dims[position]});
+    } else if (dim.expr) {
       const ast::Ident &name = dim.expr->name;
-      bool isWhere = llvm::any_of(frame->kernel->sizes, [&](const ast::SizeDef &size) {
-        return size.name.name == name.name;
-      });
-      bool isParam = llvm::any_of(frame->kernel->params, [&](const ast::Param &other) {
-        return other.name.name == name.name;
-      });
-      if (!isWhere && !isParam && !frame->scope.names.contains(name.name)) {
+      if (!declares(*frame->kernel, name.name) && !frame->scope.names.contains(name.name)) {
         Entity entity;
         entity.kind = Entity::Scalar;
         entity.isSize = true;
@@ -268,14 +264,15 @@ std::optional<std::vector<IndexExpr>> Checker::evalDims(const ast::Param &param)
     };
     visit(visit, *dim.expr);
     bool unbound = false;
+    llvm::StringSet<> told;
     for (const ast::Ident *name : names) {
-      if (lookup(name->name) || isReserved(name->name))
+      if (lookup(name->name) || isReserved(name->name) || !told.insert(name->name).second)
         continue;
       Report record = report(Code::UnboundDim, name->span,
                              "dim '" + name->name + "' of '" + param.name.name +
                                  "' is bound by no tensor");
-      record.note("the first tensor that shows a dim bare binds it; sizes made of others follow the "
-                  "outputs: 'where P = N - 2'");
+      record.note("a dim binds the one size that it shows bare or is linear in, as 2*P + 1; sizes made of "
+                  "others follow the outputs: 'where P = N - 2'");
       llvm::StringRef near = nearestName(name->name, visibleNames());
       if (!near.empty())
         record.fix("write '" + near.str() + "'", {{name->span, near.str()}});
@@ -337,7 +334,7 @@ bool Checker::defineWhereSizes() {
     entity.value = indexValue(defineSize(size.name.name, *value.index), size.value->span);
     if (entity.value.isPoison())
       entity.kind = Entity::Poison;
-    if (!define(frame->scope, size.name, std::move(entity)))
+    if (!define(frame->scope, size.name, std::move(entity)) || !bindLinearDims())
       fine = false;
   }
   return fine;

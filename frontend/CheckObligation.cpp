@@ -281,7 +281,8 @@ static bool neverDivides(const IndexExpr &numerator, const IndexExpr &denominato
   return rest % *divisor != 0;
 }
 
-bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span) {
+bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span,
+                             const llvm::Twine &violation) {
   if (isSilent())
     return true;
   IndexExpr n = named(numerator), d = named(denominator);
@@ -290,6 +291,15 @@ bool Checker::requireDivides(const IndexExpr &numerator, const IndexExpr &denomi
   Outcome outcome = prover->holds(Condition::divides(n, d));
   if (outcome.proved())
     return true;
+  if (!violation.isTriviallyEmpty()) {
+    if (outcome.verdict == Verdict::Refuted || neverDivides(n, d)) {
+      report(Code::NotDivisible, span, violation);
+      return false;
+    }
+    addGuard(Guard::Divides, n, d, violation.str(), span);
+    assume(Condition::divides(n, d));
+    return true;
+  }
   if (outcome.verdict == Verdict::Refuted || neverDivides(n, d)) {
     Report record =
         report(Code::NotDivisible, span,

@@ -139,6 +139,17 @@ private:
   TensorInfo *newTensor(Tensor::Kind kind, llvm::StringRef name, DType type,
                         std::vector<IndexExpr> dims, Span span);
 
+  //===-- CheckDims.cpp ---------------------------------------------------===//
+  /// Binds sizes that no tensor shows bare, where one is left in a dim that is linear in it.
+  bool bindLinearDims();
+  bool bindLinearDim(const OpenDim &dim, const ast::Ident &name);
+  /// The one size of the dim that nothing has bound, if the dim can bind it.
+  const ast::Ident *sizeBoundBy(const ast::Expr &dim);
+  /// Whether the name is a parameter's, or of a `where` size.
+  static bool declares(const ast::Kernel &kernel, llvm::StringRef name);
+  /// The value that the caller of the checker knows the size to have; a guard says so.
+  std::optional<IndexExpr> fixedSize(llvm::StringRef name, Span span);
+
   //===-- CheckEntry.cpp --------------------------------------------------===//
   bool bindEntry(Frame &entry);
   DType standInType(const ast::Kernel &kernel, llvm::StringRef name);
@@ -206,7 +217,9 @@ private:
   bool requireEqual(const IndexExpr &a, const IndexExpr &b, Span span, const llvm::Twine &what,
                     Code refuted, llvm::function_ref<void(Report &)> addNotes = {});
   bool requireNonNegative(const IndexExpr &size, Span span, const llvm::Twine &what);
-  bool requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span);
+  /// `violation` says what is wrong where no '/' is written.
+  bool requireDivides(const IndexExpr &numerator, const IndexExpr &denominator, Span span,
+                      const llvm::Twine &violation = "");
   /// Whether integers that are known before the launch may be divided by it: not where it varies and
   /// may be zero, nor where only a condition around excludes zero, which does not keep the division
   /// from running. Such quotients are data: by zero they give 0 [2.7].

@@ -100,6 +100,14 @@ struct Scope {
   explicit Scope(Kind kind, Scope *parent) : kind(kind), parent(parent) {}
 };
 
+/// A dim that is no bare name, of a tensor that is given: it binds the one size that nothing else does.
+struct OpenDim {
+  const ast::Param *param;
+  const ast::Dim *dim;
+  unsigned input, position;        // which argument, which of its dims
+  std::optional<IndexExpr> extent; // in a called kernel, in its caller's sizes
+};
+
 /// One kernel being checked: the entry, or a called one.
 struct Frame {
   const ast::Kernel *kernel = nullptr;
@@ -107,6 +115,7 @@ struct Frame {
   Frame *caller = nullptr;
   llvm::StringMap<checked::DType> types; // generic names
   std::optional<std::vector<IndexExpr>> ellipsis;
+  std::vector<OpenDim> openDims;
   std::vector<checked::Stmt *> *body = nullptr; // the kernel's own, outermost
   std::optional<std::string> precision;
   std::vector<std::vector<ast::Ident>> distinct; // what the kernel says is distinct

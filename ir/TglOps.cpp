@@ -196,9 +196,15 @@ LogicalResult KernelOp::verify() {
       if (!type || size.getDimension() >= int64_t(type.getRank()))
         return emitOpError() << "size '" << name << "' is bound by dim " << size.getDimension()
                              << " of argument " << size.getArgument() << ", which has no such dim";
-      // A size that is known has its number for a dim.
+      // A size that is known has its number for a dim. `2*P` binds a size that P is derived from.
       IndexExpr dim = type.getDim(size.getDimension());
-      if (dim != IndexExpr::symbol(name) && !dim.asConstant())
+      auto isDerivedFrom = [&](Attribute attr) {
+        auto derived = cast<SizeAttr>(attr);
+        return !derived.isBound() && dim.uses(IndexVar::symbol(derived.getName())) &&
+               derived.getDefinition().uses(IndexVar::symbol(name));
+      };
+      if (dim != IndexExpr::symbol(name) && !dim.asConstant() &&
+          llvm::none_of(getSizeAttrs(), isDerivedFrom))
         return emitOpError() << "size '" << name << "' is bound by a dim that is '"
                              << type.getDim(size.getDimension()).str() << "'";
     } else {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Nest.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -326,10 +327,19 @@ bool tegula::isSequential(Operation *op) { return isa<ForOp, TilesOp, LaunchOp, 
 SizeFacts tegula::sizeFacts(KernelOp kernel) {
   SizeFacts facts;
   auto entry = kernel;
+  // The extent of a dim `2*P` stands in no access: P, which is derived from it, is any size.
+  llvm::StringSet<> extents;
   for (Attribute attr : entry.getSizeAttrs()) {
     auto size = cast<SizeAttr>(attr);
-    if (!size.isBound())
+    if (size.isBound()) {
+      auto type = cast<TglTensorType>(entry.getArgumentTypes()[size.getArgument()]);
+      if (type.getDim(size.getDimension()) != IndexExpr::symbol(size.getName()))
+        extents.insert(size.getName());
+    } else if (llvm::none_of(size.getDefinition().variables(), [&](const IndexVar &var) {
+                 return var.isSymbol() && extents.contains(var.name());
+               })) {
       facts.definitions.push_back({size.getName().str(), size.getDefinition()});
+    }
   }
   for (Attribute attr : entry.getGuardAttrs()) {
     auto guard = cast<GuardAttr>(attr);

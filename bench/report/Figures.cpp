@@ -24,6 +24,12 @@ KnownSizes::KnownSizes(const CompiledKernel &kernel, const std::map<std::string,
       value = own->second;
     else if (!spec.boundBy)
       value = evaluate(spec.definition);
+    else // the extent of a dim `2*P`
+      value = kernel.arguments[spec.boundBy->first].dims[spec.boundBy->second].evaluate(
+          [&](const IndexVar &var) -> std::optional<int64_t> {
+            auto found = given.find(var.name().str());
+            return found == given.end() ? of(var.name()) : std::optional(found->second);
+          });
     if (value)
       values[spec.name] = *value;
     else

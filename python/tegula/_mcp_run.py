@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import operator
 import sys
 import warnings
 from typing import Any
@@ -43,13 +45,34 @@ def _array(name: str, value: Any, dtype: str) -> Any:
         raise _errors.wrong_call(f"'{name}' is no array of {dtype}: {error}") from None
 
 
+_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+              ast.Div: operator.floordiv}
+
+
+def _extent(dim: str, sizes: dict[str, int]) -> int:
+    """The value of a dim as written: numbers, sizes, + - * // and /. Raises KeyError for a size without a value,
+    ValueError for another form."""
+    def value(node: ast.expr) -> int:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value
+        if isinstance(node, ast.Name):
+            return sizes[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](value(node.left), value(node.right))
+        raise ValueError(dim)
+
+    return value(ast.parse(dim, mode="eval").body)
+
+
 def _random(parameter: _kernel.Parameter, dtype: str, sizes: dict[str, int], generator: Any) -> Any:
     shape = []
     for dim in parameter.dims:
-        extent = int(dim) if dim.isdigit() else sizes.get(dim)
-        if extent is None:
-            raise _errors.wrong_call(f"'{parameter.name}' is not given, and 'sizes' does not say {dim}: give "
-                                     f"'inputs' or 'sizes' for {parameter}")
+        try:
+            extent = _extent(dim, sizes)
+        except (KeyError, ValueError, ZeroDivisionError) as error:
+            lacking = error.args[0] if isinstance(error, KeyError) else dim
+            raise _errors.wrong_call(f"'{parameter.name}' is not given, and 'sizes' does not say {lacking}: give "
+                                     f"'inputs' or 'sizes' for {parameter}") from None
         if extent < 0:
             raise _errors.wrong_call(f"the size {dim} is {extent}")
         shape.append(extent)

@@ -138,6 +138,7 @@ private:
   Index freshIndex(const Scope &scope);
   Index freshIndex(const Scope &scope, const Dim &range);
   Dim anyDim();
+  Dim boundDim(const Dim &size);
   Source &define(std::string name, const std::vector<Dim> &dims, Value value);
   static std::vector<Dim> dimsOf(const Scope &scope);
   std::string fresh(const char *prefix) { return prefix + std::to_string(counter++); }

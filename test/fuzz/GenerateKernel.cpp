@@ -147,6 +147,18 @@ void Generator::call() {
 // Programs
 //===----------------------------------------------------------------------===//
 
+/// Mostly the bare size; else a dim that is linear in it.
+Dim Generator::boundDim(const Dim &size) {
+  if (!random.chance(12))
+    return size;
+  int64_t offset = random.below(3);
+  if (random.chance(40))
+    return {"(" + size.text + " + " + std::to_string(offset) + ")", size.value + offset};
+  if (random.chance(50))
+    return {"2*" + size.text, 2 * size.value};
+  return {"(" + std::to_string(offset) + " + 3*" + size.text + ")", 3 * size.value + offset};
+}
+
 void Generator::generateEntry(GeneratedProgram &program) {
   static const char *names[] = {"M", "N", "K", "L"};
   unsigned count = 2 + random.below(3);
@@ -184,8 +196,8 @@ void Generator::generateEntry(GeneratedProgram &program) {
     source.isNarrow = type != "f32" && type != "f64" && type != "u32";
     unsigned rank = random.chance(10) ? 0 : 1 + random.below(3);
     for (unsigned d = 0; d < rank || k * 3 + d < std::min(count, 3 * (k + 1)); ++d) {
-      // The first tensors show every size bare, which binds it.
-      Dim dim = k * 3 + d < count ? sizes[k * 3 + d] : anyDim();
+      // The first tensors show every size bare or in a formula, which binds it.
+      Dim dim = k * 3 + d < count ? boundDim(sizes[k * 3 + d]) : anyDim();
       source.dims.push_back(dim);
       input.shape.push_back(dim.value);
       dims += (dims.empty() ? "" : ", ") + dim.text;

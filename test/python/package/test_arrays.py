@@ -104,3 +104,23 @@ def test_torch_is_not_needed(tmp_path):
                "k = tegula.compile('kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] + 1 }')\n"
                "assert k(numpy.zeros(3, 'f4')).tolist() == [1, 1, 1]\n")
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_dims_that_are_linear_in_a_size():
+    kernel = tegula.compile("kernel k(x: f32[M, 2*P + 1], w: f32[H, H*D]) -> (y: f32[P, M], z: f32[D]) {\n"
+                            "  y[p, m] = x[m, 2*p + 1] - x[m, 2*p]\n  z[d] = sum(w[h, (h, d)] for h)\n}")
+    x, w = np.random.randn(3, 7).astype("f4"), np.random.randn(2, 6).astype("f4")
+    y, z = kernel(x, w)
+    assert y.shape == (3, 3) and np.array_equal(y, (x[:, 1::2] - x[:, :-1:2]).T)
+    np.testing.assert_allclose(z, w[0, :3] + w[1, 3:], rtol=1e-6)
+    assert kernel(x[:, :1], w)[0].shape == (0, 3)
+    for arrays, words in (((x[:, :6], w), r"dim 2 of 'x' is not 2\*P \+ 1 for any whole P \(x_dim2 = 6\)"),
+                          ((x[:, :0], w), r"dim 2 of 'x' is not 2\*P \+ 1 for any whole P"),
+                          ((x, w[:, :5]), r"dim 2 of 'w' is not H\*D for any whole D"),
+                          ((x, w[:0]), "division by H, which is zero")):
+        with pytest.raises(tegula.LaunchError, match=words):
+            kernel(*arrays)
+    shift = tegula.compile("kernel k(x: f32[P + 2]) -> (y: f32[P]) { y[p] = x[p + 2] }")
+    assert np.array_equal(shift(x[0]), x[0, 2:])
+    with pytest.raises(tegula.LaunchError, match=r"dim 1 of 'x' is less than P \+ 2 with P = 0"):
+        shift(x[0, :1])

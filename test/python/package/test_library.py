@@ -126,6 +126,19 @@ class TestLibrary:
             torch.testing.assert_close(program.module()(x), Model()(x))
             torch.testing.assert_close(Model()(x), (x + 1).unfold(1, 3, 1).sum(2))
 
+    def test_export_of_dims_that_are_linear_in_a_size(self, register, device):
+        op = register("kernel halves(x: f32[M, 2*P]) -> (y: f32[M, P]) { y[m, p] = x[m, p] + x[m, p + P] }")
+
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return op(torch.cat([x, x], dim=1))
+
+        rows, columns = torch.export.Dim("rows", min=2), torch.export.Dim("columns", min=4)
+        program = torch.export.export(Model(), (torch.randn(4, 10, device=device),),
+                                      dynamic_shapes=({0: rows, 1: columns},))
+        x = torch.randn(3, 7, device=device)
+        torch.testing.assert_close(program.module()(x), 2 * x)
+
     def test_settings_are_the_defaults_of_constants(self, register, device):
         text = """
         kernel times_backward(grad_y: T[N], factor: int = 1) -> (grad_x: T[N]) { grad_x[i] = factor * grad_y[i] }

@@ -103,7 +103,11 @@ def test_run():
         _, _, state = await call("run", program="kernel k(c: inout f32[N]) { c[i] = c[i] + 1.0 }",
                                  inputs={"c": [1, 2]})
         assert state["outputs"]["c"]["values"] == [2, 3]
+        halves = "kernel k(x: f32[M, 2*P + 1]) -> (y: f32[P]) { y[i] = x[0, 2*i] }"
+        _, _, half = await call("run", program=halves, sizes={"M": 1, "P": 2})
+        assert np.shape(half["inputs"]["x"]["values"]) == (1, 5) and np.shape(half["outputs"]["y"]["values"]) == (2,)
         for arguments, words in (
+            ({"program": halves, "sizes": {"M": 1}}, "does not say P"),
             ({"program": SCALE.replace("x[i, j]", "x[i]")}, "E0301"),
             ({"program": SCALE}, "does not say M"),
             ({"program": SCALE, "inputs": {"z": [1]}}, "no parameter 'z'"),
