@@ -49,12 +49,16 @@ def evaluate(request: dict, stage: Callable[[str], None] = lambda name: None) ->
     """As evaluate.evaluate, with a file's text as `program`."""
     torch.set_num_threads(request.get("threads", 1))
     record: dict = {"outcome": "right", "reason": "", "message": "", "flags": [], "cases": [], "timing": None}
+    request["own"] = request.get("own", False) or request.get("target") == "cuda"
     with caught(record):
         try:
             _Judge(request, stage, record).run()
         except Ended as ended:
             record.update(outcome=ended.outcome, reason=ended.reason, message=str(ended))
     return record
+
+
+evaluate.descriptors = lambda: [starter().descriptor]  # the judge's process asks the starter
 
 
 class _Judge:
@@ -66,9 +70,8 @@ class _Judge:
 
     def run(self) -> None:
         self.stage("variants")
-        own = self.request.get("own", False) or self.target == "cuda"
         # At one size: such files are often written for the task's own.
-        self.variant = find_cached_variants({**self.request, "own": own})[-1]
+        self.variant = find_cached_variants(self.request)[-1]
         self.stage("prepare")
         self._prepare()
         turns = (self.request.get("time") or {}).get("turns", 0)

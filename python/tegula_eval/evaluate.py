@@ -126,24 +126,44 @@ def _evaluate(request: dict, stage, record: dict) -> None:
 
 
 def find_cached_variants(request: dict) -> list[Variant]:
-    """Found once for a task and kept in the folder `cache`, where one is given."""
-    budget = (request.get("bytes", 8 << 20), request.get("flops", 1 << 28), request.get("own", False))
-    if not request.get("cache"):
-        return find_variants(request["task"], *budget)
-    key = hashlib.sha256(repr((SEARCH_VERSION, request["task"], budget)).encode()).hexdigest()[:32]
-    path = Path(request["cache"]) / f"{key}.json"
-    try:
-        return from_json(json.loads(path.read_text()))
-    except (OSError, ValueError, KeyError):  # not there, or cut off: found again
-        pass
-    found = find_variants(request["task"], *budget)
-    part = path.with_suffix(f".{os.getpid()}")
-    try:
-        part.write_text(json.dumps(to_json(found)))
-        part.replace(path)
-    except OSError:  # a full disk costs time, not results
-        part.unlink(missing_ok=True)
-    return found
+    """Those of the request, where it has some: found for this task before. Else they are found, and are then in the
+    request."""
+    if not request.get("variants"):
+        request["variants"] = to_json(find_variants(request["task"], *_budget(request)))
+    return from_json(request["variants"])
+
+
+def _budget(request: dict) -> tuple:
+    own = request.get("own", False) or request.get("do") == "candidate" and request.get("target") == "cuda"
+    return request.get("bytes", 8 << 20), request.get("flops", 1 << 28), own
+
+
+class VariantCache:
+    """A folder of variants, each found once for a task. No process that runs a task may write it: it would find
+    variants for others."""
+
+    def __init__(self, folder: str, request: dict):
+        key = hashlib.sha256(repr((SEARCH_VERSION, request["task"], *_budget(request))).encode()).hexdigest()[:32]
+        self.path = Path(folder) / f"{key}.json"
+
+    def read(self) -> list[dict] | None:
+        try:
+            found = json.loads(self.path.read_text())
+            from_json(found)
+            return found
+        except (OSError, ValueError, KeyError, TypeError):  # not there, or cut off: found again
+            return None
+
+    def write(self, found: list[dict]) -> None:
+        part = self.path.with_suffix(f".{os.getpid()}")
+        try:
+            from_json(found)
+            part.write_text(json.dumps(found))
+            part.replace(self.path)
+        except OSError:  # a full disk costs time, not results
+            part.unlink(missing_ok=True)
+        except (KeyError, TypeError):  # what a task's process says of itself
+            pass
 
 
 def _case(variant: Variant, seed: int, distribution: str, target: str, number: int,

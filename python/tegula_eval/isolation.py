@@ -32,14 +32,17 @@ MAX_OUTPUT_BYTES = 64 << 20  # what a child may write to a file, its own message
 
 def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, deadline_s: float,
         memory_bytes: int | None, file_bytes: int | None = MAX_OUTPUT_BYTES) -> dict:
-    """`function(request, stage)` in a child; `stage(name)` says where it is."""
+    """`function(request, stage)` in a child; `stage(name)` says where it is. Of this process's descriptors the child has
+    those that `function.descriptors()` gives, where there is such, and no others: foreign code finds nothing to write to but
+    its own answer."""
+    kept = getattr(function, "descriptors", tuple)()
     read, write = os.pipe()
     with tempfile.TemporaryFile() as output:
         started = time.monotonic()
         child = os.fork()
         if child == 0:
             os.close(read)
-            _child(function, request, memory_bytes, file_bytes, write, output.fileno())
+            _child(function, request, memory_bytes, file_bytes, write, output.fileno(), kept)
         os.close(write)
         try:
             data, late = _read(read, started + deadline_s)
@@ -68,7 +71,15 @@ def keep_memory() -> None:
             set_option(option, value)
 
 
-def _child(function, request, memory_bytes, file_bytes, write, output) -> None:
+def _close_others(kept: set[int]) -> None:
+    start = 0
+    for one in (*sorted(kept), resource.getrlimit(resource.RLIMIT_NOFILE)[1]):
+        if start < one:  # of an empty range close_range(2) takes the end for none
+            os.closerange(start, one)
+        start = one + 1
+
+
+def _child(function, request, memory_bytes, file_bytes, write, output, kept) -> None:
     """Never returns."""
     code = 1
     try:
@@ -79,6 +90,7 @@ def _child(function, request, memory_bytes, file_bytes, write, output) -> None:
         os.dup2(null, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        _close_others({0, 1, 2, write, *kept})
         sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if file_bytes:
@@ -137,21 +149,29 @@ def _tail(output, count: int = 2000) -> str:
     return output.read().decode(errors="replace").strip()
 
 
+def _is_shallow(value, depth: int = 64) -> bool:
+    """Whether it can be written as JSON again, and read by others."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth > 0 and all(_is_shallow(one, depth - 1) for one in parts)
+
+
 def _outcome(data: bytes, late: bool, status: int, tail: str) -> dict:
     stage = "start"
     for line in data.splitlines():
         try:
             message = json.loads(line)
-        except json.JSONDecodeError:  # cut off in the middle
+        except (ValueError, RecursionError):  # cut off in the middle; or foreign code wrote it
+            continue
+        if not isinstance(message, dict) or not _is_shallow(message):
             continue
         if "stage" in message:
-            stage = message["stage"]
-        elif "answer" in message:
+            stage = str(message["stage"])[:500]
+        elif isinstance(message.get("answer"), dict):
             return {"kind": "done", "answer": message["answer"], "stage": stage}
         elif "memory" in message:
-            return {"kind": "memory", "stage": stage, "message": message["memory"][:500]}
+            return {"kind": "memory", "stage": stage, "message": str(message["memory"])[:500]}
         elif "failed" in message:
-            return {"kind": "failed", "stage": stage, "message": message["failed"], "trace": message["trace"]}
+            return {"kind": "failed", "stage": stage, "message": str(message["failed"]), "trace": str(message.get("trace"))}
     if late:
         return {"kind": "timeout", "stage": stage, "message": "not done at the deadline"}
     how = f"signal {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) \

@@ -5,11 +5,21 @@ import concurrent.futures
 import json
 import os
 import queue
+import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Callable, Iterable
+
+
+SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # no process that runs foreign code has variables of such names
+GRACE_S = 60  # beyond the deadline, which a worker itself keeps: it is stopped then
+TRIES = 3     # workers that may die over one request
+
+
+class NoWorker(RuntimeError):
+    """There is no process to judge: it does not start, or cannot be started now."""
 
 
 class Worker:
@@ -21,36 +31,65 @@ class Worker:
 
     def __init__(self, environment: dict[str, str] | None = None, starter: Callable = lambda start: start()):
         self.starter = starter
-        self.environment = {**os.environ, **(environment or {})}
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not any(word in name.upper() for word in SECRETS)}
+        self.environment.update(environment or {})
         package = str(Path(__file__).resolve().parents[1])
         self.environment["PYTHONPATH"] = os.pathsep.join(
             filter(None, [package, self.environment.get("PYTHONPATH")]))
         self.process: subprocess.Popen | None = None
-        self._stopping = threading.Lock()
+        self.starts = 0
+        self._channel: socket.socket | None = None  # unlike a pipe, it cannot be opened through /proc
+        self._requests = 0
+        self._starting, self._stopping = threading.Lock(), threading.Lock()
+
+    def command(self, descriptor: int) -> list[str]:
+        return [sys.executable, "-m", "tegula_eval.worker", str(descriptor)]
 
     def start(self) -> None:
-        self.process = self.starter(lambda: subprocess.Popen(
-            [sys.executable, "-m", "tegula_eval.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=self.environment, text=True))
-        if not self.process.stdout.readline():
-            self.stop()
-            raise RuntimeError("the worker does not start: is torch installed for this Python?")
+        """Raises NoWorker."""
+        with self._starting:
+            if self.process is not None:
+                return
+            try:
+                self._channel, theirs = socket.socketpair()
+                with theirs:
+                    self._lines = self._channel.makefile("r", encoding="utf-8")
+                    self.process = self.starter(lambda: subprocess.Popen(
+                        self.command(theirs.fileno()), stdin=subprocess.DEVNULL, stdout=2, env=self.environment,
+                        pass_fds=(theirs.fileno(),)))
+            except OSError as error:  # no process, descriptor or memory is left
+                raise NoWorker(f"a worker cannot be started: {error}") from error
+            self.starts += 1
+            if not self._line(None):
+                self.stop()
+                raise NoWorker("the worker does not start: is torch installed for this Python?")
+
+    def _line(self, seconds: float | None) -> str:
+        """Empty where the worker has died, or says nothing for so long."""
+        try:
+            self._channel.settimeout(seconds)
+            return self._lines.readline()
+        except (OSError, ValueError):  # ValueError: another thread has closed it
+            return ""
 
     def judge(self, request: dict, deadline_s: float, memory_bytes: int | None) -> dict:
         if self.process is None:
             self.start()
-        process = self.process  # another thread may stop it at any time
+        self._requests += 1
+        number, channel = self._requests, self._channel
+        message = {"id": number, "request": request, "deadline_s": deadline_s, "memory_bytes": memory_bytes}
         try:
-            process.stdin.write(json.dumps({"request": request, "deadline_s": deadline_s,
-                                                 "memory_bytes": memory_bytes}) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        except (OSError, ValueError):  # it died; or its pipes are closed
-            line = ""
-        if not line:
-            self.stop()
-            return {"kind": "crashed", "stage": "worker", "message": "the worker died", "seconds": 0.0}
-        return json.loads(line)
+            channel.settimeout(GRACE_S)
+            channel.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:  # it died, or another thread has closed the channel
+            pass
+        while line := self._line(deadline_s + GRACE_S):
+            answer = json.loads(line)
+            if answer.pop("id") == number:
+                return answer
+        self.stop()
+        return {"kind": "crashed", "stage": "worker", "message": "the worker died", "seconds": 0.0}
 
     def stop(self) -> None:
         with self._stopping:
@@ -59,11 +98,11 @@ class Worker:
             return  # or another thread sees to it
         process.kill()
         process.wait()
-        for pipe in (process.stdin, process.stdout):
-            try:
-                pipe.close()
-            except OSError:  # what was to be written to it is lost
-                pass
+        try:
+            self._channel.shutdown(socket.SHUT_RDWR)  # whoever waits for an answer hears of it
+        except OSError:
+            pass
+        self._channel.close()
 
 
 class Pool:
@@ -77,19 +116,34 @@ class Pool:
                             lambda start: self._starter.submit(start).result())
                      for number in range(max(1, workers))]
         self._idle: queue.LifoQueue = queue.LifoQueue()  # the warm ones first
+        self._stopped = False
         for worker in self._all:
             self._idle.put(worker)
 
+    def start(self) -> None:
+        """All workers at once. Else each starts with its first request. Raises NoWorker."""
+        with concurrent.futures.ThreadPoolExecutor(len(self._all)) as threads:
+            list(threads.map(Worker.start, self._all))
+
     def judge(self, request: dict, begin: Callable[[], None] = lambda: None) -> dict:
-        """Waits for a worker, then for its outcome; `begin` is called in between."""
+        """Waits for a worker, then for its outcome; `begin` is called in between. Where a worker dies over it, which says
+        nothing of the request, another one is asked."""
         worker = self._idle.get()
         try:
             begin()
-            return worker.judge(request, self.deadline_s, self.memory_bytes)
+            for _ in range(TRIES):
+                outcome = worker.judge(request, self.deadline_s, self.memory_bytes)
+                if self._stopped or (outcome["kind"], outcome["stage"]) != ("crashed", "worker"):
+                    break
+            return outcome
         finally:
             self._idle.put(worker)
 
+    def restarts(self) -> int:
+        return sum(max(0, worker.starts - 1) for worker in self._all)
+
     def stop(self) -> None:
+        self._stopped = True
         for worker in self._all:
             worker.stop()
         self._starter.shutdown()

@@ -19,18 +19,27 @@ def descendants(pid: int) -> list[int]:
         if not name.isdigit():
             continue
         try:
-            with open(f"/proc/{name}/stat") as stat:
-                state, parent = stat.read().rsplit(")", 1)[1].split()[:2]
-        except (OSError, ValueError, IndexError):
+            state, parent = _state(f"/proc/{name}/stat")
+            if state == b"Z":  # its first thread; others may go on
+                threads = [_state(f"/proc/{name}/task/{one}/stat")[0] for one in os.listdir(f"/proc/{name}/task")]
+                if all(one == b"Z" for one in threads):
+                    continue
+        except OSError:  # it has ended meanwhile
             continue
-        if state != "Z":
-            children.setdefault(int(parent), []).append(int(name))
+        children.setdefault(int(parent), []).append(int(name))
     found, left = [], [pid]
     while left:
         more = children.get(left.pop(), [])
         found += more
         left += more
     return found
+
+
+def _state(path: str) -> tuple[bytes, int]:
+    """State and parent. A process gives itself a name of any bytes."""
+    with open(path, "rb") as stat:
+        state, parent = stat.read().rsplit(b")", 1)[1].split()[:2]
+    return state, int(parent)
 
 
 def send(pids: list[int], number: int) -> None:

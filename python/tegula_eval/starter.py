@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 from . import isolation, processes
+from .pool import SECRETS
 
 MAX_FILE_BYTES = 1 << 30  # of what a candidate's compilers write
-SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 class Starter:
@@ -40,6 +40,11 @@ class Starter:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    @property
+    def descriptor(self) -> int:
+        """By which it is asked."""
+        return self._socket.fileno()
 
     def start(self, folder: str, requests: int, replies: int, arena: int) -> int:
         """The pid of a new guest, with the limits that this process has."""

@@ -1,40 +1,107 @@
 """A process that has torch imported and judges programs, each in a child of its own.
 
-Reads requests as JSON lines, {"request": ..., "deadline_s": ..., "memory_bytes": ...}, and answers each with a
-line. Nothing of a task or program runs in this process.
+Reads requests as JSON lines, {"id": ..., "request": ..., "deadline_s": ..., "memory_bytes": ...}, from the socket whose
+descriptor is its argument, and answers each there with a line of the same id. Nothing of a task or program runs in this
+process. A child, in which a task does run, has neither this socket nor any other child's pipe; it is confined as a
+candidate is, and whatever it has started ends with it.
 """
 from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import sys
+import tempfile
+from pathlib import Path
+
+FOLDERS = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR", "XDG_CACHE_HOME")
+
+
+class Confined:
+    """A function of a task, as isolation.run takes it, in a folder of its own and confined to it."""
+
+    def __init__(self, function, folder: str):
+        self.function, self.folder = function, folder
+
+    def __call__(self, request: dict, stage) -> dict:
+        from . import confine
+        os.chdir(self.folder)
+        tempfile.tempdir = None
+        for name in FOLDERS:
+            os.environ[name] = self.folder
+        os.environ.pop("TEGULA_CACHE_DIR", None)  # shared with others' programs; the own folder has one
+        confine.confine([Path(self.folder), Path("/dev")])
+        return with_variants(self.function)(request, stage)
+
+
+def with_variants(function):
+    """The function's answer has the variants that it found, for the parent to keep."""
+    def run(request: dict, stage) -> dict:
+        return {**function(request, stage), "variants": request.get("variants")}
+    run.descriptors = getattr(function, "descriptors", tuple)
+    return run
 
 
 def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what anything prints must not mix with the answers
-    from . import isolation
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    os.set_inheritable(channel.fileno(), False)
+    from . import isolation, processes
     isolation.die_with_parent()
     isolation.keep_memory()
+    processes.adopt_orphans()
     from . import candidates, export, provenance, variants
     from .auditing import audit
-    from .evaluate import evaluate
+    from .evaluate import VariantCache, evaluate
     functions = {"evaluate": evaluate, "export": export.export, "candidate": candidates.evaluate, "audit": audit}
     variants.warm()
     provenance.versions("cpu")  # the library is loaded and hashed once for all children
-    answers.write('{"ready": true}\n')
-    answers.flush()
-    for line in sys.stdin:
+    channel.sendall(b'{"ready": true}\n')
+    for line in channel.makefile("r", encoding="utf-8"):
         message = json.loads(line)
-        what = message["request"].get("do", "evaluate")
-        if what == "candidate":
-            candidates.starter()  # before the fork, so that it serves the next one too
-        outcome = isolation.run(functions[what], message["request"], message["deadline_s"], message["memory_bytes"],
-                                None if what == "candidate" else isolation.MAX_OUTPUT_BYTES)
-        if what == "candidate":
-            candidates.starter().end()  # where the child could not: at a deadline
-        answers.write(json.dumps(outcome) + "\n")
-        answers.flush()
+        request = message["request"]
+        what = request.get("do", "evaluate")
+        cache = VariantCache(request.pop("cache"), request) if request.get("cache") else None
+        if cache:
+            request["variants"] = cache.read()
+        with tempfile.TemporaryDirectory(prefix="tegula-task-", ignore_cleanup_errors=True) as folder:
+            if what == "candidate":
+                function = with_variants(candidates.evaluate)  # which starts a process that is confined
+                _starter(candidates)  # before the fork, so that it serves the next one too
+            else:
+                function = Confined(functions[what], folder)
+            outcome = isolation.run(function, request, message["deadline_s"], message["memory_bytes"],
+                                    None if what == "candidate" else isolation.MAX_OUTPUT_BYTES)
+            if what == "candidate":
+                candidates.starter().end()  # where the child could not: at a deadline
+            _end_strays(candidates)
+        found = outcome["answer"].pop("variants", None) if outcome["kind"] == "done" else None
+        if cache and found and not request["variants"]:
+            cache.write(found)
+        channel.sendall(json.dumps({**outcome, "id": message["id"]}).encode() + b"\n")
+
+
+def _starter(candidates) -> None:
+    if candidates.starter().process.poll() is not None:  # it was killed
+        candidates.starter.cache_clear()
+        candidates.starter()
+
+
+def _end_strays(candidates) -> None:
+    """Kills what a child has left, whichever session it went to, and takes leave of it."""
+    from . import processes
+    kept = candidates.starter().pid if candidates.starter.cache_info().currsize else None
+    for _ in range(1000):
+        spared = {kept, *(processes.descendants(kept) if kept else ())}
+        strays = [pid for pid in processes.descendants(os.getpid()) if pid not in spared]
+        processes.send(strays, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        if not strays:
+            return
 
 
 if __name__ == "__main__":

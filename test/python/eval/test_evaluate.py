@@ -4,7 +4,8 @@ import torch
 from conftest import RIGHT, SCALE, module
 
 from tegula_eval import provenance, runner
-from tegula_eval.evaluate import derived_seed, evaluate
+from tegula_eval.evaluate import VariantCache, derived_seed, evaluate, find_cached_variants
+from tegula_eval.variants import from_json
 
 try:
     runner.library_path()
@@ -119,11 +120,18 @@ def test_seeds_depend_on_the_secret():
 
 
 def test_variants_are_kept(tmp_path):
-    judged(SCALE, RIGHT, cache=str(tmp_path))
-    kept, = tmp_path.glob("*.json")
-    kept.write_text("[")  # cut off
-    assert judged(SCALE, RIGHT, cache=str(tmp_path))["outcome"] == "right"
-    assert kept.read_text() != "["
+    request = {"task": SCALE, "bytes": 1 << 16, "flops": 1 << 20}
+    cache = VariantCache(str(tmp_path), request)
+    assert cache.read() is None
+    found = find_cached_variants(request)
+    cache.write(request["variants"])
+    assert from_json(cache.read()) == from_json(request["variants"]) == found
+    assert VariantCache(str(tmp_path), {**request, "own": True}).read() is None
+    for damaged in ("[", "[3]", "{}x", '[{"name": "small"}]'):
+        cache.path.write_text(damaged)
+        assert cache.read() is None
+    cache.write([{"name": "of a task's process"}])
+    assert cache.read() is None
 
 
 def test_times_beside_eager():

@@ -1,6 +1,5 @@
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -153,17 +152,20 @@ def test_devices_of_the_command(devices, numbers, tmp_path, root, monkeypatch):
 
 
 @pytest.mark.parametrize("round", range(20))
-def test_a_worker_that_is_stopped_while_it_judges(round):
+def test_a_worker_that_is_stopped_while_it_judges(round, tmp_path):
     """Whoever waits for it hears that it died, whichever of the two closes its pipes."""
     from tegula_eval.pool import Worker
-    worker, outcomes = Worker(), []
-    worker.process = subprocess.Popen(["sh", "-c", "read line; echo got >&2; exec sleep 600"], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    told = worker.process.stderr
+
+    class Waiting(Worker):
+        def command(self, descriptor):
+            return ["bash", "-c", f"echo '{{}}' >&{descriptor}; read line <&{descriptor}; touch {tmp_path}/got; exec sleep 600"]
+
+    worker, outcomes = Waiting(), []
+    worker.start()
     waiter = threading.Thread(target=lambda: outcomes.append(worker.judge({}, 60, None)))
     waiter.start()
-    assert told.readline() == "got\n"  # it waits for the answer, or is about to
-    told.close()
+    while not (tmp_path / "got").exists():  # then it waits for the answer, or is about to
+        time.sleep(0.005)
     if round % 2:
         worker.process.kill()
     worker.stop()
