@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 
 # Of what an import needs, the names under which an index has it.
-ON_INDEX = {"torch": "torch numpy", "fastapi": "fastapi uvicorn", "mcp": "'mcp>=2.3' numpy"}
+ON_INDEX = {"torch": "torch numpy", "fastapi": "'fastapi>=0.165' 'uvicorn>=0.54'", "mcp": "'mcp>=2.3' numpy"}
 
 
 class Missing(Exception):

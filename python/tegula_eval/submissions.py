@@ -6,6 +6,7 @@ waiting again in the next one.
 """
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -13,6 +14,7 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
+from typing import Callable
 
 
 class Full(Exception):
@@ -40,21 +42,43 @@ class Submissions:
             "create index if not exists by_state on submissions (state, number);"
             "update submissions set state = 'waiting' where state = 'running';")
         self._closed = False
+        self._told: dict[str, list[Callable[[], None]]] = {}
 
     def take(self, request: dict) -> tuple[str, str]:
         """Its id and its state: waiting, running or done. Raises Full."""
-        text = json.dumps(request, sort_keys=True)
-        name = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return self.take_all([request])[0]
+
+    def take_all(self, requests: list[dict]) -> list[tuple[str, str]]:
+        """All or none of them. Raises Full."""
+        texts = [json.dumps(request, sort_keys=True) for request in requests]
+        names = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
+        asked = dict(zip(names, texts))
         with self._changed:
-            known = self._database.execute("select state from submissions where id = ?", (name,)).fetchone()
-            if known:
-                return name, known[0]
-            if self.waiting() >= self.most_waiting:
+            states = {name: row[0] for name in asked if (row := self._row("state", name))}
+            new = [name for name in asked if name not in states]
+            if new and self.waiting() + len(new) > self.most_waiting:
                 raise Full
-            self._database.execute("insert into submissions (id, state, request, taken) values (?, 'waiting', ?, ?)",
-                                   (name, text, time.time()))
-            self._changed.notify_all()
-        return name, "waiting"
+            if new:
+                with self._all_or_none():
+                    self._database.executemany(
+                        "insert into submissions (id, state, request, taken) values (?, 'waiting', ?, ?)",
+                        [(name, asked[name], time.time()) for name in new])
+                self._changed.notify_all()
+        return [(name, states.get(name, "waiting")) for name in names]
+
+    def _row(self, columns: str, name: str):
+        return self._database.execute(f"select {columns} from submissions where id = ?", (name,)).fetchone()
+
+    @contextlib.contextmanager
+    def _all_or_none(self):
+        self._database.execute("begin immediate")
+        try:
+            yield
+            self._database.execute("commit")
+        except sqlite3.Error:
+            if self._database.in_transaction:  # a full disk has ended it already
+                self._database.execute("rollback")
+            raise
 
     def next(self) -> tuple[str, dict] | None:
         """Waits for one, oldest first, and marks it as running; None once closed."""
@@ -73,19 +97,31 @@ class Submissions:
         with self._changed:
             self._database.execute("update submissions set state = 'done', record = ? where id = ? and state != 'done'",
                                    (json.dumps(record), name))
+            told = list(self._told.get(name, ()))
             self._changed.notify_all()
+        for function in told:
+            function()
 
-    def look(self, name: str, wait_s: float = 0) -> tuple[str, dict | None] | None:
-        """State and record; waits until it is done, at most so long. None: there is no such submission."""
-        end = time.monotonic() + wait_s
+    @contextlib.contextmanager
+    def telling(self, names: list[str], function: Callable[[], None]):
+        """Within the block `function` is called, on any thread, whenever one of these is done."""
         with self._changed:
-            while True:
-                row = self._database.execute("select state, record from submissions where id = ?",
-                                             (name,)).fetchone()
-                left = end - time.monotonic()
-                if row is None or row[0] == "done" or left <= 0 or self._closed:
-                    return row and (row[0], row[1] and json.loads(row[1]))
-                self._changed.wait(left)
+            for name in names:
+                self._told.setdefault(name, []).append(function)
+        try:
+            yield
+        finally:
+            with self._changed:
+                for name in names:
+                    self._told[name].remove(function)
+                    if not self._told[name]:
+                        del self._told[name]
+
+    def look(self, name: str) -> tuple[str, dict | None] | None:
+        """State and record. None: there is no such submission."""
+        with self._changed:
+            row = self._row("state, record", name)
+        return row and (row[0], row[1] and json.loads(row[1]))
 
     def waiting(self) -> int:
         with self._changed:
