@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the figures of docs/performance.md on this machine and writes them into that page.
+"""Measures the figures of docs/results/compile-times.md and cpu.md on this machine and writes them into these pages.
 
     bench/figures.py [--bin=build/release/bin] [--threads=2] [--seconds=0.5] [--only=compile,kernels,library,eager] [--through=COMMAND] [--print]
 
-Needs a release build (cmake --preset release && ninja -C build/release) on a quiet machine: the page's tables are
+Needs a release build (cmake --preset release && ninja -C build/release) on a quiet machine: the pages' tables are
 replaced, between `<!-- NAME -->` and `<!-- end -->`; --print shows them instead. What is measured:
 
 compile   wall time of whole processes, the median of 30 (of 10 from 100 ms on): `tegula check`, source to running
@@ -27,7 +27,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "performance.md"
+PAGES = [ROOT / "docs" / "results" / name for name in ("compile-times.md", "cpu.md")]
 
 
 def milliseconds(command):
@@ -127,12 +127,11 @@ def main():
         if options.print:
             print(f"## {name}\n{text}\n")
             continue
-        page = PAGE.read_text()
-        new, count = re.subn(rf"(<!-- {name} -->\n).*?(<!-- end -->)",
-                             lambda found: f"{found[1]}{text}\n{found[2]}", page, count=1, flags=re.S)
-        if not count:
-            sys.exit(f"{PAGE} has no place for '{name}'")
-        PAGE.write_text(new)
+        place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.S)
+        page = next((page for page in PAGES if place.search(page.read_text())), None)
+        if not page:
+            sys.exit(f"no page has a place for '{name}'")
+        page.write_text(place.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page.read_text(), count=1))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures tables of docs/performance.md on a machine with a CUDA device and prints them as Markdown.
+"""Measures tables of docs/results on a machine with a CUDA device and prints them as Markdown.
 
     TEGULA_TORCH=libtegula_torch.so bench/gpu_figures.py [--tegula=PATH] [--rows=TEXT] [--seconds=0.2]
                                                          [--only=products,uneven,f32,tf32,accuracy,wide,attention,
