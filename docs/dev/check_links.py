@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Says which relative links of the repository's pages lead nowhere: to no file, or to no heading of it.
+"""Says which relative links of the repository's pages lead nowhere: to no file, or to no heading of it. Says too which
+source files they name that do not exist.
 
     docs/dev/check_links.py
 
@@ -12,6 +13,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"^```.*?^```", re.M | re.S)
+# A file named from the root, such as `codegen/Ptx.cpp`.
+FILE = re.compile(r"(?<![\w./<-])(?:bench|codegen|docs|driver|dsl|examples|frontend|ir|passes|python|runtime|scripts|test)/[\w./-]+"
+                  r"\.(?:cpp|h|td|def|py|mlir|test|tgl|md|g4)\b")
+# Names that stand for any.
+EXAMPLES = {"passes/FoldSigns.cpp", "test/passes/fold-signs.mlir", "test/rejected/CODE.tgl"}
 IGNORED = {"build", ".venv", ".git", ".cache"}
 
 
@@ -26,13 +32,18 @@ def main():
              if not IGNORED & {part.split("-")[0] for part in page.relative_to(ROOT).parts}]
     broken = []
     for page in pages:
-        for path, anchor in LINK.findall(FENCED.sub("", page.read_text())):
+        text = FENCED.sub("", page.read_text())
+        # The changelog tells of files that were, results of those of their commit.
+        if page.name != "CHANGELOG.md" and page.parent.name != "results":
+            broken += [f"{page.relative_to(ROOT)}: there is no {name}" for name in FILE.findall(text)
+                       if name not in EXAMPLES and not (ROOT / name).exists()]
+        for path, anchor in LINK.findall(text):
             target = page.parent / path if path else page
             if not target.exists():
                 broken.append(f"{page.relative_to(ROOT)}: {path} does not exist")
             elif anchor and target.suffix == ".md" and anchor not in anchors(target):
                 broken.append(f"{page.relative_to(ROOT)}: {path} has no heading {anchor}")
-    print("\n".join(broken) if broken else f"{len(pages)} pages, no broken link")
+    print("\n".join(broken) if broken else f"{len(pages)} pages, no broken link, no file that is not there")
     return 1 if broken or not pages else 0
 
 
