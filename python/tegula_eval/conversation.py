@@ -79,7 +79,7 @@ def _wrong(record: dict) -> str:
 def performance(timing: dict) -> str:
     text = f"The program is right. It takes {_time(timing['program_s'])}"
     for name, what in (("eager", "PyTorch's eager mode"), ("compile", "torch.compile")):
-        if f"{name}_s" in timing:
+        if f"{name}_ratio" in timing:
             text += f", {what} {_time(timing[f'{name}_s'])} ({timing[f'{name}_ratio']:.2f} times as long)"
     if "roofline_s" in timing:
         text += (f". Moving its inputs and outputs once and doing its arithmetic would take "

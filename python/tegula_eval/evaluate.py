@@ -223,10 +223,10 @@ def _number(value: float) -> float | str:
 
 
 def judge_case(results: list[torch.Tensor], case: Case, depth: float, told: dict, draws: bool = False,
-               sensitive: Callable[[Case], list[Sensitivity]] = sensitivities,
+               sensitive: Callable[[Case], list[Sensitivity]] | None = sensitivities,
                doubts: list[ErrorMeasure] | None = None) -> bool:
     """Fills the case's record; whether it could be judged. `draws`: the program may draw random numbers. `doubts`:
-    by how much `case.exact` is off itself."""
+    by how much `case.exact` is off itself. `sensitive`: None where what is sensitive is judged elsewhere."""
     def verdicts_at(sensitivity: list[Sensitivity]):
         off = doubts or [ErrorMeasure(0.0, 0.0, -1)] * len(results)
         errors = case.errors or [None] * len(results)
@@ -234,7 +234,7 @@ def judge_case(results: list[torch.Tensor], case: Case, depth: float, told: dict
                 for ours, expected, exact, *rest in zip(results, case.expected, case.exact, sensitivity, off, errors)]
 
     verdicts = verdicts_at([Sensitivity()] * len(results))
-    if any(one.reason == "value" for one in verdicts) and "random" not in case.flags:
+    if any(one.reason == "value" for one in verdicts) and "random" not in case.flags and sensitive is not None:
         sensitivity = sensitive(case)
         told["sensitivity"] = [[_number(one.norm), _number(one.worst), _number(one.elements)] for one in sensitivity]
         verdicts = verdicts_at(sensitivity)

@@ -1,13 +1,19 @@
 """The process that a candidate runs in: `ModelNew` of a file that somebody else wrote.
 
 It is given the text, the constructor's arguments and parameters, and then, call by call, inputs; it knows neither
-seeds nor expected results, has no clock that counts, and is not believed: whatever it says, what counts is what lies
-in the memory of the outputs when it has said that it is done (candidates.py).
+seeds nor expected results, has no clock that counts, and is not believed. It says that a call has finished, was refused
+or has failed, and where results lie; what counts is what lies there when it has said so (session.py).
 
-Messages come as 8 bytes of length and a pickle; each is answered with one line of JSON.
+Messages come as 8 bytes of length and a pickle; each is answered with one line of JSON:
+
+  {"is": "ready", ...}                                 confined, and by what
+  {"is": "finished", "results": [[type, dtype, shape, address], ...]}
+  {"is": "refused", "message": ...}                    the file does not run or makes no module
+  {"is": "failed", "message": ...}                     forward raises
 """
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import os
@@ -18,8 +24,10 @@ from pathlib import Path
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
-from . import confine
 from .arena import Place, memory_of
+
+MAX_MESSAGE = 2000
+MAX_RESULTS = 1000
 
 
 class Guest:
@@ -27,13 +35,18 @@ class Guest:
         self.folder, self.arena_fd = folder, arena_fd
         self.model = self.memory = None
         self.inputs: list = []
-        self.outputs: list[torch.Tensor] = []
+        self.outputs: list[torch.Tensor] | None = None
+        self.found: list[torch.Tensor] = []
         # Held before foreign code could put others in their place.
         self.wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
 
-    def load(self, text: str, entry: str, init, seed: int, state: dict, target: str, threads: int, memory) -> dict:
+    def load(self, text: str, entry: str, init, seed: int, state: dict, drawn: dict, target: str, threads: int,
+             memory) -> list:
+        """`state`: what the module's parameters and buffers shall be; `drawn`: what those of them were when they were
+        drawn that are something else now."""
         torch.set_num_threads(threads)
         self.memory = memory_of(self.arena_fd, memory) if isinstance(memory, int) else memory[0](*memory[1])
+        os.close(self.arena_fd)
         path = self.folder / "candidate.py"  # Triton reads the text of its functions from the file
         path.write_text(text, encoding="utf-8")
         spec = importlib.util.spec_from_file_location("candidate", path)
@@ -46,51 +59,77 @@ class Guest:
         lower = {one.dtype for one in state.values()} & {torch.float16, torch.bfloat16}
         if len(lower) == 1:  # as KernelBench does it for a task in such a type
             self.model = self.model.to(lower.pop())
-        own = {**self.model.state_dict(), **dict(self.model.named_buffers())}
-        agrees = own.keys() == state.keys() and all(own[name].shape == one.shape for name, one in state.items())
-        if agrees:
-            with torch.no_grad():
-                for name, one in state.items():
-                    own[name].copy_(one)
+        give(self.model, state, drawn)
         self.model = self.model.to(target)
         self.wait()
-        return {"agrees": agrees}
+        return []
 
-    def take(self, inputs: list, outputs: list[Place]) -> dict:
+    def take(self, inputs: list, outputs: list[Place] | None) -> list:
+        """`outputs`: where results go; None where they are read where they lie."""
         self.inputs = tree_map(lambda one: one.of(self.memory) if isinstance(one, Place) else one, inputs)
-        self.outputs = [one.of(self.memory) for one in outputs]
-        return {}
+        self.outputs = outputs and [one.of(self.memory) for one in outputs]
+        return []
 
-    def call(self) -> dict:
+    def call(self) -> list:
+        self.found = []
         with torch.no_grad():
-            result = self.model(*self.inputs)
             found = [one if isinstance(one, torch.Tensor) else torch.tensor(one)
-                     for one in tree_flatten(result)[0] if one is not None]
-            for one in found:
-                if type(one) not in (torch.Tensor, torch.nn.Parameter):
-                    return {"outcome": "tampered", "reason": "type",
-                            "message": f"forward returned a {type(one).__name__}, which may compute later"}
-            if len(found) != len(self.outputs):
-                return {"outcome": "wrong", "reason": "count",
-                        "message": f"forward returned {len(found)} tensors, the module {len(self.outputs)}"}
-            for ours, place in zip(found, self.outputs):
-                for what, is_so, should in (("shape", list(ours.shape), list(place.shape)),
-                                            ("dtype", str(ours.dtype), str(place.dtype))):
-                    if is_so != should:
-                        return {"outcome": "wrong", "reason": what,
-                                "message": f"the result's {what} is {is_so}, the module's {should}"}
-            for ours, place in zip(found, self.outputs):
-                place.copy_(ours)
+                     for one in tree_flatten(self.model(*self.inputs))[0] if one is not None][:MAX_RESULTS]
+            if self.outputs is None:
+                self.found = [one if one.is_contiguous() or type(one) not in PLAIN else one.contiguous() for one in found]
+                return [tell(one) for one in self.found]
+            if len(found) == len(self.outputs) and all(
+                    type(one) in PLAIN and one.shape == place.shape and one.dtype == place.dtype
+                    for one, place in zip(found, self.outputs)):
+                for one, place in zip(found, self.outputs):
+                    place.copy_(one)
         self.wait()
-        return {}
+        return [tell(one) for one in found]
 
-    def nothing(self) -> dict:
+    def nothing(self) -> list:
         """What a call costs beyond what it calls."""
         self.wait()
-        return {}
+        return []
 
 
-def serve(folder: Path, requests: int, replies: int, arena: int) -> None:
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def tell(one: torch.Tensor) -> list:
+    if type(one) not in PLAIN:
+        return [type(one).__name__, "", [], 0]
+    return ["Tensor", str(one.dtype), list(one.shape), one.data_ptr() if one.device.type == "cpu" else 0]
+
+
+def give(model: torch.nn.Module, state: dict[str, torch.Tensor], drawn: dict[str, torch.Tensor]) -> None:
+    """Sets parameters and buffers: those of a name and shape in `state` from there; of the others those that are what
+    one of the module's, for which there is no such name, was when it was drawn (`drawn`), whatever they are called and
+    however they are shaped: first with the same last part of the name (`weight`), then in their order."""
+    own = {**model.state_dict(), **dict(model.named_buffers())}
+    for path, part in model.named_modules():
+        for name, one in vars(part).items():
+            if isinstance(one, torch.Tensor):
+                own.setdefault(f"{path}.{name}" if path else name, one)
+    left = dict(drawn)
+    with torch.no_grad():
+        for name, one in list(own.items()):
+            if name in state and one.shape == state[name].shape:
+                one.copy_(state[name])
+                left.pop(name, None)
+                del own[name]
+        for by_name in (True, False):
+            for theirs, first in list(left.items()):
+                for name, one in own.items():
+                    if by_name and name.rpartition(".")[2] != theirs.rpartition(".")[2] or \
+                            one.numel() != first.numel() or one.dtype != first.dtype or \
+                            not torch.equal(one.detach().reshape(first.shape), first):
+                        continue
+                    one.copy_(state[theirs].reshape(one.shape))
+                    del own[name], left[theirs]
+                    break
+
+
+def serve(folder: Path, requests: int, replies: int, arena: int, confined: dict) -> None:
     """Never returns."""
     def read(size: int) -> bytes:
         data = bytearray()
@@ -101,14 +140,15 @@ def serve(folder: Path, requests: int, replies: int, arena: int) -> None:
             data += more
         return bytes(data)
 
+    ctypes.CDLL(None).prctl(0x59616D61, -1, 0, 0, 0)  # PR_SET_PTRACER, ANY: results are read from outside
+    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
     guest = Guest(folder, arena)
-    level = confine.confine([folder, Path("/dev")])
-    os.write(replies, json.dumps({"landlock": level}).encode() + b"\n")
+    os.write(replies, json.dumps({"is": "ready", **confined}).encode() + b"\n")
     while True:
         what, arguments = pickle.loads(read(int.from_bytes(read(8), "little")))
         try:
-            answer = getattr(guest, what)(**arguments)
-        except Exception as error:
-            answer = {"outcome": "refused" if what == "load" else "call", "reason": what,
-                      "message": f"{type(error).__name__}: {error}"[:2000]}
+            answer = {"is": "finished", "results": getattr(guest, what)(**arguments)}
+        except BaseException as error:  # SystemExit and KeyboardInterrupt are as good as any
+            answer = {"is": "refused" if what == "load" else "failed",
+                      "message": f"{type(error).__name__}: {error}"[:MAX_MESSAGE]}
         os.write(replies, json.dumps(answer).encode() + b"\n")

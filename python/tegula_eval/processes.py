@@ -1,10 +1,27 @@
-"""A process's descendants, those too that have left its group and session (Linux)."""
+"""A process's descendants, those too that have left its group and session (Linux).
+
+What the kernel tells of a process is bytes: its name need not be text. A process whose first thread has ended is told
+as a zombie, and counts while another of its threads lives.
+"""
 from __future__ import annotations
 
 import ctypes
 import os
 import signal
 import time
+from dataclasses import dataclass
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_STILL = b"TtZXx"  # stopped, traced, ended
+
+
+@dataclass(frozen=True)
+class Stat:
+    """Of a process or thread, as /proc tells it."""
+    state: bytes
+    parent: int
+    group: int
+    ended_s: float  # processor time of its children that have ended and were waited for
 
 
 def adopt_orphans() -> None:
@@ -12,42 +29,138 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def descendants(pid: int) -> list[int]:
+def stat(pid: int, thread: int | None = None) -> Stat | None:
+    """None where it is gone."""
+    path = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
+    try:
+        with open(path, "rb", buffering=0) as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return Stat(fields[0], int(fields[1]), int(fields[2]), (int(fields[13]) + int(fields[14])) / _TICKS)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def threads(pid: int) -> list[int]:
+    """Those that are not gone, in whatever state."""
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
+def lives(pid: int, told: Stat) -> bool:
+    """Whether some thread of it may run."""
+    if told.state not in (b"Z", b"X", b"x"):
+        return True
+    for thread in threads(pid):
+        one = stat(pid, thread) if thread != pid else None
+        if one is not None and one.state not in (b"Z", b"X", b"x"):
+            return True
+    return False
+
+
+def descendants(pid: int) -> dict[int, Stat]:
     """Without itself, and without those that have ended."""
     children: dict[int, list[int]] = {}
+    told: dict[int, Stat] = {}
     for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            state, parent = _state(f"/proc/{name}/stat")
-            if state == b"Z":  # its first thread; others may go on
-                threads = [_state(f"/proc/{name}/task/{one}/stat")[0] for one in os.listdir(f"/proc/{name}/task")]
-                if all(one == b"Z" for one in threads):
-                    continue
-        except OSError:  # it has ended meanwhile
-            continue
-        children.setdefault(int(parent), []).append(int(name))
-    found, left = [], [pid]
+        if name.isdigit() and (one := stat(int(name))) is not None:
+            told[int(name)] = one
+            children.setdefault(one.parent, []).append(int(name))
+    found, left = {}, [pid]
     while left:
-        more = children.get(left.pop(), [])
-        found += more
-        left += more
+        for child in children.get(left.pop(), []):
+            left.append(child)
+            if lives(child, told[child]):
+                found[child] = told[child]
     return found
 
 
-def _state(path: str) -> tuple[bytes, int]:
-    """State and parent. A process gives itself a name of any bytes."""
-    with open(path, "rb") as stat:
-        state, parent = stat.read().rsplit(b")", 1)[1].split()[:2]
-    return state, int(parent)
+def nearest(pid: int) -> dict[int, Stat] | None:
+    """The same without a look at all processes, where the kernel lists children; None where it does not."""
+    found, left = {}, [pid]
+    while left:
+        parent = left.pop()
+        for thread in threads(parent):
+            try:
+                with open(f"/proc/{parent}/task/{thread}/children", "rb", buffering=0) as file:
+                    children = [int(one) for one in file.read().split()]
+            except FileNotFoundError:
+                if os.path.exists(f"/proc/{parent}/task/{thread}"):
+                    return None
+                continue
+            except OSError:
+                continue
+            for child in children:
+                one = stat(child)
+                if one is not None:
+                    left.append(child)
+                    if lives(child, one):
+                        found[child] = one
+    return found
 
 
-def send(pids: list[int], number: int) -> None:
+def is_still(pid: int) -> bool:
+    """Whether no thread of it runs, in the kernel either."""
+    for thread in threads(pid):
+        one = stat(pid, thread)
+        if one is not None and one.state not in _STILL:
+            return False
+    return True
+
+
+def processor_s(pid: int) -> float:
+    """Of all its threads, also of those that have ended, and of its children that were waited for."""
+    try:
+        own = time.clock_gettime((~pid << 3) | 2)  # the clock of that process (CPUCLOCK_SCHED)
+    except OSError:
+        return 0.0
+    told = stat(pid)
+    return own + (told.ended_s if told else 0.0)
+
+
+def kept_bytes(pid: int) -> int:
+    """Memory that is its own or shared, but for what it shares with files; pages in common with others count in part
+    where the kernel tells it."""
+    plain = {b"RssAnon:": 0, b"RssShmem:": 0}
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            for line in file:
+                name, _, rest = line.partition(b"\t")
+                if name in plain:
+                    plain[name] = int(rest.split()[0]) << 10
+    except (OSError, ValueError, IndexError):
+        return 0
+    return sum(plain.values())
+
+
+def shared_in_part(pid: int) -> int | None:
+    """The same, pages in common with others divided among them; None where the kernel does not tell."""
+    wanted, total = (b"Pss_Anon:", b"Pss_Shmem:"), 0
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(wanted):
+                    total += int(line.split()[1]) << 10
+    except (OSError, ValueError, IndexError):
+        return None
+    return total
+
+
+def send(pids, number: int) -> None:
     for pid in pids:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
             pass
+
+
+def send_group(group: int, number: int) -> None:
+    """One signal for all of it, in one step."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        pass
 
 
 def end_descendants(wanted: int | None = None) -> int | None:

@@ -119,13 +119,33 @@ def widen(value, distribution: str):
 
 
 def _jitter(model: torch.nn.Module) -> None:
-    """Parameters that start out all the same (a norm's ones and zeros) would hide a program that leaves them
-    out."""
+    """Parameters that start out all the same (a norm's ones and zeros, the statistics that it keeps) would hide a
+    program that leaves them out."""
+    kept = [one for part in model.modules() if isinstance(part, torch.nn.modules.batchnorm._NormBase)
+            for one in (part.running_mean, part.running_var) if one is not None]
     with torch.no_grad():
-        for parameter in model.parameters():
+        for parameter in [*model.parameters(), *kept]:
             if parameter.is_floating_point() and parameter.numel() \
-                    and bool((parameter == parameter.flatten()[0]).all()):
-                parameter.add_(0.25 * torch.rand_like(parameter))
+                    and bool((parameter.float() == parameter.flatten()[0].float()).all()):
+                parameter.copy_(parameter.float() + 0.25 * torch.rand(parameter.shape, device=parameter.device))
+
+
+def make_moved(source: str, seed: int, device: str = "cpu") -> tuple[Case, dict[str, torch.Tensor]]:
+    """The task with parameters drawn from `seed`, those that are all the same moved apart; and what these were. Raises
+    TaskError."""
+    torch.manual_seed(seed)
+    built = build(source)
+    drawn = state_of(built.model)
+    _jitter(built.model)
+    drawn = {name: drawn[name] for name, one in state_of(built.model).items() if not _equal(one, drawn[name])}
+    model = built.model.to(device)
+    return Case(built, built.inputs, state_of(model)), drawn
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Bit for bit: also of types that torch does not compare."""
+    return one.shape == other.shape and one.dtype == other.dtype and \
+        torch.equal(one.contiguous().view(-1).view(torch.uint8), other.contiguous().view(-1).view(torch.uint8))
 
 
 def run_module(case: Case, seed: int) -> list[torch.Tensor]:

@@ -31,7 +31,7 @@ class Confined:
         for name in FOLDERS:
             os.environ[name] = self.folder
         os.environ.pop("TEGULA_CACHE_DIR", None)  # shared with others' programs; the own folder has one
-        confine.confine([Path(self.folder), Path("/dev")])
+        confine.confine([Path("/")], [Path(self.folder), Path("/dev")])
         return with_variants(self.function)(request, stage)
 
 

@@ -1,13 +1,13 @@
 """ModelNew files of others: what candidates have done to look right or fast, tried on the harness. It is told, or has
 no effect; and honest files pass."""
-import ctypes
 import json
 import os
 
 import pytest
+import torch
 from conftest import SCALE, module
 
-from tegula_eval import candidates, cli, confine, isolation, verdict
+from tegula_eval import candidates, cli, isolation
 
 # Enough work that a call takes longer than what stands around it.
 TASK = SCALE.replace("1024 * 4", "64").replace("512", "96")
@@ -33,10 +33,10 @@ def starter():
     candidates.starter.cache_clear()
 
 
-def judged(program, task=TASK, turns=0, deadline=120, **options):
+def judged(program, task=TASK, turns=0, deadline=120, memory=8 << 30, **options):
     request = {"task": task, "program": program, "secret": "s", "seeds": 2, "bytes": 1 << 22, "flops": 1 << 24,
                "time": {"turns": turns} if turns else None, **options}
-    outcome = isolation.run(candidates.evaluate, request, deadline, 8 << 30, None)
+    outcome = isolation.run(candidates.evaluate, request, deadline, memory, None)
     candidates.starter().end()
     return cli.outcome_record(outcome)
 
@@ -49,7 +49,7 @@ def forward(body, before=""):
 def test_honest():
     record = judged(forward("return self.right(x)"), turns=3)
     assert record["outcome"] == "right", record
-    assert [one["distribution"] for one in record["cases"]] == ["task", "normal", "large", "normal"]
+    assert {one["distribution"] for one in record["cases"]} == {"task", "normal", "large", "negative", "special"}
     timing = record["timing"]
     assert timing["eager_s"] > 0 and timing["program_s"] > 0 and timing["call_s"] > 0
 
@@ -245,13 +245,19 @@ def test_clocks_patched_beneath_python_have_no_effect():
     assert timing["program_s"] + timing["call_s"] > 0.045 and timing["eager_s"] < timing["program_s"], timing
 
 
-def test_calls_are_as_many_however_slow_the_first_ones_are():
-    """Three that are judged, three to warm up, the timed ones and one more."""
-    slow = "import select\nself.calls += 1\nselect.select([], [], [], 0.2 if self.calls < 6 else 0)\n"
-    for most, outcome in ((3 + 3 + 5 + 1, "right"), (3 + 3 + 5, "call")):
-        record = judged(forward(slow + f"if self.calls > {most}:\n    raise ValueError('no')\nreturn self.right(x)"), turns=5)
-        assert record["outcome"] == outcome, record
-    assert outcome == "call"
+def test_calls_come_as_chance_chooses():
+    """Nobody knows of a call whether it is judged in float64, which numbers it has, or whether it is the last."""
+    plans = []
+    for _ in range(60):
+        judge = candidates._Judge({"time": {"turns": 10}}, lambda name: None, {})
+        plans.append(judge._plan())
+    assert len({len(plan) for plan in plans}) > 1
+    for plan in plans:
+        assert {one.distribution for one in plan if one.exactly} == set(candidates.DISTRIBUTIONS)
+        assert sum(one.timed for one in plan) >= 10
+    for place in range(10):
+        assert {plan[place].distribution for plan in plans} == set(candidates.DISTRIBUTIONS)
+        assert {plan[place].exactly for plan in plans} == {False, True}
 
 
 def test_the_module_is_not_made_slow():
@@ -271,16 +277,18 @@ torch.backends.mkldnn.enabled = torch.backends.cudnn.enabled = False
 @pytest.mark.parametrize("moved, program_s, found", [(1 << 30, 1e-5, "time"), (1 << 20, 1e-5, "excessive"),
                                                      (1 << 20, 5e-4, None)])
 def test_speed_that_cannot_be(moved, program_s, found):
-    judge = candidates._Judge({}, lambda name: None, {"flags": []})
+    judge = candidates._Judge({"time": {"turns": 3}}, lambda name: None, {"flags": []})
     judge.moved, judge.nothing_s = moved, 0.0
-    judge.variant = type("Variant", (), {"name": "own"})
-    report = lambda: judge._report([program_s] * 3, [1e-3] * 3, [2e-3] * 3, 3)
+    judge.variant = type("Variant", (), {"name": "own", "cost": type("Cost", (), {"depth": 1.0})})
+    judge._inputs = lambda place, distribution: []
+    calls = [candidates.Call(place, "task", True, True, seconds=program_s, module_seconds=1e-3,
+                             module=[torch.randn(9)], chosen=[None]) for place in range(3)]
     if found == "time":
         with pytest.raises(candidates.Ended) as caught:
-            report()
+            judge._report(calls)
         assert (caught.value.outcome, caught.value.reason) == ("tampered", "time")
     else:
-        report()
+        judge._report(calls)
         assert judge.record["flags"] == ([found] if found else [])
 
 
@@ -305,78 +313,12 @@ return self.kept.get("y", torch.zeros(len(x), 2*x.shape[1]))''')
     assert judged(text)["outcome"] == "wrong"
 
 
-def test_processes_that_stay_are_ended(tmp_path):
-    """Forked twice, with a session of its own: it can neither work for the next call nor slow the module down."""
-    text = forward("return self.right(x)", '''
-import os, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        name = b"tegula-stays-%d" % os.getppid()
-        open("pid", "w").write(str(os.getpid()))
-        while True:
-            time.sleep(0.01)
-    os._exit(0)
-while not os.path.exists("pid") or not open("pid").read():
-    time.sleep(0.01)
-print("PID", open("pid").read(), flush=True)
-raise RuntimeError(open("pid").read())
-''')
-    record = judged(text)
-    assert (record["outcome"], record["reason"]) == ("refused", "load"), record
-    pid = int(record["message"].split()[-1])
-    assert not os.path.exists(f"/proc/{pid}/stat") or " Z " in open(f"/proc/{pid}/stat").read()
-
-
-KEPT = ctypes.create_string_buffer(8)
-
-
-@pytest.mark.skipif(not confine.version(), reason="this kernel has no Landlock")
-def test_what_lies_outside(tmp_path):
-    """Results of the run, memory of the process that judges: neither can be written or read."""
-    results = tmp_path / "results.jsonl"
-    results.write_text("")
-    place = ctypes.addressof(KEPT)
-    text = forward("return self.right(x) if self.reached else torch.zeros(len(x), 2*x.shape[1])", f'''
-import os
-reached = False
-def tries(function):
-    global reached
-    try:
-        function()
-        reached = True
-    except OSError:
-        pass
-import ctypes
-libc = ctypes.CDLL(None, use_errno=True)
-def traces(pid):
-    if libc.ptrace(0x4206, pid, 0, 0):  # PTRACE_SEIZE, which does not stop it
-        raise OSError
-def reads(pid):
-    there, here = (ctypes.c_size_t*2)({place}, 8), ctypes.create_string_buffer(8)
-    mine = (ctypes.c_size_t*2)(ctypes.addressof(here), 8)
-    if libc.process_vm_readv(pid, mine, 1, there, 1, 0) < 0:
-        raise OSError
-for pid in {[os.getpid()]} + [os.getppid()]:
-    tries(lambda: traces(pid))
-    tries(lambda: reads(pid))
-    tries(lambda: open(f"/proc/{{pid}}/mem", "rb").close())
-    tries(lambda: os.readlink(f"/proc/{{pid}}/fd/0"))
-    tries(lambda: os.kill(pid, 0))
-tries(lambda: open({str(results)!r}, "a").write("forged"))
-tries(lambda: os.unlink({str(results)!r}))
-tries(lambda: open({verdict.__file__!r}, "a").close())
-''').replace("self.factor, self.calls", "self.reached, self.factor, self.calls").replace("= factor, 0", "= reached, factor, 0")
-    assert judged(text)["outcome"] == "wrong"
-    assert results.read_text() == ""
-
-
 @pytest.mark.parametrize("text, outcome, reason", [
     ("def", "refused", "load"),
     ("import torch", "refused", "load"),
     ("import no_such_module", "refused", "load"),
     (forward("raise ValueError('no')"), "call", "call"),
-    (forward("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"), "crashed", "candidate"),
+    (forward("import ctypes\nctypes.string_at(0)"), "crashed", "candidate"),
     (forward("import os\nos._exit(0)"), "crashed", "candidate"),
     (forward("return [self.right(x), x]"), "wrong", "count"),
     (forward("return torch.ones(1 << 36)"), "call", "call"),
