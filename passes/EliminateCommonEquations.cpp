@@ -114,7 +114,7 @@ struct EliminateCommonEquationsPass
     SameValue same(earlier.statement, later.statement);
     same.assume(earlier.temp, later.temp);
     if (!same.equal(earlier.statement, later.statement) ||
-        writesInputsOf(later.statement, earlier.statement, later.statement))
+        writesOneOf(same.inputs(), earlier.statement, later.statement))
       return false;
     later.statement.erase();
     later.temp.replaceAllUsesWith(earlier.temp.getTensor());
@@ -171,7 +171,7 @@ struct EliminateCommonEquationsPass
         for (Value axis : parallel.getAxes())
           same.assume(axis, axis);
     if (!same.equal(first.op.getOperation(), second.op.getOperation()) ||
-        writesInputsOf(second.op, first.statement, second.statement))
+        writesOneOf(same.inputs(), first.statement, second.statement))
       return false;
     if (first.op.getOperation() == first.statement) { // a value of the block
       second.op.replaceAllUsesWith(first.op.getResult());

@@ -184,13 +184,7 @@ static bool isSameSort(const SortedRows &earlier, const SortedRows &later) {
   same.assume(earlier.positions.tensor, later.positions.tensor);
   if (!same.equal(earlier.fill, later.fill))
     return false;
-  Accesses inputs = accessesOf(later.fill);
-  Operation *last = later.fill;
-  for (Operation *op = earlier.fill; op != last; op = op->getNextNode())
-    for (Value written : accessesOf(op).writes)
-      if (inputs.reads.contains(written))
-        return false;
-  return true;
+  return !writesOneOf(same.inputs(), earlier.fill, later.fill);
 }
 
 static void eraseSort(const SortedRows &rows) {

@@ -8,7 +8,7 @@
 #include "passes/GroupedProduct.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "passes/Nest.h"
+#include "passes/SameValue.h"
 #include "passes/TensorTile.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -88,7 +88,7 @@ bool tegula::computedAlike(Value first, Value second) {
   if (first == second)
     return true;
   Operation *one = first.getDefiningOp(), *other = second.getDefiningOp();
-  if (!one || !other || one->getNumRegions() || one->getName() != other->getName() ||
+  if (!one || !other || one->getNumRegions() || one->getName() != other->getName() || makesMemory(one) ||
       one->getAttrDictionary() != other->getAttrDictionary() || one->getNumOperands() != other->getNumOperands() ||
       cast<OpResult>(first).getResultNumber() != cast<OpResult>(second).getResultNumber())
     return false;

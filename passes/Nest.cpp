@@ -272,6 +272,8 @@ unsigned tegula::eraseUnusedOps(Block &block) {
 int64_t tegula::pieceLength(int64_t extent, int64_t parts) {
   constexpr int64_t mostTries = 1 << 16; // of a length that is beyond all memory
   int64_t length = llvm::divideCeil(extent, parts);
+  if (length > std::numeric_limits<int64_t>::max() / 2)
+    return length;
   for (int64_t multiple : {4, 2, 1}) {
     int64_t first = llvm::alignTo(length, multiple);
     for (int64_t tries = 0; tries < mostTries; ++tries) {
@@ -296,14 +298,17 @@ SetVector<Value> tegula::valuesUsedBy(Operation *op) {
   return used;
 }
 
-bool tegula::writesInputsOf(Operation *reader, Operation *first, Operation *last) {
-  llvm::SetVector<Value> inputs = accessesOf(reader).reads;
+bool tegula::writesOneOf(const llvm::SetVector<Value> &tensors, Operation *first, Operation *last) {
   for (Operation *op = first;; op = op->getNextNode()) {
-    if (llvm::any_of(accessesOf(op).writes, [&](Value tensor) { return inputs.contains(tensor); }))
+    if (llvm::any_of(accessesOf(op).writes, [&](Value tensor) { return tensors.contains(tensor); }))
       return true;
     if (op == last)
       return false;
   }
+}
+
+bool tegula::writesInputsOf(Operation *reader, Operation *first, Operation *last) {
+  return writesOneOf(accessesOf(reader).reads, first, last);
 }
 
 bool tegula::isZero(Value value) {

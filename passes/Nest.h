@@ -81,7 +81,9 @@ int64_t pieceLength(int64_t extent, int64_t parts);
 /// Values defined above the op that its regions use, and its operands.
 llvm::SetVector<mlir::Value> valuesUsedBy(mlir::Operation *op);
 
-/// Whether an op from `first` to `last`, both included and in one block, writes what `reader` reads.
+/// Whether an op from `first` to `last`, both included and in one block, writes one of the tensors.
+bool writesOneOf(const llvm::SetVector<mlir::Value> &tensors, mlir::Operation *first, mlir::Operation *last);
+/// The same for what `reader` reads.
 bool writesInputsOf(mlir::Operation *reader, mlir::Operation *first, mlir::Operation *last);
 
 /// Whether it is the constant 0.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/SameValue.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -22,6 +23,8 @@ static bool sameAttrs(Operation *a, Operation *b) {
   return std::equal(first.begin(), first.end(), second.begin(), second.end());
 }
 
+bool tegula::makesMemory(Operation *op) { return hasEffect<MemoryEffects::Allocate>(op); }
+
 bool SameValue::equal(Value a, Value b) {
   if (a.getType() != b.getType())
     return false;
@@ -31,8 +34,11 @@ bool SameValue::equal(Value a, Value b) {
     if (a == b)
       return true;
     Operation *other = b.getDefiningOp();
-    return other && cast<OpResult>(a).getResultNumber() == cast<OpResult>(b).getResultNumber() &&
-           equal(def, other);
+    if (!other || cast<OpResult>(a).getResultNumber() != cast<OpResult>(b).getResultNumber() || makesMemory(def))
+      return false;
+    // Outside of the statements nobody looks at what is written between two reads.
+    bool isInside = first->isAncestor(def) && second->isAncestor(other);
+    return (isInside || isMemoryEffectFree(def)) && equal(def, other);
   }
   // An axis from outside both statements is the same only if it is the same.
   AxesOp left = axesOpOf(a), right = axesOpOf(b);
@@ -82,6 +88,8 @@ bool SameValue::equal(Operation *a, Operation *b) {
         counterpart[m] = n;
     }
   }
+  if (!b->getNumRegions()) // else each op inside
+    read.insert_range(accessesOf(b).reads);
   return true;
 }
 

@@ -12,9 +12,14 @@
 
 namespace tegula {
 
+/// Whether an op makes memory of its own: however alike two of them are, what they hold differs.
+bool makesMemory(mlir::Operation *op);
+
 /// Compares what two statements compute: the same ops with the same attributes on the same inputs,
-/// where each axis inside one statement stands for one axis inside the other with equal bounds.
-/// Whether memory is the same at both places is the caller's to see to.
+/// where each axis inside one statement stands for one axis inside the other with equal bounds, and a
+/// tensor made inside of one for a tensor made inside of the other. What stands outside of a statement
+/// equals another only where neither touches memory. Whether the memory that equal ops read (`inputs`)
+/// is the same at both statements is the caller's to see to.
 class SameValue {
 public:
   SameValue(mlir::Operation *first, mlir::Operation *second) : first(first), second(second) {}
@@ -25,10 +30,13 @@ public:
   bool equal(mlir::Value a, mlir::Value b);
   /// What stands for a value of the first statement in the second, or null.
   mlir::Value lookup(mlir::Value a) const { return counterpart.lookup(a); }
+  /// Tensors of the second statement from which ops that were found equal read.
+  const llvm::SetVector<mlir::Value> &inputs() const { return read; }
 
 private:
   mlir::Operation *first, *second;
   llvm::DenseMap<mlir::Value, mlir::Value> counterpart;
+  llvm::SetVector<mlir::Value> read;
 };
 
 /// Whether two reductions over the same axes have the same terms: `a` of the first, `b` of the second. Whether

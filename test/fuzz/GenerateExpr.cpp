@@ -576,6 +576,6 @@ Value Generator::floating(Scope &scope, unsigned depth) {
     return a;
   }
   default:
-    return reduction(scope, Class::Float, depth);
+    return depth > 1 && random.chance(15) ? nestedReductions(scope) : reduction(scope, Class::Float, depth);
   }
 }

@@ -86,6 +86,9 @@ private:
   Value read(Scope &scope, const Source &source);
   std::string subscript(Scope &scope, const Dim &dim, bool &mayLeave, bool &mayDivide);
   Value reduction(Scope &scope, Class kind, unsigned depth);
+  Value nestedReductions(Scope &scope);
+  /// What a sum, mean, max or min of so many floats is known to be.
+  static Value reduced(Value value, const std::string &name, double count);
   Value elementary(Value x);
   Value scan(Scope &scope, const Index &index, unsigned depth);
   /// After `for`, or on the left: the range is written, or inferred from `value`.

@@ -63,6 +63,65 @@ bool Generator::writeRange(std::string &value, const std::string &index, const s
   return true;
 }
 
+Value Generator::reduced(Value value, const std::string &name, double count) {
+  double bound = value.bound, error = value.error;
+  if (name == "sum") {
+    value.bound = bound * count;
+    value.error = error ? count * (error + value.bound * ulp) : 0;
+    value = settle(value);
+    if (error == 0 && value.error)
+      value.error *= count;
+  } else if (name == "mean") {
+    value.error = error + (count + 2) * bound * ulp;
+  }
+  return value;
+}
+
+/// `mean(mean(mean(v[i] + x[i, a] for a)*x[i, b] for b)*x[i, c] for c)`: alike at each level, over axes of the
+/// same range or of another tensor.
+Value Generator::nestedReductions(Scope &outer) {
+  // Tensors whose dims but the last have indices of the scope, and those subscripts.
+  std::vector<std::pair<const Source *, std::string>> fitting;
+  for (const Source &source : sources) {
+    std::string row;
+    bool fits = source.value.kind == Class::Float && !source.dims.empty() && source.dims.back().value > 0;
+    for (size_t dim = 0; fits && dim + 1 < source.dims.size(); ++dim) {
+      auto index = std::find_if(outer.begin(), outer.end(), [&](const Index &candidate) {
+        return candidate.range.text == source.dims[dim].text;
+      });
+      fits = index != outer.end();
+      if (fits)
+        row += index->name + ", ";
+    }
+    if (fits)
+      fitting.push_back({&source, row});
+  }
+  if (fitting.empty())
+    return reduction(outer, Class::Float, 2);
+  auto chosen = random.pick(fitting);
+  unsigned levels = 3 + random.below(3);
+  std::string usual = random.chance(60) ? "mean" : "sum";
+  static const std::vector<std::string> others = {"sum", "mean", "max", "min"};
+  Scope scope = outer;
+  Value result = leaf(outer, Class::Float);
+  for (unsigned level = 0; level < levels; ++level) {
+    if (random.chance(20))
+      chosen = random.pick(fitting);
+    const auto &[source, row] = chosen;
+    Index index = freshIndex(scope, source->dims.back());
+    scope.push_back(index);
+    Value factor = source->value;
+    factor.text = source->name + "[" + row + index.name + "]";
+    factor = limited(factor, 2);
+    result = limited(level ? multiply(result, factor) : add(result, factor, "+"), 64);
+    std::string name = random.chance(70) ? usual : random.pick(others);
+    result = reduced(result, name, static_cast<double>(index.range.value));
+    result.text = name + "(" + result.text + " for " + item(index, result.text) + ")";
+    result.kind = Class::Float;
+  }
+  return result;
+}
+
 Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
   Scope scope = outer;
   unsigned rank = random.chance(80) ? 1 : 2;
@@ -117,14 +176,8 @@ Value Generator::reduction(Scope &outer, Class kind, unsigned depth) {
       if (error)
         result.error += count * result.bound * ulp;
       result = settle(result);
-    } else if (name == "sum") {
-      result.bound = bound * count;
-      result.error = error ? count * (error + result.bound * ulp) : 0;
-      result = settle(result);
-      if (error == 0 && result.error)
-        result.error *= count;
-    } else if (name == "mean") {
-      result.error = error + (count + 2) * bound * ulp;
+    } else if (name == "sum" || name == "mean") {
+      result = reduced(result, name, count);
     } else if (name == "var") {
       result.bound = bound * bound;
       result.error = 4 * bound * error + 4 * count * bound * bound * ulp;

@@ -74,3 +74,66 @@ tgl.kernel @changed(%x: !tgl.tensor<[N], f32> {tgl.name = "x", tgl.role = "inout
     tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
   }
 }
+
+// Tensors of a kernel are not the same for being alike: each sum is of its own.
+// CHECK-LABEL: tgl.kernel @alike
+// CHECK: tgl.reduce sum
+// CHECK: tgl.read %t[%k]
+// CHECK: tgl.reduce sum
+// CHECK: tgl.read %t_0[%k]
+tgl.kernel @alike(%y: !tgl.tensor<[2, N], f32> {tgl.name = "y", tgl.role = "out"}) sizes [N = 0 : 1] {
+  %g = tgl.temp "t" : !tgl.tensor<[N], f32>
+  %h = tgl.temp "t" : !tgl.tensor<[N], f32>
+  tgl.parallel (%i = 0 to N) {
+    %one = arith.constant 1.0 : f32
+    tgl.write %one, %g[%i] : f32, !tgl.tensor<[N], f32>
+    %two = arith.constant 2.0 : f32
+    tgl.write %two, %h[%i] : f32, !tgl.tensor<[N], f32>
+  }
+  tgl.parallel (%i = 0 to N) {
+    %r = tgl.reduce sum (%k = 0 to N) -> f32 {
+      %v = tgl.read %g[%k] : !tgl.tensor<[N], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %r, %y[0, %i] : f32, !tgl.tensor<[2, N], f32>
+  }
+  tgl.parallel (%i = 0 to N) {
+    %r = tgl.reduce sum (%k = 0 to N) -> f32 {
+      %v = tgl.read %h[%k] : !tgl.tensor<[N], f32>
+      tgl.yield %v : f32
+    }
+    tgl.write %r, %y[1, %i] : f32, !tgl.tensor<[2, N], f32>
+  }
+}
+
+// What a reduction takes from outside is read before and after a change.
+// CHECK-LABEL: tgl.kernel @read_outside
+// CHECK: tgl.reduce sum
+// CHECK: tgl.reduce sum
+tgl.kernel @read_outside(%x: !tgl.tensor<[N, K], f32> {tgl.name = "x", tgl.role = "in"},
+                         %t: !tgl.tensor<[N], f32> {tgl.name = "t", tgl.role = "inout"},
+                         %y: !tgl.tensor<[2, N], f32> {tgl.name = "y", tgl.role = "out"}) sizes [N = 0 : 0, K = 0 : 1] {
+  tgl.parallel (%i = 0 to N) {
+    %v = tgl.read %t[%i] : !tgl.tensor<[N], f32>
+    %r = tgl.reduce sum (%k = 0 to K) -> f32 {
+      %w = tgl.read %x[%i, %k] : !tgl.tensor<[N, K], f32>
+      %m = arith.mulf %v, %w : f32
+      tgl.yield %m : f32
+    }
+    tgl.write %r, %y[0, %i] : f32, !tgl.tensor<[2, N], f32>
+  }
+  tgl.parallel (%i = 0 to N) {
+    %v = tgl.read %t[%i] : !tgl.tensor<[N], f32>
+    %s = arith.addf %v, %v : f32
+    tgl.write %s, %t[%i] : f32, !tgl.tensor<[N], f32>
+  }
+  tgl.parallel (%i = 0 to N) {
+    %v = tgl.read %t[%i] : !tgl.tensor<[N], f32>
+    %r = tgl.reduce sum (%k = 0 to K) -> f32 {
+      %w = tgl.read %x[%i, %k] : !tgl.tensor<[N, K], f32>
+      %m = arith.mulf %v, %w : f32
+      tgl.yield %m : f32
+    }
+    tgl.write %r, %y[1, %i] : f32, !tgl.tensor<[2, N], f32>
+  }
+}
