@@ -8,8 +8,8 @@
 #include "ir/IndexExpr.h"
 #include "ir/IndexExprParser.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 #include <bit>
+#include <charconv>
 
 using namespace tegula;
 using llvm::StringRef;
@@ -115,7 +115,9 @@ struct Printer {
       if (step == IndexExpr::FloatStep::Push) {
         Printer{stream, dim, syntax}.primary(with);
       } else if (step == IndexExpr::FloatStep::Number) {
-        stream << llvm::format("%g", std::bit_cast<double>(*with.asConstant()));
+        char digits[32]; // the fewest that are this number
+        auto [end, error] = std::to_chars(digits, std::end(digits), std::bit_cast<double>(*with.asConstant()));
+        stream << StringRef(digits, end - digits);
       } else {
         int64_t op = *with.asConstant();
         std::string right = stack.pop_back_val();

@@ -28,6 +28,10 @@ bool isTotal(const IndexExpr &expr) {
   return !expr.isOverflow();
 }
 
+bool dependsOnDims(const IndexExpr &expr) {
+  return llvm::any_of(expr.variables(), [](const IndexVar &v) { return !v.isSymbol(); });
+}
+
 IndexExpr extremumOf(IndexExpr::AtomKind kind, llvm::ArrayRef<IndexExpr> operands) {
   IndexExpr result = operands.front();
   for (const IndexExpr &operand : operands.drop_front())
@@ -115,10 +119,11 @@ Poly Search::atom(const std::shared_ptr<const IndexExpr::Atom> &atom) {
   }
   if (atom->kind == IndexExpr::AtomKind::Float) {
     // An integer of which nothing is known, the same one wherever it stands.
-    std::string name = rebuild(*atom).str();
-    signedSymbols.push_back(name);
-    unsigned var = variableOf(IndexVar::symbol(name));
-    return var ? Poly::variable(var) : Poly::bad();
+    IndexExpr whole = rebuild(*atom);
+    auto [known, isNew] = floats.try_emplace(whole, 0);
+    if (isNew)
+      known->second = newVariable(whole, dependsOnDims(whole));
+    return known->second ? Poly::variable(known->second) : Poly::bad();
   }
   return atom->kind == IndexExpr::AtomKind::Select ? conditional(atom) : extremum(atom);
 }
@@ -130,8 +135,7 @@ Search::distinctionVariable(const std::shared_ptr<const IndexExpr::Atom> &atom) 
   IndexExpr whole = rebuild(*atom);
   if (auto found = distinctions.find(whole); found != distinctions.end())
     return {found->second, false};
-  bool dependsOnDims = llvm::any_of(whole.variables(), [](const IndexVar &v) { return !v.isSymbol(); });
-  unsigned var = newVariable(whole, dependsOnDims);
+  unsigned var = newVariable(whole, dependsOnDims(whole));
   if (var) {
     distinctions[whole] = var;
     variables[var].distinction = atom;

@@ -129,6 +129,7 @@ private:
   std::map<IndexVar, unsigned> numberOf;
   std::vector<unsigned> quotients;
   std::map<IndexExpr, unsigned> distinctions;
+  std::map<IndexExpr, unsigned> floats; // by what computes them: texts of two may be the same
   std::vector<std::string> signedSymbols;
   std::vector<Poly> hypotheses;
   llvm::DenseSet<uint64_t> failed; // goals tried in vain under the present hypotheses

@@ -13,6 +13,7 @@
 
 #include "ProveTesting.h"
 #include "ir/ProveSample.h"
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -89,8 +90,20 @@ public:
   int64_t pick(int64_t lo, int64_t hi) { return lo + int64_t(engine() % uint64_t(hi - lo + 1)); }
   IndexExpr symbol() { return IndexExpr::symbol(symbolNames[pick(0, 2)]); }
 
+  /// `int(floor(c*A))`; some factors are so near to each other that six digits are the same.
+  IndexExpr scaled(const IndexExpr &value) {
+    static constexpr double factors[] = {0.5, 0.49999999, 1.5, 1.49999999, 1, 0.99999999, -0.5};
+    using Step = IndexExpr::FloatStep;
+    auto op = [](IndexExpr::FloatOp op) { return IndexExpr(int64_t(op)); };
+    return IndexExpr::ofFloats({{Step::Number, IndexExpr(std::bit_cast<int64_t>(factors[pick(0, 6)]))},
+                                {Step::Push, value},
+                                {Step::Apply, op(IndexExpr::FloatOp::Mul)},
+                                {Step::Apply, op(IndexExpr::FloatOp::Floor)}});
+  }
+
   IndexExpr expr(unsigned dims, int depth) {
-    switch (pick(0, depth > 0 ? 11 : 3)) {
+    switch (pick(0, depth > 0 ? 12 : 3)) {
+    case 12: return scaled(pick(0, 3) ? symbol() : expr(dims, depth - 1));
     case 0: return IndexExpr(pick(-2, 4));
     case 1: return symbol();
     case 2:
