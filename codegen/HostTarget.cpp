@@ -12,7 +12,10 @@
 #include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -114,6 +117,34 @@ struct UnrollConstantLoops : PassInfoMixin<UnrollConstantLoops> {
     return createFunctionToLoopPassAdaptor(LoopFullUnrollPass(2)).run(function, analyses);
   }
 };
+
+/// LLVM's selection for x86 takes a shift of a gather's or scatter's index for a factor of the address, which is of
+/// 64 bits as well: from 2^64 on it becomes 0, and an index that is in bounds reads anywhere. All that such a shift
+/// leaves in an address is 0.
+struct DropShiftedOutIndices : PassInfoMixin<DropShiftedOutIndices> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &) {
+    bool changed = false;
+    for (Instruction &instruction : instructions(function)) {
+      auto *access = dyn_cast<IntrinsicInst>(&instruction);
+      if (!access || (access->getIntrinsicID() != Intrinsic::masked_gather &&
+                      access->getIntrinsicID() != Intrinsic::masked_scatter))
+        continue;
+      unsigned operand = access->getIntrinsicID() == Intrinsic::masked_gather ? 0 : 1;
+      auto *address = dyn_cast<GetElementPtrInst>(access->getArgOperand(operand));
+      const APInt *shift;
+      if (!address || address->getNumIndices() != 1 ||
+          !PatternMatch::match(address->getOperand(1), PatternMatch::m_Shl(PatternMatch::m_Value(),
+                                                                           PatternMatch::m_APInt(shift))))
+        continue;
+      uint64_t bytes = function.getDataLayout().getTypeAllocSize(address->getSourceElementType());
+      if (shift->getZExtValue() + countr_zero(bytes) < 64)
+        continue;
+      address->setOperand(1, Constant::getNullValue(address->getOperand(1)->getType()));
+      changed = true;
+    }
+    return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  }
+};
 } // namespace
 
 /// What our code needs of LLVM, and no more: it has its vectors, its accumulators and its order of
@@ -137,6 +168,7 @@ static ModulePassManager hostPipeline(bool unroll) {
     simplify.addPass(InstCombinePass());
     simplify.addPass(SimplifyCFGPass());
   }
+  simplify.addPass(DropShiftedOutIndices());
   simplify.addPass(DivRemPairsPass());
   simplify.addPass(DCEPass());
   CGSCCPassManager calls;
