@@ -138,6 +138,7 @@ void BlockTile::setNumber(tgl::AxesOp op, ArrayRef<unsigned> group, bool collaps
     if (countedExtent(op, axis)) // those that are there for the padding are the last again
       digit = b.CreateBinaryIntrinsic(Intrinsic::smin, digit, i64(*tgl::knownPoints(op, {axis}) - 1));
     e.values[op.getAxes()[axis]] = b.CreateAdd(digit, e.emitIndex(e.lowOf(op, axis)));
+    e.setCountsOthers(op.getAxes()[axis], collapses && axis == group.back() && group.size() > 1);
   }
 }
 

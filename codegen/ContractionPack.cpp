@@ -57,6 +57,7 @@ void ContractionEmitter::setElement(Side &side, Value *number) {
         value = b.CreateAdd(value, b.CreateAdd(side.first, number));
     }
     e.values[axes.getAxes()[axis]] = value;
+    e.setCountsOthers(axes.getAxes()[axis], side.isSingle && side.group.size() > 1 && k + 1 == side.group.size());
   }
 }
 
@@ -113,12 +114,8 @@ void ContractionEmitter::withVector(Side &side, Value *first, unsigned width,
 
 /// The factors' product at the current axes, one element for each lane.
 Value *ContractionEmitter::evaluate(const ContractionSide &side) {
-  // Where axes are counted as one, the last has values beyond its own range, and only places are right.
-  bool evenProved = e.options.evenProved;
-  e.options.evenProved &= !side.collapsesSum && !side.collapsesAxes;
   for (mlir::Operation *op : side.slice)
     e.emitOp(op);
-  e.options.evenProved = evenProved;
   Value *result = nullptr;
   for (mlir::Value factor : side.factors) {
     Value *value = e.splat(e.valueOf(factor));
@@ -139,6 +136,7 @@ void ContractionEmitter::forSum(const ContractionProduct &product, const Sum &su
                                 function_ref<void(Value *position)> body) {
   tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
   unsigned rank = summed.getAxes().size();
+  e.setCountsOthers(summed.getAxes().back(), collapsed && rank > 1);
   if (collapsed || rank == 1) {
     for (unsigned k = 0; k + 1 < rank; ++k)
       e.values[summed.getAxes()[k]] = sum.lows[k];

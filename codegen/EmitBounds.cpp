@@ -111,6 +111,21 @@ void Emitter::verifyProved(tgl::TglTensorType type, ArrayRef<ValueExpr> subscrip
   if (!options.evenProved || subscripts.empty() || !errorRecord)
     return;
   mlir::Location loc = access ? access->getLoc() : mlir::Location(mlir::UnknownLoc::get(type.getContext()));
+  bool counts = any_of(subscripts, [&](const ValueExpr &subscript) {
+    return any_of(subscript.operands(), [&](mlir::Value operand) { return countsOthers.contains(operand); });
+  });
+  ValueExpr place;
+  if (counts) { // as an element of all dims in a row
+    IndexExpr elements(1);
+    for (tgl::IndexExprAttr dim : type.getDims().take_front(subscripts.size()))
+      elements = elements * dim.getExpr();
+    auto rows = tgl::TglTensorType::get(type.getContext(), type.getDims().take_front(subscripts.size()),
+                                        type.getElementType());
+    place = tgl::elementOffset(rows, subscripts);
+    type = tgl::TglTensorType::get(type.getContext(), {tgl::IndexExprAttr::get(type.getContext(), elements)},
+                                   type.getElementType());
+    subscripts = place;
+  }
   Value *outside = b.CreateNot(emitBoundsCheck(subscripts, type));
   report(emitAnd(mask, outside), {"an access that was proved", loc, {}, {}, /*isDefect=*/true}, subscripts, type);
 }

@@ -367,6 +367,15 @@ private:
   bool staysWithin(const tgl::ValueExpr &subscript, const IndexExpr &dim) const;
   /// With `evenProved`: reports as a defect where `mask` holds and a subscript is outside.
   void verifyProved(tgl::TglTensorType type, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask);
+  /// Axes that count the points of others too: their values go beyond their own ranges, and only the place in
+  /// memory of what they subscript is right.
+  llvm::DenseSet<mlir::Value> countsOthers;
+  void setCountsOthers(mlir::Value axis, bool counts) {
+    if (counts)
+      countsOthers.insert(axis);
+    else
+      countsOthers.erase(axis);
+  }
   llvm::Value *isByAnotherPoint(llvm::Value *when);
   void reportElement(llvm::Value *bad, mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,
                      llvm::StringRef what);
