@@ -53,12 +53,17 @@ def SimplifyAccessesPass : Pass<"tgl-simplify-accesses", "::tegula::tgl::KernelO
     Folds `tgl.index` chains and integer arithmetic into the subscripts and bounds that use them,
     simplifies these with the ranges of their axes (`(g*E + e) floordiv E` is `g`), and removes from
     reads and writes what can be proved idle: a `fill` of a read that stays inside, a guard that
-    always holds, a division that is always exact, a comparison that ranges decide.
+    always holds, a division that is always exact, a comparison that ranges decide. With `only-fold` it
+    folds and proves nothing: what arithmetic was simplified in between has left.
 
     *Why here*: later passes compare accesses as expressions.
     *Rounding*: none.
     *Stops*: where the prover gives up; then the fill or guard stays, which is always right.
   }];
+  let options = [
+    Option<"onlyFold", "only-fold", "bool", /*default=*/"false",
+           "fold indices into accesses and bounds, and no more">,
+  ];
 }
 
 def EliminateDeadEquationsPass : Pass<"tgl-eliminate-dead-equations", "::tegula::tgl::KernelOp"> {

@@ -70,6 +70,10 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   // Arithmetic inside regions is MLIR's business.
   pipeline.add(createCanonicalizerPass());
   pipeline.add(createCSEPass());
+  // Of `q - q + 2*M` an index is left, which accesses have as theirs.
+  SimplifyAccessesPassOptions fold;
+  fold.onlyFold = true;
+  pipeline.add(createSimplifyAccessesPass(fold));
   // Results that nobody reads, then work done twice. Reductions inside statements are left for later:
   // they would become temporaries, which later passes of this phase do not expect in a block.
   pipeline.add(createEliminateDeadEquationsPass());

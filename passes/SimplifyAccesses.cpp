@@ -62,7 +62,16 @@ static std::optional<bool> decide(const Comparison &comparison, AxisScope &scope
 
 namespace {
 struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<SimplifyAccessesPass>> {
+  using Counted::Counted;
+
   void runOnOperation() override {
+    if (onlyFold) {
+      getOperation().walk<WalkOrder::PreOrder>([&](IndexedOp op) {
+        if (llvm::any_of(op.getIndices(), [](Value index) { return index.getDefiningOp<IndexOp>(); }))
+          count("indices folded", foldIndices(op));
+      });
+      return;
+    }
     Prover prover(sizeFacts(getOperation()));
     // Outermost first: ranges of inner axes build on those of outer ones.
     SmallVector<Operation *> ops;
