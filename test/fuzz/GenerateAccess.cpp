@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "GenerateImpl.h"
 #include <algorithm>
+#include <tuple>
 
 using namespace tegula::fuzz;
 
@@ -38,6 +39,18 @@ private:
   std::string range(const std::string &index);
   std::string element(const std::string &place);
   void statement();
+  /// Writes where data say: last of all, larger and smaller ones, sums; into outputs and inouts.
+  void scatter();
+  /// The same out of a loop over tiles.
+  void scatterInTiles();
+  /// Through data that the program says are distinct.
+  void scatterDistinct();
+  /// A temporary, or an output, whose dim is computed in floats.
+  void floatSizes();
+  /// Through kernels of the library, whose runs of dims may broadcast.
+  void library();
+  /// Quotients and remainders by an index that a filter keeps from being zero, or does not.
+  void divisors();
   void output(const std::string &name, const std::string &type, std::vector<std::pair<std::string, int64_t>> dims);
   void line(const std::string &text) { body += "  " + text + "\n"; }
   std::string fresh(const char *prefix) { return prefix + std::to_string(counter++); }
@@ -45,6 +58,9 @@ private:
   Random &random;
   GeneratedProgram program;
   std::string body, results;
+  std::string opening; ///< the kernel's first lines
+  std::string wheres;  ///< sizes that follow from others
+  bool hasInout = false;
   int64_t n = 0, m = 0, k = 0;
   std::vector<std::string> names; ///< integers by name: of the block around
   bool takesPoint = true;         ///< whether i is a point
@@ -73,6 +89,10 @@ std::string AccessGenerator::leaf(unsigned depth) {
   }
   static const std::vector<std::string> leaves = {"a[i]", "a[i]", "b[i]", "v[i]", "w[i]", "u[i]", "s[i]",
                                                   "h[i]", "i",    "p",    "q",    "a[i]", "v[i]"};
+  if (random.chance(10)) {
+    static const std::vector<std::string> naturals = {"uh[i]", "uw[i]", "uw[i]", "i64(ul[i])", "ul[i]"};
+    return random.pick(naturals);
+  }
   if (depth && random.chance(8)) {
     bool isMax = random.chance(50);
     std::string over = random.chance(50) ? "N" : range("");
@@ -93,7 +113,21 @@ std::string AccessGenerator::integer(unsigned depth) {
                                                 -2, 536870912, 1073741824, 2147483647, -2147483648, 32};
     return number(random.pick(values));
   };
-  switch (random.below(20)) {
+  switch (random.below(25)) {
+  case 20: {
+    static const std::vector<std::string> operators = {" & ", " | ", " ^ "};
+    return "(" + inner() + random.pick(operators) + (random.chance(60) ? constant() : inner()) + ")";
+  }
+  case 21: {
+    static const std::vector<std::string> counts = {"1", "2", "3", "31", "32", "60", "61", "62", "63", "64", "(-1)"};
+    return "(" + inner() + (random.chance(50) ? " << " : " >> ") + (random.chance(80) ? random.pick(counts) : inner()) + ")";
+  }
+  case 22:
+    return "(~" + inner() + ")";
+  case 23: {
+    static const std::vector<std::string> powers = {"2", "2", "3", "4", "63"};
+    return "(" + inner() + "**" + (random.chance(80) ? random.pick(powers) : inner()) + ")";
+  }
   case 0:
   case 1:
   case 2:
@@ -123,8 +157,10 @@ std::string AccessGenerator::integer(unsigned depth) {
   case 14:
     return (random.chance(50) ? "minimum(" : "maximum(") + inner() + ", " + inner() + ")";
   case 15: {
-    static const std::vector<std::string> types = {"i32", "i64", "i16", "i8", "u8", "i4", "u4"};
-    return random.pick(types) + "(" + inner() + ")";
+    static const std::vector<std::string> types = {"i32", "i64", "i16", "i8", "u8", "i4", "u4",
+                                                    "u16", "u32", "i64(u64"};
+    const std::string &type = random.pick(types);
+    return type + "(" + inner() + (type.find('(') == std::string::npos ? ")" : "))");
   }
   case 16:
     return "where(" + condition(depth - 1) + ", " + inner() + ", " + inner() + ")";
@@ -224,6 +260,16 @@ void AccessGenerator::output(const std::string &name, const std::string &type,
 }
 
 void AccessGenerator::statement() {
+  if (random.chance(25)) {
+    switch (random.below(6)) {
+    case 0: return scatterInTiles();
+    case 1: return scatterDistinct();
+    case 2: return floatSizes();
+    case 3: return library();
+    case 4: return divisors();
+    default: return scatter();
+    }
+  }
   std::string y = fresh("y");
   std::string place = integer(1 + random.below(3));
   switch (random.below(14)) {
@@ -238,11 +284,15 @@ void AccessGenerator::statement() {
     output(y, "f32", {{"M", m}});
     line(y + "[i] = " + element(place));
     return;
-  case 4:
+  case 4: {
     output(y, "f32", {{"M", m}});
-    line(y + "[i] = sum(" + element("e") + " for e in " + range("e") +
-         (random.chance(50) ? " if " + protection("e", "N") : "") + ")");
+    std::string filter = random.chance(50) ? " if " + protection("e", "N") : "";
+    if (random.chance(30)) // the range stands where the index subscripts
+      line(y + "[i] = sum(x[e in " + range("e") + "] for e" + filter + ")");
+    else
+      line(y + "[i] = sum(" + element("e") + " for e in " + range("e") + filter + ")");
     return;
+  }
   case 5:
     output(y, "f32", {{"M", m}});
     line(y + "[i] = sum(x[e] for e if e >= " + place + " and e + 1 < " + integer(1) + ")");
@@ -307,6 +357,137 @@ void AccessGenerator::statement() {
   }
 }
 
+void AccessGenerator::scatter() {
+  static const std::vector<std::string> combines = {"=", "=", "max=", "min=", "+="};
+  bool intoInout = random.chance(30);
+  std::string y = intoInout ? "t" : fresh("y");
+  if (intoInout) {
+    hasInout = true;
+  } else {
+    output(y, "f32", {{"N", n}});
+    line(y + "[f] = " + (random.chance(50) ? "0.0" : "x[f]"));
+  }
+  takesPoint = !random.chance(20);
+  std::string place = integer(1 + random.below(2));
+  takesPoint = true;
+  line(y + "[" + near(place) + "] " + random.pick(combines) + (random.chance(50) ? " i + 1.0" : " 2.0") + " for i in M" +
+       (random.chance(20) ? ", f in 3" : "") + (random.chance(60) ? " if " + protection(place, "N") : ""));
+}
+
+void AccessGenerator::scatterInTiles() {
+  std::string y = fresh("y");
+  output(y, "f32", {{"N", n}});
+  static const std::vector<std::string> combines = {"+=", "+=", "max=", "min="};
+  std::string combine = random.pick(combines);
+  line(y + "[f] = 0.0");
+  line("parallel i in M {");
+  line("  for e in tiles(" + std::string(random.chance(50) ? "N" : "K") + ") {");
+  names.push_back("e");
+  std::string place = integer(1 + random.below(2));
+  if (random.chance(50))
+    line("    " + y + "[" + near(place) + "] " + combine + " where(" + protection(place, "N") + ", 1.0, 0.0)");
+  else
+    line("    " + y + "[" + near("e") + (random.chance(50) ? " + " + place : "") + "] " + combine + " 1.0");
+  names.pop_back();
+  line("  }");
+  line("}");
+}
+
+void AccessGenerator::scatterDistinct() {
+  std::string at = fresh("d"), y = fresh("y");
+  static const std::vector<std::string> places = {"i", "M - 1 - i", "i + 1", "2*i", "i - 2", "i + 2147483647", "N - i"};
+  line(at + "[i in M] = " + random.pick(places));
+  opening += "  distinct " + at + "\n";
+  output(y, "f32", {{"N", n}});
+  line(y + "[f] = 0.0");
+  line(y + "[" + at + "[i]" + (random.chance(50) ? "" : random.chance(50) ? " + 1" : " - " + size()) + "] = i + 1.0 for i in M" +
+       (random.chance(50) ? " if " + protection(at + "[i]", "N") : ""));
+}
+
+void AccessGenerator::floatSizes() {
+  // Two factors of which six digits are the same.
+  static const std::vector<std::pair<std::string, double>> factors = {
+      {"0.5", 0.5},   {"0.49999999", 0.49999999}, {"1.5", 1.5},         {"1.49999999", 1.49999999},
+      {"0.25", 0.25}, {"0.24999999", 0.24999999}, {"1.0", 1.0},         {"1.00000001", 1.00000001},
+      {"2.0", 2.0},   {"1.99999999", 1.99999999}, {"1.25", 1.25},       {"0.75", 0.75}};
+  auto [one, first] = random.pick(factors);
+  auto [other, second] = random.pick(factors);
+  if (random.chance(60)) { // its neighbour
+    size_t at = 2*random.below(5);
+    std::tie(one, first) = factors[at + random.below(2)];
+    std::tie(other, second) = factors[at + random.below(2)];
+  }
+  std::string c = "C" + std::to_string(counter), d = "D" + std::to_string(counter), t = fresh("t"), y = fresh("y");
+  wheres += (wheres.empty() ? " where " : ", ") + c + " = int(" + one + "*N), " + d + " = int(" + other + "*N)";
+  int64_t extent = static_cast<int64_t>(second * static_cast<double>(n));
+  line(t + "[f in " + c + "] = " + (random.chance(30) ? "x[f]" : "f"));
+  switch (random.below(4)) {
+  case 0:
+    output(y, "f32", {{d, extent}});
+    line(y + "[f] = " + t + "[f" + (random.chance(30) ? " + 1" : "") + "]");
+    return;
+  case 1:
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = where(0 <= a[i] < " + d + ", " + t + "[a[i]], -1.0)");
+    return;
+  case 2:
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = sum(" + t + "[e] for e in " + d + ")");
+    return;
+  default:
+    output(y, "f32", {{"M", m}});
+    line(y + "[i] = " + t + "[clamp(" + integer(1) + ", min=0, max=" + d + " - 1)]");
+    return;
+  }
+}
+
+void AccessGenerator::library() {
+  std::string y = fresh("y"), t = fresh("t"), r = fresh("t");
+  switch (random.below(4)) {
+  case 0:
+    output(y, "f32", {{"M", m}, {"K", k}});
+    line(t + "[i in M] = " + integer(random.below(2)));
+    line(r + " = embedding(" + t + ", z)");
+    line(y + "[i, e] = " + r + "[i, e]");
+    return;
+  case 1:
+    output(y, "f32", {{"N", n}});
+    line(t + "[i in 1, e in K] = 0.0");
+    line(y + " = pairwise_distance(" + t + ", z)");
+    program.outputs.back().tolerance = 1e-3;
+    return;
+  case 2:
+    output(y, "f32", {{"N", n}, {"N", n}});
+    line(t + "[i in 1, f in N, e in K] = z[f, e]");
+    line(r + "[i in 1, e in K, f in N] = z[f, e]*2");
+    line(fresh("t") + " = matmul(" + t + ", " + r + ")");
+    line(y + "[f, e] = t" + std::to_string(counter - 1) + "[0, f, e]");
+    return;
+  default:
+    output(y, "f32", {{"2", 2}, {"N", n}, {"N", n}});
+    line(t + "[i in 1, f in N, e in K] = z[f, e]");
+    line(r + "[i in 2, e in K, f in N] = z[f, e] + i");
+    line(y + " = matmul(" + t + ", " + r + ")");
+    return;
+  }
+}
+
+void AccessGenerator::divisors() {
+  std::string y = fresh("y");
+  output(y, "f32", {{"M", m}});
+  static const std::vector<std::string> divisors = {"f", "(f - 1)", "(f - K)", "(2*f)", "(N - f)", "(f - M)"};
+  std::string divisor = random.pick(divisors);
+  static const std::vector<std::string> filters = {" if f > 0", " if f != 1", " if f > 1", " if f - K > 0", " if N - f > 0", "",
+                                                   " if f > M"};
+  std::string quotient = "e" + std::string(random.chance(50) ? " // " : " % ") + divisor;
+  if (random.chance(50))
+    line(y + "[i] = sum(x[" + quotient + (random.chance(30) ? " + i" : "") + "] for f in " + (random.chance(50) ? "3" : "N") +
+         ", e in " + (random.chance(50) ? "N" : "3") + random.pick(filters) + ")");
+  else
+    line(y + "[i] = sum(where(" + protection(quotient, "N") + ", x[" + near("(" + quotient + ")") + "], 0.0) for f in 3, e in N" +
+         random.pick(filters) + ")");
+}
+
 GeneratedProgram AccessGenerator::generate() {
   n = random.chance(15) ? random.below(2) : 1 + random.below(40);
   m = random.chance(8) ? 0 : 1 + random.below(17);
@@ -355,14 +536,23 @@ GeneratedProgram AccessGenerator::generate() {
   input("u", "u8", {m}, true);
   input("s", "i8", {m}, true);
   input("h", "i16", {m}, true);
+  input("uh", "u16", {m}, true);
+  input("uw", "u32", {m}, true);
+  input("ul", "u64", {m}, true);
   program.scalars.push_back({"p", "i32", 0, int32_t(random.pick(extremes))});
   program.scalars.push_back({"q", "i64", 0, random.pick(extremes)});
   unsigned statements = 1 + random.below(4);
   while (statements--)
     statement();
+  if (hasInout) {
+    input("t", "f32", {n}, false);
+    program.inputs.back().isInout = true;
+    program.outputs.insert(program.outputs.begin(), program.inputs.back());
+  }
   program.text = "kernel k(x: f32[N], z: f32[N, K], a: i32[M], b: i32[M], v: i64[M], w: i64[M], u: u8[M], s: i8[M],\n"
-                 "         h: i16[M], p: i32, q: i64) -> (" +
-                 results + ") {\n" + body + "}\n";
+                 "         h: i16[M], uh: u16[M], uw: u32[M], ul: u64[M], p: i32, q: i64" +
+                  std::string(hasInout ? ", t: inout f32[N]" : "") + ") -> (" + results + ")" + wheres + " {\n" + opening +
+                  body + "}\n";
   return std::move(program);
 }
 
