@@ -367,7 +367,7 @@ void Emitter::emitRead(tgl::ReadOp op) {
   if (mayLeave) {
     Value *inside = emitBoundsCheck(subscripts, buffer.type);
     if (!op.getFill()) {
-      StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a read outside its tensor");
+      StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a read");
       report(emitAnd(guard, b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
     }
     mask = emitAnd(mask, inside);
@@ -402,7 +402,7 @@ void Emitter::emitWrite(tgl::WriteOp op) {
   Value *mask = guard;
   if (op.getChecked() || options.checked) {
     Value *inside = emitBoundsCheck(subscripts, buffer.type);
-    StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a write outside its tensor");
+    StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a write");
     report(emitAnd(guard, b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
     mask = emitAnd(mask, inside);
   }

@@ -138,17 +138,17 @@ TEST(Checked, AccessesOutside) {
     tgl.parallel (%i = 0 to N) {
       %v = tgl.read %x[%i + 1] : !tgl.tensor<[N], f32>
       tgl.write %v, %y[%i] : f32, !tgl.tensor<[N], f32>
-    })"), "a read outside its tensor at 4");
+    })"), "a read at 4");
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] : f32, !tgl.tensor<[N], f32> }
-    )"), "a write outside its tensor at -1");
+    )"), "a write at -1");
   // In a nest, behind the subscripts of a packed type, and not where a guard excludes the point.
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N) {
       %h = tgl.temp "h" : !tgl.tensor<[N, 2], i4>
       %o = arith.constant 1 : i32
       tgl.parallel (%j = 0 to 3) { tgl.write %o, %h[%i, %j] : i32, !tgl.tensor<[N, 2], i4> }
-    })"), "a write outside its tensor at 2");
+    })"), "a write at 2");
   EXPECT_EQ(run(std::string(writeAll) + R"(
     %false = arith.constant false
     tgl.parallel (%i = 0 to N) { tgl.write %c, %y[%i - 1] if %false : f32, !tgl.tensor<[N], f32> }
