@@ -100,6 +100,40 @@ const ast::Kernel *Checker::overload(const ast::Kernel &kernel, const ast::Expr 
   return &kernel;
 }
 
+/// The library's variant for the ranks of the first one or two tensors, or for another dim than the kernel's own:
+/// matmul of vectors is _matmul_1_1, glu(x, dim=-2) is _glu_dim2. Of equal parameters.
+const ast::Kernel *Checker::variant(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given) {
+  if (!module.isLibrary(kernel))
+    return &kernel;
+  llvm::SmallVector<size_t> ranks;
+  Given *dim = nullptr;
+  for (auto [param, one] : llvm::zip(kernel.params, given)) {
+    if (one.tensor)
+      ranks.push_back(one.tensor->tensor->dims.size());
+    if (param.name.name == "dim" && one.isGiven && one.value.index)
+      dim = &one;
+  }
+  auto find = [&](const llvm::Twine &suffix) {
+    return module.findKernel(("_" + kernel.name.name + "_" + suffix).str(), /*fromLibrary=*/true);
+  };
+  if (ranks.empty())
+    return &kernel;
+  std::string first = std::to_string(ranks[0]), second = ranks.size() > 1 ? std::to_string(ranks[1]) : "";
+  for (const std::string &suffix : {first + "_" + second, first + "_n", "n_" + second, first})
+    if (const ast::Kernel *found = find(suffix))
+      return found;
+  int64_t rank = ranks[0];
+  std::optional<int64_t> value = dim ? dim->value.index->asConstant() : std::nullopt;
+  if (!value || *value < -rank || *value >= rank)
+    return &kernel;
+  int64_t fromRight = *value < 0 ? -*value : rank - *value;
+  if (const ast::Kernel *found = find("dim" + llvm::Twine(fromRight)))
+    return found;
+  if (fromRight == 1) // as the kernel's own text has it
+    dim->value = indexValue(IndexExpr(-1), dim->span);
+  return &kernel;
+}
+
 TensorInfo *Checker::broadcastRun(TensorInfo *from, size_t first, size_t length, llvm::ArrayRef<IndexExpr> run,
                                   Span span) {
   llvm::ArrayRef<IndexExpr> dims = from->tensor->dims;
@@ -248,6 +282,7 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
         return std::nullopt;
       }
 
+  kernel = variant(*kernel, given);
   if (isLibrary && !broadcastRuns(*kernel, given, call.span))
     return std::nullopt;
 

@@ -24,12 +24,16 @@ def builtins():
     return re.findall(r'^TEGULA_BUILTIN\((\w+), "([^"]*)", (\w+),', text, re.M)
 
 
+# PyTorch's names of what an operator or another function says as briefly: the page has no words for them.
+SHORTER = {"expit", "isposinf", "isneginf", "deg2rad", "rad2deg", "addcmul", "addcdiv", "remainder"}
+
+
 def functions():
     """Signatures of the library's `fn`s; `name` alone where the only argument is the element."""
     found = []
     for file in sorted((DSL / "std").glob("*.tgl")):
         for name, arguments in re.findall(r"^fn ([a-z]\w*)\(([^)]*)\)", file.read_text(), re.M):
-            if not name.startswith("bitwise_"):  # operators, under PyTorch's names
+            if not name.startswith("bitwise_") and name not in SHORTER:
                 found.append(name if arguments == "x" else f"{name}({arguments})")
     return found
 

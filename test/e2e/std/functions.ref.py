@@ -71,3 +71,10 @@ def t_one_line(x, y, z):
 # input: x = normal(0, 8)
 def t_log_ndtr(x):
     return torch.special_log_ndtr(x)
+
+# check: N=1003
+# check: N=1003, T=f64
+def t_nan_to_num(x):
+    inf = float("inf")
+    s = torch.where(x > 1.5, inf, torch.where(x < -1.5, -inf, torch.where(torch.abs(x) < 0.2, float("nan"), x)))
+    return torch.nan_to_num(s), torch.nan_to_num(s, 2.0, 3.0, -4.0)

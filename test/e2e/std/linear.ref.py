@@ -83,3 +83,23 @@ def t_linear_mixed(x, w, b):
 # bench: M=64, I=64, J=64, O=64
 def t_bilinear(x, y, w, b):
     return torch.bilinear(x, y, w, b)
+
+# check: ...=(), K=1, N=1, M=1
+# check: ...=(2, 3), K=13, N=5, M=7
+# check: ...=(2,), K=13, N=5, M=7, T=i64
+def t_matmul_vectors(x, w, z, v):
+    return torch.matmul(x, x), torch.matmul(x, w), torch.matmul(z, x), torch.matmul(x, v)
+
+# check: M=1, K=1, N=1
+# check: M=7, K=13, N=5
+def t_addmm_small(x, y, a, b, c):
+    return torch.addmm(a, x, y), torch.addmm(b, x, y, beta=0.5), torch.addmm(c, x, y, alpha=2.0)
+
+# check: B=1, M=1, K=1, N=1
+# check: B=2, M=7, K=13, N=5
+def t_baddbmm_small(x, y, a, b, c, d):
+    p = torch.baddbmm(a, x, y)
+    q = torch.baddbmm(b, x, y, beta=0.5)
+    r = torch.baddbmm(c, x, y, alpha=2.0)
+    s = torch.baddbmm(d, x, y)
+    return p, q, r, s

@@ -70,3 +70,56 @@ def t_linear1(x, p: int, corners: bool):
 # check: N=2, C=3, H=7, W=5, p=9, q=11, corners=true
 def t_bilinear2(x, p: int, q: int, corners: bool):
     return torch.upsample_bilinear2d(x, [p, q], corners)
+
+# check: A=1, B=1, C=1
+# check: A=3, B=5, C=2
+def t_glu_dim(x):
+    return torch.glu(x, 1), 2*x, torch.glu(torch.stack([x, x]), 0)
+
+# check: A=2, B=2, C=2
+# check: A=3, B=5, C=17
+# check: A=1, B=5, C=3
+def t_diff_dims(x):
+    return torch.diff(x, 1, 0), torch.diff(x, 1, 1), torch.diff(x, 1, 2)
+
+# check:
+def t_cross_dims(x, y):
+    return torch.linalg_cross(x, y, dim=0), torch.linalg_cross(x, y, dim=1), torch.linalg_cross(x, y, dim=2)
+
+# check: A=1, B=1, C=1
+# check: A=3, B=5, C=17
+def t_normalize_dims(x):
+    p = x / torch.clamp_min(torch.linalg_vector_norm(x, 2.0, [0], True), 1e-12)
+    q = x / torch.clamp_min(torch.linalg_vector_norm(x, 2.0, [2], True), 1e-12)
+    r = x / torch.clamp_min(torch.linalg_vector_norm(x, 1.0, [1], True), 1e-12)
+    return p, q, r
+
+# check: N=1, C=1, L=1
+# check: N=3, C=5, L=7
+def t_prelu_one(x, w, v):
+    return torch.prelu(x, w), torch.prelu(v, w)
+
+# check: ...=(), N=1
+# check: ...=(3, 5), N=16
+# check: ...=(3,), N=17
+# check: ...=(3,), N=17, T=i64
+def t_median(x):
+    v = torch.median(x, -1)[0]
+    return v, v
+
+# check: ...=(2,), N=1
+# check: ...=(3, 5), N=16
+# check: ...=(3,), N=17, q=0.25
+# check: ...=(3,), N=10, q=1
+# check: ...=(3,), N=10, q=0
+# check: ...=(3,), N=101, q=0.123
+def t_quantile(x, q: float):
+    return torch.quantile(x, q, -1)
+
+# check: B=1, N=1, M=1
+# check: B=3, N=17, M=5
+# check: B=3, N=17, M=5, right=true
+def t_searchsorted(x, y, right: bool):
+    s = torch.sort(x, 1)[0]
+    r = s[0].contiguous()
+    return torch.searchsorted(s, y, right=right), torch.searchsorted(r, y, right=right), torch.bucketize(y, r, right=right)
