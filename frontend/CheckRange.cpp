@@ -336,12 +336,64 @@ std::optional<std::string> Checker::stepOf(Span subscript, llvm::ArrayRef<const 
   return found;
 }
 
+std::string Checker::rangeElsewhere(llvm::StringRef index) {
+  std::set<std::string> sizes;
+  auto addRange = [&](const ast::Ident &name, const ast::Range *range) {
+    if (name.name == index && range && !range->lo)
+      sizes.insert(text(range->hi->span).str());
+  };
+  auto visitSubscripts = [&](llvm::StringRef tensor, llvm::ArrayRef<ast::Subscript> subscripts) {
+    const ast::Param *found = nullptr;
+    for (const std::vector<ast::Param> *params : {&frame->kernel->params, &frame->kernel->outputs})
+      for (const ast::Param &param : *params)
+        if (param.name.name == tensor && param.dims.size() == subscripts.size())
+          found = &param;
+    for (auto [d, one] : llvm::enumerate(subscripts)) {
+      if (!one.expr || one.expr->kind != ast::Expr::Name || one.expr->name.name != index)
+        continue;
+      if (one.range)
+        addRange(one.expr->name, &*one.range);
+      else if (found && found->dims[d].expr)
+        sizes.insert(text(found->dims[d].span).str());
+    }
+  };
+  auto visit = [&](auto &&visit, const ast::Expr &e) -> void {
+    visitSubscripts(e.name.name, e.subscripts);
+    for (const ast::ForItem &item : e.items)
+      addRange(item.index, item.range ? &*item.range : nullptr);
+    forEachPart(e, [&](const ast::Expr &part) { visit(visit, part); });
+  };
+  auto visitBody = [&](auto &&visitBody, llvm::ArrayRef<ast::StmtPtr> body) -> void {
+    for (const ast::StmtPtr &stmt : body) {
+      for (const ast::Target &target : stmt->targets)
+        visitSubscripts(target.name.name, target.subscripts);
+      for (const ast::ForItem &item : stmt->trailing)
+        addRange(item.index, item.range ? &*item.range : nullptr);
+      for (const ast::Binder &binder : stmt->binders)
+        addRange(binder.index, &binder.range);
+      if (stmt->value)
+        visit(visit, *stmt->value);
+      visitBody(visitBody, stmt->body);
+    }
+  };
+  visitBody(visitBody, frame->kernel->body);
+  return sizes.size() == 1 ? *sizes.begin() : "";
+}
+
 void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form,
                            llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange) {
+  assert(form.contains("SIZE") && "the form shows where the range stands");
   Report record =
       report(Code::RangeUnknown, index.span,
              "the range of index '" + index.name + "' is unknown: it subscripts no dim bare");
-  record.note("write its range: " + form.str());
+  std::string elsewhere = rangeElsewhere(index.name);
+  auto [before, after] = form.rsplit("SIZE");
+  record.note("write its range: " + (elsewhere.empty() ? form : before + elsewhere + after).str());
+  if (takesRange && !elsewhere.empty() && text(index.span) == index.name) {
+    insert(record, "run over " + elsewhere + ", as '" + index.name + "' does elsewhere",
+           {index.span.file, index.span.end, index.span.end}, " in " + elsewhere);
+    return;
+  }
   // `x[i + 1]`: often it is to run as far as the dim that it reaches into.
   llvm::SmallVector<Extent> extents;
   for (const ast::Expr *body : bodies)
@@ -360,11 +412,16 @@ void Checker::rangeUnknown(const ast::Ident &index, llvm::StringRef form,
 }
 
 bool Checker::checkIndexName(const ast::Ident &name, llvm::function_ref<void(Report &)> advise) {
+  auto rename = [&](Report &record) {
+    if (advise)
+      advise(record);
+    else
+      suggestIndexName(record, name);
+  };
   if (isReserved(name.name)) {
     Report record = report(Code::IndexShadows, name.span,
                            "index '" + name.name + "' has the name of a constant of the language");
-    if (advise)
-      advise(record);
+    rename(record);
     return false;
   }
   Entity *entity = lookup(name.name);
@@ -376,8 +433,7 @@ bool Checker::checkIndexName(const ast::Ident &name, llvm::function_ref<void(Rep
                          "index '" + name.name + "' has the name of " + describe(*entity));
   record.note("that is defined here", entity->span);
   record.note("take another name for the index");
-  if (advise)
-    advise(record);
+  rename(record);
   return false;
 }
 

@@ -95,11 +95,23 @@ static void findName(const ast::Expr &e, llvm::StringRef name, llvm::SmallVector
   }
 }
 
-std::string Checker::freeIndexName(llvm::ArrayRef<const ast::Expr *> bodies) {
+/// The places of a name in a text, comments left out.
+static void forEachWord(llvm::StringRef text, llvm::StringRef word,
+                        llvm::function_ref<void(size_t)> visit) {
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  for (size_t at = 0; (at = text.find(word, at)) != llvm::StringRef::npos; ++at) {
+    bool whole = (at == 0 || !isWord(text[at - 1])) &&
+                 (at + word.size() == text.size() || !isWord(text[at + word.size()]));
+    llvm::StringRef line = text.take_front(at).rsplit('\n').second;
+    if (whole && !line.contains('#'))
+      visit(at);
+  }
+}
+
+std::string Checker::freeIndexName(llvm::ArrayRef<llvm::StringRef> texts) {
   auto isFree = [&](const std::string &name) {
-    return !lookup(name) && !isReserved(name) && llvm::none_of(bodies, [&](const ast::Expr *body) {
-      return body && text(body->span).contains(name);
-    });
+    return !lookup(name) && !isReserved(name) &&
+           llvm::none_of(texts, [&](llvm::StringRef one) { return one.contains(name); });
   };
   for (const char *name : {"k", "l", "m", "n", "r", "s", "q", "u", "v", "w"})
     if (isFree(name))
@@ -112,7 +124,11 @@ std::string Checker::freeIndexName(llvm::ArrayRef<const ast::Expr *> bodies) {
 void Checker::suggestIndexName(Report &record, const ast::Ident &index,
                                llvm::ArrayRef<ast::ForItem> items,
                                llvm::ArrayRef<const ast::Expr *> bodies) {
-  std::string name = freeIndexName(bodies);
+  llvm::SmallVector<llvm::StringRef> texts;
+  for (const ast::Expr *body : bodies)
+    if (body)
+      texts.push_back(text(body->span));
+  std::string name = freeIndexName(texts);
   llvm::SmallVector<Span> places{index.span};
   for (const ast::Expr *body : bodies)
     if (body)
@@ -125,6 +141,33 @@ void Checker::suggestIndexName(Report &record, const ast::Ident &index,
   bool certain = outer && outer->kind == Entity::Index && places.size() > 1;
   record.fix("name it '" + name + "'", std::move(edits),
              certain ? Applicability::Safe : Applicability::Maybe);
+}
+
+/// The innermost statement around a place.
+static const ast::Stmt *statementAt(llvm::ArrayRef<ast::StmtPtr> body, Span place) {
+  for (const ast::StmtPtr &stmt : body)
+    if (stmt->span.begin <= place.begin && place.end <= stmt->span.end) {
+      const ast::Stmt *inner = statementAt(stmt->body, place);
+      return inner ? inner : stmt.get();
+    }
+  return nullptr;
+}
+
+void Checker::suggestIndexName(Report &record, const ast::Ident &index) {
+  const ast::Stmt *stmt = statementAt(frame->kernel->body, index.span);
+  if (!stmt)
+    return;
+  llvm::StringRef all = text(stmt->span);
+  std::string name = freeIndexName(all);
+  // With subscripts it is the tensor.
+  std::vector<Edit> edits;
+  forEachWord(all, index.name, [&](size_t at) {
+    uint32_t begin = stmt->span.begin + static_cast<uint32_t>(at);
+    uint32_t end = begin + static_cast<uint32_t>(index.name.size());
+    if (!all.drop_front(at + index.name.size()).ltrim(' ').starts_with("["))
+      edits.push_back({{stmt->span.file, begin, end}, name});
+  });
+  record.fix("name it '" + name + "'", std::move(edits));
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,19 +206,6 @@ void Checker::suggestAccumulation(Report &record, const LeftSide &left) {
     return;
   uint32_t place = target.end + static_cast<uint32_t>(at);
   insert(record, "add up", {target.file, place, place}, "+");
-}
-
-/// The places of a name in a text, comments left out.
-static void forEachWord(llvm::StringRef text, llvm::StringRef word,
-                        llvm::function_ref<void(size_t)> visit) {
-  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-  for (size_t at = 0; (at = text.find(word, at)) != llvm::StringRef::npos; ++at) {
-    bool whole = (at == 0 || !isWord(text[at - 1])) &&
-                 (at + word.size() == text.size() || !isWord(text[at + word.size()]));
-    llvm::StringRef line = text.take_front(at).rsplit('\n').second;
-    if (whole && !line.contains('#'))
-      visit(at);
-  }
 }
 
 static size_t countWord(llvm::StringRef text, llvm::StringRef word) {

@@ -340,6 +340,7 @@ private:
   bool broadcastRuns(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given, Span span);
   /// The tensor with `run` in place of the `length` dims from `first`.
   TensorInfo *broadcastRun(TensorInfo *from, size_t first, size_t length, llvm::ArrayRef<IndexExpr> run, Span span);
+  const ast::Kernel *variant(const ast::Kernel &kernel, llvm::MutableArrayRef<Given> given);
   const ast::Kernel *overload(const ast::Kernel &kernel, const ast::Expr &call);
   [[nodiscard]] bool checkCallAssign(const ast::Stmt &stmt);
   [[nodiscard]] bool checkCallStatement(const ast::Stmt &stmt);
@@ -366,7 +367,10 @@ private:
                         llvm::ArrayRef<const ast::Expr *> bodies);
   /// `x[i, j]`, with letters for indices.
   static std::string elementText(llvm::StringRef name, size_t rank);
-  std::string freeIndexName(llvm::ArrayRef<const ast::Expr *> bodies);
+  /// A name for an index that stands in none of the texts.
+  std::string freeIndexName(llvm::ArrayRef<llvm::StringRef> texts);
+  /// Renames an index in the statement around it.
+  void suggestIndexName(Report &record, const ast::Ident &index);
   void suggestFloor(Report &record, Span quotient);
   void suggestAccumulation(Report &record, const LeftSide &left);
   void suggestOneDim(Report &record, const IndexExpr &a, const IndexExpr &b);
@@ -483,7 +487,9 @@ private:
   bool readsPoison(const ast::Expr &e);
   std::optional<std::string> stepIn(const ast::Expr &e, llvm::StringRef index);
   std::optional<std::string> stepOf(Span subscript, llvm::ArrayRef<const ast::Expr *> bodies, llvm::StringRef index);
-  /// `takesRange`: ` in SIZE` may follow where the index stands.
+  /// What an index of this name runs over wherever else in the kernel that is plain, if it is one size.
+  std::string rangeElsewhere(llvm::StringRef index);
+  /// `form` shows where a range may stand, as SIZE. `takesRange`: ` in SIZE` may follow where the index stands.
   void rangeUnknown(const ast::Ident &index, llvm::StringRef form,
                     llvm::ArrayRef<const ast::Expr *> bodies, bool takesRange);
   /// The range that is written where the index subscripts a read, `x[i, j in 3]` [4.2, 6.1].
