@@ -226,8 +226,8 @@ private:
     Expected<std::unique_ptr<Runner>> made = Runner::make(module, compileOptions, diagnostics);
     if (!made) {
       Error error = made.takeError();
-      bool missing = isMissingResource(error);
-      fail(missing ? 3 : 70, toString(std::move(error)));
+      int code = isMissingResource(error) ? 3 : error.isA<LaunchError>() ? 2 : 70;
+      fail(code, toString(std::move(error)));
       return nullptr;
     }
     if (!*made) {

@@ -44,7 +44,9 @@ Expected<std::unique_ptr<Runner>> Runner::make(const Module &module, CompileOpti
     options.stopAfter = std::min(options.stopAfter, Phase::Lower);
   Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, diagnostics);
   if (!compiled)
-    return compiled.takeError();
+    return handleErrors(compiled.takeError(), [](const WrongOptionError &wrong) {
+      return refuse(LaunchError::WrongCall, wrong.message());
+    });
   if (!*compiled)
     return nullptr;
   runner->compiled = std::move(*compiled);
@@ -88,7 +90,10 @@ Expected<SizeValues> Runner::sizes(const Signature &signature, const Instance &i
     auto given = instance.sizes.find(size.str());
     if (given != instance.sizes.end())
       return given->second;
-    const Signature::Parameter *parameter = signature.find(compiled->arguments[argument].name);
+    const std::string &name = compiled->arguments[argument].name;
+    if (auto shape = instance.shapes.find(name); shape != instance.shapes.end())
+      return shape->second[dim];
+    const Signature::Parameter *parameter = signature.find(name);
     if (parameter && parameter->ellipsisAt >= 0) {
       unsigned at = parameter->ellipsisAt, rank = instance.ellipsis.size();
       if (dim >= at && dim < at + rank)
@@ -197,7 +202,10 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
     argument.dtype = expected.dtype;
     if (expected.role == KernelArgument::Scalar) {
       auto given = inputs.scalars.find(expected.name);
-      double value = given == inputs.scalars.end() ? 1 : given->second;
+      if (given == inputs.scalars.end())
+        return refuse(LaunchError::WrongCall,
+                      "the scalar '" + expected.name + "' is not given: -p " + expected.name + "=...");
+      double value = given->second;
       if (!isFloat(expected.declared) && value != std::trunc(value))
         return refuse(LaunchError::WrongCall, "the scalar '" + expected.name + "' is " +
                                                   toString(expected.declared).str() + ", got " +

@@ -17,6 +17,7 @@
 #include "codegen/Ptx.h"
 #include "codegen/TargetOptions.h"
 #include "codegen/async/Async.h"
+#include "frontend/Signature.h"
 #include "ir/Tgl.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -32,7 +33,7 @@
 using namespace llvm;
 using namespace tegula;
 
-char UnknownSizeError::ID = 0;
+char WrongOptionError::ID = 0;
 
 /// Threads that make machine code of one kernel. More would mostly make the same elementary functions.
 static constexpr unsigned mostParts = 8;
@@ -58,6 +59,9 @@ public:
     kernel->constants = program->constants;
     if (options.stopAfter <= Phase::Check)
       return std::move(kernel);
+    Signature signature(*source.entry(options.instance.kernel));
+    if (const Signature::Parameter *missing = signature.missing(options.instance))
+      return make_error<WrongOptionError>("kernel '" + kernel->name + "' needs " + Signature::howToGive(*missing));
 
     // On the CPU a tile is a matrix product of its own, and wants to be worth packing.
     EmitOptions emit = options.emit;
@@ -204,7 +208,7 @@ private:
       if (none_of(entry().getSizeAttrs(), [&](mlir::Attribute attr) {
             return cast<tgl::SizeAttr>(attr).getName() == name;
           }))
-        return make_error<UnknownSizeError>(kernel->name, name);
+        return make_error<WrongOptionError>("kernel '" + kernel->name + "' has no size '" + name + "'");
     return Error::success();
   }
 

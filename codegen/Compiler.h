@@ -144,17 +144,16 @@ public:
   bool isDevice() const { return target != "cpu"; }
 };
 
-/// CompileOptions::sizes names a size that the kernel does not have.
-class UnknownSizeError : public llvm::ErrorInfo<UnknownSizeError> {
+/// The options do not fit the kernel: a size that it does not have, a constant that it lacks.
+class WrongOptionError : public llvm::ErrorInfo<WrongOptionError> {
 public:
   static char ID;
-  UnknownSizeError(llvm::StringRef kernel, llvm::StringRef size)
-      : message("kernel '" + kernel.str() + "' has no size '" + size.str() + "'") {}
-  void log(llvm::raw_ostream &os) const override { os << message; }
+  explicit WrongOptionError(const llvm::Twine &text) : text(text.str()) {}
+  void log(llvm::raw_ostream &os) const override { os << text; }
   std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
 
 private:
-  std::string message;
+  std::string text;
 };
 
 /// Compiles one kernel of a module. Mistakes of the program are in `diagnostics` and give null without

@@ -8,9 +8,11 @@
 #include "bench/Child.h"
 #include "bench/Harness.h"
 #include "driver/Ablate.h"
+#include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
+#include "driver/Programs.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -23,7 +25,7 @@ using namespace tegula::bench;
 namespace tegula {
 
 static cl::SubCommand sub("bench", "Compare kernels with libtorch, in error and in time");
-static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."), cl::sub(sub));
+static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."), cl::sub(sub));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("NAME"),
                                        cl::desc("This kernel alone (default: those that the "
                                                 "reference has a function for)"),
@@ -252,8 +254,7 @@ void benchFile(const std::string &path, const HarnessOptions &options, Report &r
         sendObject(json::Object{{"event", "error"}, {"exit", int(ExitWrongCall)}, {"message", ""}});
         return 0;
       }
-      if (loaded->diagnostics.hasErrors()) {
-        loaded->print(/*json=*/false);
+      if (tellSyntaxErrors(*loaded)) {
         sendObject(json::Object{{"event", "error"}, {"exit", int(ExitWrongProgram)}, {"message", ""}});
         return 0;
       }
@@ -307,6 +308,9 @@ ExitCode run() {
     errs() << "tegula: --target takes cpu, cuda or emulate, not '" << target << "'\n";
     return ExitWrongCall;
   }
+  std::vector<std::string> files;
+  if (!findPrograms(paths, files, /*withReference=*/reference.empty()))
+    return ExitWrongCall;
   HarnessOptions options;
   options.kernel = kernelName;
   options.reference = reference;
@@ -345,10 +349,10 @@ ExitCode run() {
     study.limits.seconds = seconds.getNumOccurrences() ? seconds : 0.2; // for each pass
     SmallVector<StringRef> passes;
     StringRef(ablatePasses).split(passes, ',', -1, /*KeepEmpty=*/false);
-    return runAblation(paths, study, passes, deadline, json);
+    return runAblation(files, study, passes, deadline, json);
   }
   Report report;
-  for (const std::string &path : paths)
+  for (const std::string &path : files)
     benchFile(path, options, report);
   if (!json)
     outs() << report.passed << " passed, " << report.failed << " failed\n";

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Bisect.h"
 #include "bench/Child.h"
+#include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
@@ -113,10 +114,8 @@ private:
     std::unique_ptr<LoadedFile> loaded = load(path);
     if (!loaded)
       return {ExitWrongCall, ""};
-    if (loaded->diagnostics.hasErrors()) {
-      loaded->print(/*json=*/false);
+    if (tellSyntaxErrors(*loaded))
       return {ExitWrongProgram, ""};
-    }
     auto failure = [&](Error error) -> std::pair<int, std::string> {
       int code = isMissingResource(error)          ? ExitMissingResource
                  : error.isA<LaunchError>()        ? ExitWrongCall

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "driver/CheckKernels.h"
 #include "driver/CaseStudies.h"
 #include "bench/Child.h"
 #include "driver/Load.h"
@@ -29,10 +30,8 @@ void CaseStudies::work(const std::string &path, const StudyOptions &options, siz
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return stop(ExitWrongCall, "");
-  if (loaded->diagnostics.hasErrors()) {
-    loaded->print(/*json=*/false);
+  if (tellSyntaxErrors(*loaded))
     return stop(ExitWrongProgram, "");
-  }
   auto stopAt = [&](Error error) {
     int code = isMissingResource(error)          ? ExitMissingResource
                : error.isA<LaunchError>()        ? ExitWrongCall

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
+#include "driver/Programs.h"
 #include "frontend/Check.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 
 using namespace llvm;
@@ -113,54 +113,23 @@ static void printGuards(const LoadedFile &loaded, const checked::Program &progra
 
 void checkKernels(LoadedFile &loaded, StringRef only,
                   std::vector<std::unique_ptr<checked::Program>> *programs) {
-  // Of a file with syntax errors the module holds what could be understood.
-  size_t first = loaded.diagnostics.all().size();
-  std::vector<std::pair<uint32_t, std::unique_ptr<checked::Program>>> found;
-  for (const ast::Kernel *kernel : loaded.module->kernelsCalleesFirst()) {
-    if (!only.empty() && kernel->name.name != only)
-      continue;
-    InstanceOptions options;
-    options.kernel = kernel->name.name;
-    options.remarks = guards;
-    std::unique_ptr<checked::Program> program =
-        check(*loaded.module, options, loaded.diagnostics);
-    if (program)
-      found.emplace_back(kernel->span.begin, std::move(program));
-  }
-  // Found in the order of calls, told in the order of the text.
-  loaded.diagnostics.sort(first);
-  llvm::sort(found, llvm::less_first());
+  std::vector<std::unique_ptr<checked::Program>> found =
+      checkAll(*loaded.module, only, guards, loaded.diagnostics);
   if (programs)
-    for (auto &[begin, program] : found)
-      programs->push_back(std::move(program));
+    *programs = std::move(found);
 }
 
-/// The files that are named, and the programs in the folders that are.
-static bool findPrograms(std::vector<std::string> &files) {
-  for (const std::string &path : paths) {
-    if (!sys::fs::is_directory(path)) {
-      files.push_back(path);
-      continue;
-    }
-    std::vector<std::string> found;
-    std::error_code error;
-    for (sys::fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-      if (StringRef(at->path()).ends_with(".tgl"))
-        found.push_back(at->path());
-    if (error || found.empty()) {
-      errs() << "tegula: '" << path << "' " << (error ? "cannot be read: " + error.message() : "holds no program (.tgl)")
-             << '\n';
-      return false;
-    }
-    llvm::sort(found);
-    files.insert(files.end(), found.begin(), found.end());
-  }
+bool tellSyntaxErrors(LoadedFile &loaded) {
+  if (!loaded.diagnostics.hasErrors())
+    return false;
+  checkKernels(loaded);
+  loaded.print(/*json=*/false);
   return true;
 }
 
 static ExitCode run() {
   std::vector<std::string> files;
-  if (!findPrograms(files))
+  if (!findPrograms(paths, files))
     return ExitWrongCall;
   ExitCode result = ExitSuccess;
   for (const std::string &path : files) {

@@ -13,10 +13,12 @@
 
 namespace tegula {
 
-/// Checks every kernel of the file, or the one named, unless there are syntax errors. What is right
-/// goes to `programs`.
+/// Checks every kernel of the file, or the one named; what is right goes to `programs`.
 void checkKernels(LoadedFile &loaded, llvm::StringRef only = "",
                   std::vector<std::unique_ptr<checked::Program>> *programs = nullptr);
+
+/// Prints the errors of a file that does not parse, with those of what could be understood; false where it parses.
+bool tellSyntaxErrors(LoadedFile &loaded);
 
 } // namespace tegula
 

@@ -10,6 +10,7 @@
 #include "codegen/Compiler.h"
 #include "codegen/HostTarget.h"
 #include "codegen/Ptx.h"
+#include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
 #include "driver/InstanceArgs.h"
@@ -279,10 +280,33 @@ static bool findMachine(const report::DeviceLimits *&machine) {
 
 static ExitCode reportError(Error error) {
   ExitCode exit = error.isA<MissingToolError>()   ? ExitMissingResource
-                  : error.isA<UnknownSizeError>() ? ExitWrongCall
+                  : error.isA<WrongOptionError>() ? ExitWrongCall
                                                   : ExitInternalError;
   errs() << "tegula: " << toString(std::move(error)) << '\n';
   return exit;
+}
+
+/// The passes among those left out that the kernel needs: without one of them alone it does not compile, and with all it
+/// does. Nothing where a failure has another cause.
+static std::vector<std::string> neededPasses(const Module &module, CompileOptions options) {
+  auto compilesWithout = [&](std::vector<std::string> passes) {
+    options.pipeline.disabled = std::move(passes);
+    options.pipeline.printAfter.clear();
+    options.pipeline.runs = std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
+                                                       std::vector<std::string>(), options.pipeline.enabled);
+    Diagnostics unheard(module.sourceManager());
+    Expected<std::unique_ptr<CompiledKernel>> compiled = compileKernel(module, options, unheard);
+    bool isMade = compiled && *compiled;
+    consumeError(compiled.takeError());
+    return isMade;
+  };
+  std::vector<std::string> needed, all = options.pipeline.disabled;
+  if (all.empty() || !compilesWithout({}))
+    return {};
+  for (const std::string &pass : all)
+    if (!compilesWithout({pass}))
+      needed.push_back(pass);
+  return needed.empty() ? all : needed;
 }
 
 static ExitCode writeReport(LoadedFile &loaded, const CompileOptions &options) {
@@ -355,10 +379,8 @@ static ExitCode compile(std::optional<Stage> stage) {
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;
-  if (loaded->diagnostics.hasErrors()) {
-    loaded->print(/*json=*/false);
+  if (tellSyntaxErrors(*loaded))
     return ExitWrongProgram;
-  }
   if (stage->name == "ast") {
     std::string text;
     raw_string_ostream os(text);
@@ -383,8 +405,14 @@ static ExitCode compile(std::optional<Stage> stage) {
   Expected<std::unique_ptr<CompiledKernel>> compiled =
       compileKernel(*loaded->module, options, loaded->diagnostics);
   loaded->print(/*json=*/false);
-  if (!compiled)
-    return reportError(compiled.takeError());
+  if (!compiled) {
+    std::vector<std::string> needed = neededPasses(*loaded->module, options);
+    if (needed.empty())
+      return reportError(compiled.takeError());
+    consumeError(compiled.takeError());
+    errs() << "tegula: --disable: the kernel does not compile without " << join(needed, ", ") << '\n';
+    return ExitWrongCall;
+  }
   if (!*compiled)
     return ExitWrongProgram;
   const CompiledKernel &kernel = **compiled;

@@ -9,6 +9,7 @@
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
 #include "driver/Load.h"
+#include "driver/Programs.h"
 #include "driver/UnifiedDiff.h"
 #include "frontend/FixUntilStable.h"
 
@@ -17,7 +18,7 @@ using namespace llvm;
 namespace tegula {
 
 static cl::SubCommand sub("fix", "Apply the safe edits of diagnostics to programs");
-static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE..."), cl::sub(sub));
+static cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE-OR-FOLDER..."), cl::sub(sub));
 static cl::opt<bool> maybe("maybe", cl::desc("Apply the first suggestion where none is safe, too"),
                            cl::sub(sub));
 static cl::opt<bool> diff("diff", cl::desc("Show what would change as a patch, and write nothing"), cl::sub(sub));
@@ -51,8 +52,11 @@ static ExitCode fixFile(StringRef path) {
 }
 
 static ExitCode run() {
+  std::vector<std::string> files;
+  if (!findPrograms(paths, files))
+    return ExitWrongCall;
   ExitCode result = ExitSuccess;
-  for (const std::string &path : paths)
+  for (const std::string &path : files)
     if (ExitCode code = fixFile(path)) {
       if (code != ExitWrongProgram)
         return code;

@@ -8,6 +8,7 @@
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
 #include "driver/Load.h"
+#include "driver/Programs.h"
 #include "frontend/Printer.h"
 
 using namespace llvm;
@@ -16,7 +17,7 @@ namespace tegula {
 
 static cl::SubCommand sub("fmt", "Rewrite programs in the canonical form, in place");
 static cl::list<std::string> paths(cl::Positional, cl::OneOrMore,
-                                   cl::desc("FILE... ('-': standard input to standard output)"),
+                                   cl::desc("FILE-OR-FOLDER... ('-': standard input to standard output)"),
                                    cl::sub(sub));
 static cl::opt<bool> checkOnly("check", cl::desc("Only name the files that would change"),
                                cl::sub(sub));
@@ -51,8 +52,11 @@ static ExitCode formatFile(StringRef path) {
 }
 
 static ExitCode run() {
+  std::vector<std::string> files;
+  if (!findPrograms(paths, files))
+    return ExitWrongCall;
   ExitCode result = ExitSuccess;
-  for (const std::string &path : paths)
+  for (const std::string &path : files)
     if (ExitCode code = formatFile(path)) {
       if (code != ExitWrongProgram)
         return code;

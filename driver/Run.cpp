@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Repeat.h"
 #include "bench/Runner.h"
+#include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
@@ -235,6 +236,7 @@ ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
     if (array == given.arrays.end())
       continue;
     const std::vector<int64_t> &shape = array->second.shape;
+    given.instance.shapes[param.name.name] = shape;
     const Signature::Parameter &parameter = *signature.find(param.name.name);
     size_t fixed = param.dims.size() - (parameter.ellipsisAt >= 0);
     if (parameter.ellipsisAt >= 0 ? shape.size() < fixed : shape.size() != fixed) {
@@ -281,10 +283,8 @@ ExitCode run() {
   std::unique_ptr<LoadedFile> loaded = load(path);
   if (!loaded)
     return ExitWrongCall;
-  if (loaded->diagnostics.hasErrors()) {
-    loaded->print(/*json=*/false);
+  if (tellSyntaxErrors(*loaded))
     return ExitWrongProgram;
-  }
   const ast::Kernel *kernel = loaded->module->entry(kernelName);
   if (!kernel)
     return wrongCall("'" + path + "' has no kernel" +
@@ -294,14 +294,8 @@ ExitCode run() {
   std::string error;
   if (!signature.sort(settings, given.instance, error, evaluateConstant))
     return wrongCall(error);
-  const Signature::Parameter *missing = signature.missing(given.instance);
-  for (const Signature::Parameter &one : signature.parameters)
-    if (!missing && one.kind == Signature::Parameter::Scalar && !one.isOptional &&
-        !given.instance.scalars.contains(one.name))
-      errs() << "tegula: the scalar '" << one.name << "' is not given: 1\n";
-  if (missing)
-    return wrongCall("kernel '" + kernel->name.name + "' needs '" + missing->name + "': -p " + missing->name +
-                     "=" + (missing->type == "bool" ? "true" : missing->type == "float" ? "1.0" : "1"));
+  if (const Signature::Parameter *missing = signature.missing(given.instance.options))
+    return wrongCall("kernel '" + kernel->name.name + "' needs " + Signature::howToGive(*missing));
   std::map<std::string, int64_t> demanded = given.instance.sizes;
   if (ExitCode code = readInputs(*kernel, signature, inFiles, given))
     return code;

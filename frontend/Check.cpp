@@ -43,6 +43,25 @@ std::unique_ptr<Program> tegula::check(const Module &module, const InstanceOptio
   return diagnostics.numErrors() == errorsBefore ? std::move(program) : nullptr;
 }
 
+std::vector<std::unique_ptr<Program>> tegula::checkAll(const Module &module, llvm::StringRef only, bool remarks,
+                                                       Diagnostics &diagnostics) {
+  size_t first = diagnostics.all().size();
+  std::vector<std::unique_ptr<Program>> programs;
+  for (const ast::Kernel *kernel : module.kernelsCalleesFirst()) {
+    if (!only.empty() && kernel->name.name != only)
+      continue;
+    InstanceOptions options;
+    options.kernel = kernel->name.name;
+    options.remarks = remarks;
+    if (std::unique_ptr<Program> program = check(module, options, diagnostics))
+      programs.push_back(std::move(program));
+  }
+  // Found in the order of calls, told in the order of the text.
+  diagnostics.sort(first);
+  llvm::sort(programs, [](const auto &one, const auto &other) { return one->span.begin < other->span.begin; });
+  return programs;
+}
+
 Checker::Checker(const Module &module, const InstanceOptions &options, Diagnostics &diagnostics,
                  WeakTypes &weakTypes)
     : module(module), options(options), diagnostics(&diagnostics),
@@ -219,7 +238,8 @@ std::string Checker::describe(const Entity &entity) {
 }
 
 Entity *Checker::define(Scope &in, const ast::Ident &name, Entity entity) {
-  if (isReserved(name.name)) {
+  // nan_to_num has PyTorch's options.
+  if (isReserved(name.name) && !inLibrary()) {
     report(Code::Redefinition, name.span, "'" + name.name + "' is a constant of the language");
     return nullptr;
   }

@@ -117,10 +117,15 @@ const Signature::Parameter *Signature::find(StringRef name) const {
   return found == parameters.end() ? nullptr : &*found;
 }
 
-const Signature::Parameter *Signature::missing(const Instance &instance) const {
+std::string Signature::howToGive(const Parameter &parameter) {
+  const char *value = parameter.type == "bool" ? "true" : parameter.type.find("f") != std::string::npos ? "1.0" : "1";
+  return "'" + parameter.name + "': -p " + parameter.name + "=" + value;
+}
+
+const Signature::Parameter *Signature::missing(const InstanceOptions &options) const {
   auto found = find_if(parameters, [&](const Parameter &one) {
     bool isConstant = one.kind == Parameter::Constant || one.kind == Parameter::Tuple;
-    return isConstant && !one.isOptional && !instance.options.constants.contains(one.name);
+    return isConstant && !one.isOptional && !options.constants.contains(one.name);
   });
   return found == parameters.end() ? nullptr : &*found;
 }

@@ -32,6 +32,7 @@ struct Instance {
   std::map<std::string, int64_t> sizes;
   std::vector<int64_t> ellipsis;
   std::map<std::string, double> scalars;
+  std::map<std::string, std::vector<int64_t>> shapes; // of tensors that are there
   /// Two instances with equal keys are the same compiled kernel, run at other sizes.
   std::string key() const;
 };
@@ -51,7 +52,9 @@ struct Signature {
   explicit Signature(const ast::Kernel &kernel);
   const Parameter *find(llvm::StringRef name) const;
   /// The first constant that has neither a default nor a value; null where there is none.
-  const Parameter *missing(const Instance &instance) const;
+  const Parameter *missing(const InstanceOptions &options) const;
+  /// `'n': -p n=1`, how the command line gives a constant or scalar a value.
+  static std::string howToGive(const Parameter &parameter);
 
   /// The value of a number as written; nothing where it is none.
   using NumberOf = llvm::function_ref<std::optional<double>(llvm::StringRef text)>;

@@ -59,7 +59,7 @@ private:
     Instance instance;
     if (!signature.sort(settings, instance, error))
       return false;
-    if (const Signature::Parameter *missing = signature.missing(instance))
+    if (const Signature::Parameter *missing = signature.missing(instance.options))
       return fail("kernel '" + kernel.name.name + "' needs '" + missing->name + "', a constant without a default");
     if (!instance.scalars.empty())
       return fail("'" + instance.scalars.begin()->first + "' is a scalar: give it at each launch");

@@ -136,8 +136,11 @@ tegula_status tegula_parse(const char *text, size_t bytes, const char *fileName,
   result->text.assign(text ? text : "", bytes);
   result->fileName = json::fixUTF8(fileName ? fileName : "<input>");
   std::unique_ptr<Parsed> parsed = result->parse();
+  bool parses = !parsed->diagnostics.hasErrors();
+  if (!parses) // all that is wrong is told at once
+    checkAll(*parsed->module, "", /*remarks=*/false, parsed->diagnostics);
   report.add(parsed->diagnostics);
-  if (parsed->diagnostics.hasErrors())
+  if (!parses)
     return TEGULA_WRONG_PROGRAM;
   for (const auto &kernel : parsed->module->file().kernels)
     result->kernels.push_back(describe(*kernel, parsed->sources));

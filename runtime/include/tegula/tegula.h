@@ -128,7 +128,8 @@ TEGULA_API void tegula_context_free(tegula_context *context);
 
 /* Parses `text`, `bytes` long (at most 1 MiB, no NUL needed). `file_name` is for messages; NULL:
  * "<input>". On TEGULA_OK `*program` is set, to be freed by tegula_program_free. TEGULA_WRONG_PROGRAM:
- * syntax errors. What else may be wrong is found by tegula_check and tegula_compile. */
+ * syntax errors, and what else is wrong in what could be understood. Of a text without them tegula_check and
+ * tegula_compile find the rest. */
 TEGULA_API tegula_status tegula_parse(const char *text, size_t bytes, const char *file_name,
                                       tegula_program **program, tegula_message **message);
 TEGULA_API void tegula_program_free(tegula_program *program);
