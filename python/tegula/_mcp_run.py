@@ -15,6 +15,7 @@ import numpy as np
 from . import _errors, _kernel
 
 LARGE = 4096  # elements that are told in full
+MOST_RANDOM = 1 << 30  # elements of random tensors: 8 GiB as they are drawn
 NUMPY = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u8": "u1",
          "u16": "u2", "u32": "u4", "u64": "u8",
          "bool": "?"}
@@ -76,6 +77,9 @@ def _random(parameter: _kernel.Parameter, dtype: str, sizes: dict[str, int], gen
         if extent < 0:
             raise _errors.wrong_call(f"the size {dim} is {extent}")
         shape.append(extent)
+    if math.prod(shape) > MOST_RANDOM:
+        raise _errors.wrong_call(f"'{parameter.name}' would have {math.prod(shape)} elements, for which there is not enough "
+                                 f"memory: {MOST_RANDOM} are drawn at most")
     if dtype.startswith("f") and dtype in NUMPY:
         return generator.standard_normal(shape).astype(NUMPY[dtype])
     return _array(parameter.name, generator.integers(0, 2 if dtype == "bool" else 4, shape), dtype)
@@ -112,7 +116,8 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     request = json.load(sys.stdin)
-    records = []
+    records: list[Any] = []
+    result: dict[str, Any]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -121,6 +126,9 @@ def main() -> None:
             records = [one.record for one in getattr(error, "diagnostics", ())]
             words = "not enough memory: " if isinstance(error, MemoryError) else ""
             result = {"error": f"{words}{error}"}
+        except Exception as error:  # a defect, or an argument that nothing above has thought of: told, never a traceback
+            traceback.print_exc()
+            result = {"error": f"{type(error).__name__}: {error}"}
     records += [one.message.diagnostic.record for one in caught if isinstance(one.message, _errors.TegulaWarning)
                 and one.message.diagnostic]
     json.dump({**result, "diagnostics": records}, sys.stdout)

@@ -27,14 +27,16 @@ import traceback
 from typing import Callable
 
 MAX_ANSWER = 16 << 20
+MOST_STAGES = 1000  # that are told while it runs
 MAX_OUTPUT_BYTES = 64 << 20  # what a child may write to a file, its own messages among it
 
 
 def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, deadline_s: float,
-        memory_bytes: int | None, file_bytes: int | None = MAX_OUTPUT_BYTES) -> dict:
-    """`function(request, stage)` in a child; `stage(name)` says where it is. Of this process's descriptors the child has
-    those that `function.descriptors()` gives, where there is such, and no others: foreign code finds nothing to write to but
-    its own answer."""
+        memory_bytes: int | None, file_bytes: int | None = MAX_OUTPUT_BYTES,
+        told: Callable[[str], None] = lambda stage: None) -> dict:
+    """`function(request, stage)` in a child; `stage(name)` says where it is, and `told` is called with it here. Of this
+    process's descriptors the child has those that `function.descriptors()` gives, where there is such, and no others:
+    foreign code finds nothing to write to but its own answer."""
     kept = getattr(function, "descriptors", tuple)()
     read, write = os.pipe()
     with tempfile.TemporaryFile() as output:
@@ -45,7 +47,7 @@ def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, 
             _child(function, request, memory_bytes, file_bytes, write, output.fileno(), kept)
         os.close(write)
         try:
-            data, late = _read(read, started + deadline_s)
+            data, late = _read(read, started + deadline_s, told)
         finally:
             os.close(read)
             _kill(child)
@@ -118,8 +120,8 @@ def _child(function, request, memory_bytes, file_bytes, write, output, kept) -> 
         os._exit(code)
 
 
-def _read(read: int, end: float) -> tuple[bytes, bool]:
-    data = b""
+def _read(read: int, end: float, told: Callable[[str], None]) -> tuple[bytes, bool]:
+    data, seen, stages = b"", 0, 0
     while len(data) <= MAX_ANSWER:
         left = end - time.monotonic()
         if left <= 0 or not select.select([read], [], [], left)[0]:
@@ -128,6 +130,10 @@ def _read(read: int, end: float) -> tuple[bytes, bool]:
         if not more:
             return data, False
         data += more
+        while (line_end := data.find(b"\n", seen)) >= 0 and stages < MOST_STAGES:
+            line, seen, stages = data[seen:line_end], line_end + 1, stages + 1
+            if line.startswith(b'{"stage"') and (message := _message(line)):
+                told(str(message["stage"])[:500])
         if b'\n{"answer"' in b"\n" + data and data.endswith(b"\n"):
             return data, False  # not waiting for what the child's own threads still do
     return data, False
@@ -155,14 +161,20 @@ def _is_shallow(value, depth: int = 64) -> bool:
     return depth > 0 and all(_is_shallow(one, depth - 1) for one in parts)
 
 
+def _message(line: bytes) -> dict | None:
+    """None where it is cut off in the middle, or foreign code wrote it."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) and _is_shallow(message) else None
+
+
 def _outcome(data: bytes, late: bool, status: int, tail: str) -> dict:
     stage = "start"
     for line in data.splitlines():
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):  # cut off in the middle; or foreign code wrote it
-            continue
-        if not isinstance(message, dict) or not _is_shallow(message):
+        message = _message(line)
+        if message is None:
             continue
         if "stage" in message:
             stage = str(message["stage"])[:500]

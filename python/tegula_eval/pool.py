@@ -22,6 +22,27 @@ class NoWorker(RuntimeError):
     """There is no process to judge: it does not start, or cannot be started now."""
 
 
+class Job:
+    """One request, which another thread may call off; `told(stage)` is called as its process says where it is."""
+
+    def __init__(self, told: Callable[[str], None] = lambda stage: None):
+        self.told = told
+        self.is_called_off = False
+        self._worker: Worker | None = None
+        self._lock = threading.Lock()
+
+    def call_off(self) -> None:
+        """Its worker ends with it, if it has one: what it is doing cannot be taken back."""
+        with self._lock:
+            self.is_called_off = True
+            if self._worker:
+                self._worker.stop()
+
+    def given_to(self, worker: Worker | None) -> None:
+        with self._lock:
+            self._worker = worker
+
+
 class Worker:
     """A process of worker.py; started anew where it dies.
 
@@ -73,7 +94,8 @@ class Worker:
         except (OSError, ValueError):  # ValueError: another thread has closed it
             return ""
 
-    def judge(self, request: dict, deadline_s: float, memory_bytes: int | None) -> dict:
+    def judge(self, request: dict, deadline_s: float, memory_bytes: int | None,
+              told: Callable[[str], None] = lambda stage: None) -> dict:
         if self.process is None:
             self.start()
         self._requests += 1
@@ -87,7 +109,9 @@ class Worker:
         while line := self._line(deadline_s + GRACE_S):
             answer = json.loads(line)
             if answer.pop("id") == number:
-                return answer
+                if "kind" in answer:
+                    return answer
+                told(answer["stage"])
         self.stop()
         return {"kind": "crashed", "stage": "worker", "message": "the worker died", "seconds": 0.0}
 
@@ -125,18 +149,24 @@ class Pool:
         with concurrent.futures.ThreadPoolExecutor(len(self._all)) as threads:
             list(threads.map(Worker.start, self._all))
 
-    def judge(self, request: dict, begin: Callable[[], None] = lambda: None) -> dict:
+    def judge(self, request: dict, begin: Callable[[], None] = lambda: None, job: Job | None = None) -> dict:
         """Waits for a worker, then for its outcome; `begin` is called in between. Where a worker dies over it, which says
         nothing of the request, another one is asked."""
+        job = job or Job()
         worker = self._idle.get()
         try:
             begin()
+            job.given_to(worker)
+            outcome = {"kind": "crashed", "stage": "worker", "message": "it was called off", "seconds": 0.0}
             for _ in range(TRIES):
-                outcome = worker.judge(request, self.deadline_s, self.memory_bytes)
-                if self._stopped or (outcome["kind"], outcome["stage"]) != ("crashed", "worker"):
+                if job.is_called_off or self._stopped:
+                    break
+                outcome = worker.judge(request, self.deadline_s, self.memory_bytes, job.told)
+                if (outcome["kind"], outcome["stage"]) != ("crashed", "worker"):
                     break
             return outcome
         finally:
+            job.given_to(None)
             self._idle.put(worker)
 
     def restarts(self) -> int:

@@ -17,9 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import hmac
-import json
 import os
 import socket
 import sqlite3
@@ -37,6 +34,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 
 from . import guard, metrics, pool
+from .judging import pooled_judge
 from .submissions import Full, Submissions
 from .wire import (MOST_IN_A_BATCH, Batch, Evaluation, Evaluations, Health, Refusal, Reward, Submission, Taken, TakenBatch,
                    plain, reward_of)
@@ -249,26 +247,6 @@ def make_server(app, service: Service):
     return uvicorn.Server(uvicorn.Config(
         app, http=guard.protocol_of(service.connections), ws="none", log_level="error", access_log=False, timeout_keep_alive=30,
         backlog=accepted, timeout_graceful_shutdown=5))
-
-
-def pooled_judge(options, secret: str, workers=None) -> Callable[[dict], dict]:
-    """Judges in the workers of a pool, as `tegula-eval kernelbench` does. Each submission's seeds come from a secret of its own:
-    its task's process knows that one and no other."""
-    from .cli import outcome_record
-    workers = workers or pool.Pool(options.jobs, options.deadline, options.memory)
-    cache = options.out / "variants"
-    cache.mkdir(parents=True, exist_ok=True)
-
-    def judge(submission: dict) -> dict:
-        own_secret = hmac.new(secret.encode(), json.dumps(submission, sort_keys=True).encode(), hashlib.sha256).hexdigest()
-        request = {name: submission[name] for name in ("task", "program", "target", "seeds", "own")}
-        request.update(program_name="program.tgl", threads=options.threads, bytes=options.bytes,
-                       flops=int(options.flops), secret=own_secret, cache=str(cache.resolve()),
-                       time={"turns": options.timed_turns, "compile": False} if submission["timed"] else None)
-        outcome = workers.judge(request)
-        return {**outcome_record(outcome), "seconds": outcome["seconds"]}
-
-    return judge
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -64,6 +64,9 @@ def main() -> None:
         cache = VariantCache(request.pop("cache"), request) if request.get("cache") else None
         if cache:
             request["variants"] = cache.read()
+        def told(stage: str, number: int = message["id"]) -> None:
+            channel.sendall(json.dumps({"id": number, "stage": stage}).encode() + b"\n")
+
         with tempfile.TemporaryDirectory(prefix="tegula-task-", ignore_cleanup_errors=True) as folder:
             if what == "candidate":
                 function = with_variants(candidates.evaluate)  # which starts a process that is confined
@@ -71,7 +74,7 @@ def main() -> None:
             else:
                 function = Confined(functions[what], folder)
             outcome = isolation.run(function, request, message["deadline_s"], message["memory_bytes"],
-                                    None if what == "candidate" else isolation.MAX_OUTPUT_BYTES)
+                                    None if what == "candidate" else isolation.MAX_OUTPUT_BYTES, told)
             if what == "candidate":
                 candidates.starter().end()  # where the child could not: at a deadline
             _end_strays(candidates)
