@@ -21,7 +21,7 @@ def pooled_judge(options, secret: str, workers: pool.Pool | None = None) -> Call
         own_secret = hmac.new(secret.encode(), json.dumps(submission, sort_keys=True).encode(), hashlib.sha256).hexdigest()
         request = {name: submission[name] for name in ("task", "program", "target", "seeds", "own")}
         request.update(program_name="program.tgl", threads=options.threads, bytes=options.bytes,
-                       flops=int(options.flops), secret=own_secret, cache=str(cache.resolve()),
+                       flops=int(options.flops), secret=own_secret, is_foreign=True, cache=str(cache.resolve()),
                        time={"turns": options.timed_turns, "compile": False} if submission["timed"] else None)
         outcome = workers.judge(request, job=job)
         return {**outcome_record(outcome), "seconds": outcome["seconds"]}

@@ -19,19 +19,28 @@ FOLDERS = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "TORCHI
 
 
 class Confined:
-    """A function of a task, as isolation.run takes it, in a folder of its own and confined to it."""
+    """A function of a task, as isolation.run takes it, in a folder of its own. It writes to that alone, and reaches no other
+    process. `is_foreign`: the task is a stranger's, and what it may call and read is what a candidate may."""
 
-    def __init__(self, function, folder: str):
-        self.function, self.folder = function, folder
+    def __init__(self, function, folder: str, is_foreign: bool, is_cuda: bool):
+        self.function, self.folder, self.is_foreign, self.is_cuda = function, Path(folder), is_foreign, is_cuda
 
     def __call__(self, request: dict, stage) -> dict:
-        from . import confine
+        from . import confine, sandbox, seccomp
         os.chdir(self.folder)
         tempfile.tempdir = None
         for name in FOLDERS:
-            os.environ[name] = self.folder
+            os.environ[name] = str(self.folder)
         os.environ.pop("TEGULA_CACHE_DIR", None)  # shared with others' programs; the own folder has one
-        confine.confine([Path("/")], [Path(self.folder), Path("/dev")])
+        readable, writable = [Path("/")], [self.folder, Path("/dev")]
+        if self.is_foreign:
+            readable = [*sandbox.readable(self.is_cuda), Path("/proc"), Path("/sys")]
+            writable = [self.folder, *(Path("/dev") / name for name in sandbox.DEVICES),
+                        *(sandbox.gpu_devices() if self.is_cuda else ())]
+            sandbox.drop(None)
+        level = confine.confine(readable, writable)
+        if self.is_foreign:
+            seccomp.install(only_itself=level < confine.SCOPES_SIGNALS)
         return with_variants(self.function)(request, stage)
 
 
@@ -72,7 +81,7 @@ def main() -> None:
                 function = with_variants(candidates.evaluate)  # which starts a process that is confined
                 _starter(candidates)  # before the fork, so that it serves the next one too
             else:
-                function = Confined(functions[what], folder)
+                function = Confined(functions[what], folder, request.pop("is_foreign", False), request.get("target") == "cuda")
             outcome = isolation.run(function, request, message["deadline_s"], message["memory_bytes"],
                                     None if what == "candidate" else isolation.MAX_OUTPUT_BYTES, told)
             if what == "candidate":

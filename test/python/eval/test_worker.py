@@ -122,6 +122,36 @@ except OSError: pass
     assert judged(worker, text + SCALE, RIGHT, cache=str(tmp_path))["outcome"] == "right" and variants.read_text() != "["
 
 
+def test_what_a_strangers_task_may_not(worker, tmp_path):
+    """What a candidate may not either: read others' files, open sockets, change its judge's limits or end it."""
+    other = tmp_path / "submissions.sqlite"
+    other.write_text("a secret")
+    text = f"""
+import os, resource, signal, socket
+done = []
+def tried(name, function):
+    try: function()
+    except OSError: return
+    done.append(name)
+tried("read", lambda: open({str(other)!r}).read())
+tried("list", lambda: os.listdir({str(tmp_path)!r}))
+tried("socket", lambda: socket.socket(socket.AF_UNIX))
+tried("udp", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+tried("limits", lambda: resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (0, 0)))
+tried("affinity", lambda: os.sched_setaffinity(os.getppid(), {{0}}))
+tried("nice", lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), 19))
+tried("kill", lambda: os.kill(os.getppid(), signal.SIGKILL))
+tried("environment", lambda: open(f"/proc/{{os.getppid()}}/environ").read())
+tried("memory", lambda: open(f"/proc/{{os.getppid()}}/mem", "r+b"))
+tried("shared memory", lambda: open("/dev/shm/left", "w"))
+if done: raise ValueError(done)
+"""
+    process = worker.process
+    record = judged(worker, text + SCALE, RIGHT, is_foreign=True)
+    assert record["outcome"] == "right", record
+    others_are_judged(worker, process or worker.process)
+
+
 @pytest.mark.parametrize("hides", ["", "ctypes.CDLL(None).prctl(15, b'\\xff) Z 1 \\xff', 0, 0, 0)",
                                    "threading.Thread(target=time.sleep, args=(600,)).start(); ctypes.CDLL(None).syscall(60, 0)"])
 def test_processes_end_with_their_task(worker, hides):
