@@ -8,10 +8,9 @@ from .audit import AUDITED
 from .evaluate import caught, derived_seed, find_cached_variants
 from .reference import ROUNDOFF, Case, evaluate_reference, make_case, moved_results, passes, sensitivity_of
 from .variants import Variant
-from .verdict import ErrorMeasure, bounds, kernelbench_misses, kernelbench_rule, measure_error
+from .verdict import bounds, kernelbench_misses, kernelbench_rule, measure_error
 
 DRAWS = 4  # of inputs and parameters
-NONE = ErrorMeasure(0.0, 0.0, -1)
 
 
 def audit(request: dict, stage) -> dict:
@@ -79,7 +78,7 @@ def roundings(case: Case, depth: float) -> dict:
     explained = True
     for number, place in enumerate(floats):
         errors = [ones[number] for _, ones in moved]
-        allowed = bounds(case.expected[place].dtype, depth, NONE, sensitivity_of(errors))
+        allowed = bounds(case.expected[place].dtype, depth, None, sensitivity_of(errors))
         own = case.errors[place]
         explained &= own.norm <= allowed[0] and own.worst <= allowed[1]
     return {"elements": sum(case.exact[place].numel() for place in floats), "beyond": beyond,

@@ -42,7 +42,7 @@ from .session import Ended, Session
 from .starter import Starter
 from .tasks import TaskError
 from .variants import state_of
-from .verdict import ErrorMeasure, measure_error
+from .verdict import ErrorMeasure, is_finite
 
 KEPT_ELEMENTS = 1 << 22  # of each output of a call that is not judged exactly; of a larger one a part that chance chooses
 WARM_UP = 3
@@ -242,8 +242,7 @@ class _Judge:
         """The call with what the module gives in float64; None where that is not finite."""
         case = Case(self.base.built, self._inputs(call.place, call.distribution), self.base.state)
         evaluate_reference(case, self._parameters(), audit=audit, known_same=False)
-        if call.distribution != "task" and any(one.is_floating_point() and not bool(torch.isfinite(one.float()).all())
-                                               for one in (*case.exact, *case.expected)):
+        if call.distribution != "task" and not all(map(is_finite, (*case.exact, *case.expected))):
             return None
         if call.exactly:
             self.doubts[call.distribution] = [one or ErrorMeasure(0.0, 0.0, -1) for one in case.errors]

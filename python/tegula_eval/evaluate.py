@@ -33,7 +33,7 @@ from .binding import Binding, BindingError, bind
 from .reference import Case, evaluate_reference, make_case, sensitivities
 from .tasks import TaskError
 from .variants import Variant, find_variants, from_json, to_json
-from .verdict import ErrorMeasure, Sensitivity, judge
+from .verdict import ErrorMeasure, Sensitivity, is_finite, judge
 
 WIDE = ("normal", "large", "negative", "special")  # after "task", as the task draws its inputs
 SEARCH_VERSION = 4  # of the search for variants: another one does not use what this one found
@@ -86,8 +86,7 @@ def _evaluate(request: dict, stage, record: dict) -> None:
     kernels: dict[str, runner.Kernel] = {}
     judged, known_same = 0, False
     for place, variant in enumerate(variants):
-        for number in range(request.get("seeds", 2)):
-            distribution = WIDE[(number - 1 + place) % len(WIDE)] if number else "task"
+        for number, distribution in enumerate(distributions(place, request.get("seeds", 2))):
             seed = derived_seed(request["secret"], variant.name, number)
             stage(f"reference {variant.name}")
             case = _case(variant, seed, distribution, request.get("target", "cpu"), number, known_same)
@@ -123,6 +122,13 @@ def _evaluate(request: dict, stage, record: dict) -> None:
         stage("time")
         seed = derived_seed(request["secret"], "timing")
         record["timing"] = time_program(program, variants[-1], {**request, "seed": seed})
+
+
+def distributions(place: int, seeds: int) -> list[str]:
+    """Of the cases at one size: all at the first, which is the smallest; `seeds` at each other one, where another of the
+    wide ones is the first."""
+    count = max(seeds, 1 + len(WIDE)) if place == 0 else seeds
+    return ["task", *(WIDE[(number + place) % len(WIDE)] for number in range(count - 1))]
 
 
 def find_cached_variants(request: dict) -> list[Variant]:
@@ -177,8 +183,7 @@ def _case(variant: Variant, seed: int, distribution: str, target: str, number: i
             raise
         return None
     # Where the module's own result overflows, what it gives on the way does in another order of the same operations.
-    if distribution != "task" and any(one.is_floating_point() and not bool(torch.isfinite(one).all())
-                                      for one in (*case.exact, *case.expected)):
+    if distribution != "task" and not all(map(is_finite, (*case.exact, *case.expected))):
         return None
     return case
 

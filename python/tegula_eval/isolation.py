@@ -29,6 +29,7 @@ from typing import Callable
 MAX_ANSWER = 16 << 20
 MOST_STAGES = 1000  # that are told while it runs
 MAX_OUTPUT_BYTES = 64 << 20  # what a child may write to a file, its own messages among it
+MAX_COMPILER_BYTES = 2 << 30  # of one that runs torch.compile, whose precompiled headers are larger
 
 
 def run(function: Callable[[dict, Callable[[str], None]], dict], request: dict, deadline_s: float,

@@ -98,8 +98,11 @@ def _run(model, state, inputs, seed: int) -> list[torch.Tensor]:
 def widen(value, distribution: str):
     """Numbers of a distribution of make_case in place of others. What an input is known to be stays so: whole numbers (labels, signs),
     zeros (a triangle), symmetry, and rows that add up to one."""
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel() \
-            or torch.equal(value, value.round()):
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel():
+        return value
+    if value.dtype in NARROW:  # which torch does not compute in
+        return widen(value.float(), distribution).clamp(-_largest(value.dtype), _largest(value.dtype)).to(value.dtype)
+    if torch.equal(value, value.round()):
         return value
     if value.dim() and value.shape[-1] > 1 and bool(((value.sum(-1) - 1).abs() < 1e-4).all()):
         return value
@@ -116,6 +119,14 @@ def widen(value, distribution: str):
     if value.dim() >= 2 and value.shape[-1] == value.shape[-2] and torch.equal(value, value.mT):
         wide = wide.tril() + wide.tril(-1).mT
     return wide
+
+
+NARROW = {getattr(torch, name) for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+                                            "float8_e8m0fnu") if hasattr(torch, name)}
+
+
+def _largest(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).max
 
 
 def _jitter(model: torch.nn.Module) -> None:
@@ -240,7 +251,7 @@ def is_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
         if a.is_floating_point():
-            if not torch.equal(a, b) and measure_error(a, b.double()) != ErrorMeasure(0, 0, -1) \
+            if not _equal(a, b) and measure_error(a, b.double()) != ErrorMeasure(0, 0, -1) \
                     and not measure_error(a, b.double()).norm < 1e-5:
                 return False
         elif not torch.equal(a, b):
@@ -320,9 +331,23 @@ _COMPOSITE = [torch.ops.aten.gelu, torch.ops.aten.silu, torch.ops.aten.mish, tor
               torch.ops.aten.logsumexp, torch.ops.aten.native_layer_norm, torch.ops.aten.native_group_norm,
               torch.ops.aten.var_mean, torch.ops.aten.var, torch.ops.aten.std, torch.ops.aten.elu,
               torch.ops.aten.mse_loss, torch.ops.aten.smooth_l1_loss, torch.ops.aten.addmm, torch.ops.aten.baddbmm]
-_EXACT = {torch.ops.aten.clone, torch.ops.aten._to_copy, torch.ops.aten.detach, torch.ops.aten.zeros, torch.ops.aten.ones,
-          torch.ops.aten.full, torch.ops.aten.cat, torch.ops.aten.stack, torch.ops.aten.relu, torch.ops.aten.arange,
-          torch.ops.aten.zeros_like, torch.ops.aten.ones_like, torch.ops.aten.constant_pad_nd, torch.ops.aten.where}
+# What gives numbers that are there already, or that float32 holds: nothing is rounded. A whole number that a rounding moved
+# (round, floor, sign) would become another one where it is made an integer.
+_EXACT = {getattr(torch.ops.aten, name) for name in """
+    clone _to_copy to detach alias lift_fresh contiguous copy zeros ones full empty zeros_like ones_like full_like empty_like
+    new_zeros new_ones new_full arange eye tril_indices triu_indices scalar_tensor
+    cat stack constant_pad_nd reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
+    replication_pad3d repeat repeat_interleave roll flip tril triu diag_embed block_diag
+    where masked_fill masked_scatter masked_select index index_put index_select index_copy index_fill gather take scatter
+    slice_scatter select_scatter diagonal_scatter as_strided_scatter embedding unfold_copy im2col one_hot
+    pixel_shuffle pixel_unshuffle channel_shuffle upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
+    relu relu6 hardtanh threshold clamp clamp_min clamp_max maximum minimum fmax fmin max min amax amin aminmax max_dim
+    cummax cummin sort topk kthvalue median nanmedian mode
+    max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d
+    adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d max_unpool2d max_unpool3d
+    round floor ceil trunc fix frac sign sgn signbit heaviside abs neg positive copysign nan_to_num fmod floor_divide frexp
+    """.split() if hasattr(torch.ops.aten, name)}
 
 
 def nearby(seed: int):
@@ -331,7 +356,7 @@ def nearby(seed: int):
     generators: dict[torch.device, torch.Generator] = {}
 
     def near(one):
-        if not isinstance(one, torch.Tensor) or not one.is_floating_point():
+        if not isinstance(one, torch.Tensor) or not one.is_floating_point() or one.dtype in NARROW:
             return one
         if one.device not in generators:
             generators[one.device] = torch.Generator(one.device).manual_seed(seed ^ 0x2545F491)
@@ -347,14 +372,25 @@ def nearby(seed: int):
 
 
 def to_float64(one):
-    return one.double() if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+    """Numbers of a narrow type are exact as they are, and the module may want that type."""
+    return one.double() if isinstance(one, torch.Tensor) and one.is_floating_point() and one.dtype not in NARROW else one
+
+
+class _Wide(TorchDispatchMode):
+    """What forward brings to float32 by name (`x.float()`, `torch.zeros(n, dtype=torch.float32)`) is in float64."""
+
+    def __torch_dispatch__(self, function, types_, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if kwargs.get("dtype") == torch.float32:
+            kwargs = {**kwargs, "dtype": torch.float64}
+        return function(*args, **kwargs)
 
 
 def _exact(case: Case, seed: int, up=to_float64) -> list[torch.Tensor]:
     # Not in a copy: what a module keeps beside its parts (a closure over one of them) would stay in float32.
     model = case.built.model
     try:
-        with in_float64(model):
+        with in_float64(model), _Wide():
             return _run(model, {name: up(value) for name, value in case.state.items()},
                         tree_map(up, case.inputs), seed)
     except (MemoryError, torch.OutOfMemoryError):
@@ -373,15 +409,16 @@ def _failure(what: str, error: Exception) -> Exception:
 @contextlib.contextmanager
 def in_float64(model: torch.nn.Module):
     """The module's parameters and buffers, and what forward itself makes, in float64. Their values afterwards are
-    those of the last run, rounded; tensors that modules keep beside them are then what they were before."""
+    those of the last run, rounded; what modules keep beside them is then what it was before."""
     old = torch.get_default_dtype()
     kept = {name: one.dtype for name, one in itertools.chain(model.named_parameters(), model.named_buffers())}
-    beside = [(module, name, one) for module in model.modules() for name, one in vars(module).items()
-              if isinstance(one, torch.Tensor)]
+    beside = [(module, dict(vars(module))) for module in model.modules()]
     try:
         model.double()
-        for module, name, one in beside:
-            setattr(module, name, to_float64(one).clone())
+        for module, there in beside:
+            for name, one in there.items():
+                if isinstance(one, torch.Tensor):
+                    setattr(module, name, to_float64(one).clone())
         torch.set_default_dtype(torch.float64)
         yield
     finally:
@@ -390,8 +427,9 @@ def in_float64(model: torch.nn.Module):
         # batch norm, which then writes beyond it.
         for name, one in itertools.chain(model.named_parameters(), model.named_buffers()):
             one.data = one.data.to(kept[name])
-        for module, name, one in beside:
-            setattr(module, name, one)
+        for module, there in beside:
+            vars(module).clear()
+            vars(module).update(there)
 
 
 def _audit(case: Case, seed: int) -> None:

@@ -270,8 +270,8 @@ def poison(tensor: torch.Tensor) -> None:
     """So that an element that was not written, or was there before, shows."""
     if tensor.is_floating_point():
         tensor.fill_(float("nan"))
-    elif tensor.dtype != torch.bool:
-        tensor.fill_(99)
+    else:
+        (tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor).fill_(99)
 
 
 def _fill(value: _Value, tensor: torch.Tensor, kept: list) -> None:

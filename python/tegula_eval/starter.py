@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -101,11 +102,15 @@ class _Guests:
         self.as_nobody = self.is_root and "user" not in self.without
         self.namespaces: bool | None = False if "namespaces" in self.without else None  # not known yet
         self.why = "left out" if "namespaces" in self.without else ""
+        self.shared = Path("/dev/shm")
+        self.there: set[str] = set()  # what was in it before the first guest
         self.running: dict[int, tuple[int, cgroup.Group | None]] = {}  # by the guest's pid: its outer process
 
     def start(self, message: dict, fds: list[int]) -> dict:
         if self.namespaces is None:
             self._find_out(message)
+        if not self.running and self.shared.is_dir():
+            self.there = set(map(str, self.shared.iterdir()))
         outer, pid, has_proc = self._fork(message, fds)
         group, why = None, "left out"
         if "group" not in self.without:
@@ -142,7 +147,15 @@ class _Guests:
                 group.end()
         if not self.running:  # none whose processes these might be
             processes.end_descendants()
+            self._clear_shared()
         return status
+
+    def _clear_shared(self) -> None:
+        """Takes away what guests without a mount of their own have left in memory that all share."""
+        if self.as_nobody and not self.namespaces:
+            for path in self.shared.iterdir():
+                if str(path) not in self.there and path.lstat().st_uid == sandbox.NOBODY:
+                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def _find_out(self, message: dict) -> None:
         """Whether namespaces can be had, and whether what a guest reads can be read there by nobody."""

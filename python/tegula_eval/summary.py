@@ -6,6 +6,9 @@ from collections import Counter
 
 THRESHOLDS = (0, 0.5, 0.8, 1, 1.5, 2)
 GOOD = "right"
+# Nothing is known of a program, or there was none to judge: no answer came, a device or a driver is missing, the
+# evaluation itself failed. What a model or a candidate does wrong is not among these.
+INFRASTRUCTURE = ("unanswered", "missing", "failed")
 FAILED_RATIO = 0.01  # a failure's speedup: leaving it out would reward failing where it is slow
 
 
@@ -43,23 +46,33 @@ def pass_at(records: list[dict], samples: int, price: tuple[float, float] | None
     c are right) with an interval of 95 % over tasks, the share that is right after each turn, tokens, and what they
     cost (`price` of a million tokens of prompts and of answers)."""
     right: Counter[str] = Counter()
+    judged: Counter[str] = Counter()
+    lost = 0
     for record in final(records):
+        if record["outcome"] in INFRASTRUCTURE:
+            lost += 1
+            continue
         right[record["task"]] += record["outcome"] == GOOD
-    at = {k: sum(1 - math.comb(samples - c, k) / math.comb(samples, k) for c in right.values()) / len(right)
-          for k in sorted({1, samples})}
+        judged[record["task"]] += 1
+    at = {}
+    for k in sorted({1, samples}):
+        enough = [task for task in right if judged[task] >= k]
+        if enough:
+            at[k] = sum(1 - math.comb(judged[task] - right[task], k) / math.comb(judged[task], k)
+                        for task in enough) / len(enough)
     turns = 1 + max(record["asked"]["turn"] for record in records)
     first: dict[tuple, int] = {}
     for record in records:
         if record["outcome"] == GOOD:
             place = (record["task"], record["asked"]["sample"])
             first[place] = min(first.get(place, turns), record["asked"]["turn"])
-    by_turn = [sum(turn <= last for turn in first.values()) / (len(right) * samples) for last in range(turns)]
+    by_turn = [sum(turn <= last for turn in first.values()) / max(sum(judged.values()), 1) for last in range(turns)]
     tokens = Counter()
     for record in records:
         tokens.update(record["asked"].get("tokens") or {})
     told = {"pass_at": {str(k): value for k, value in at.items()},
             "pass_at_interval": {str(k): interval(min(max(value, 0.0), 1.0), len(right)) for k, value in at.items()},
-            "right_by_turn": by_turn, "tokens": dict(tokens)}
+            "right_by_turn": by_turn, "tokens": dict(tokens), "not_judged": lost}
     if price is not None:
         told["cost"] = sum(tokens[name] * each for name, each in zip(("prompt", "completion"), price)) / 1e6
     return told
@@ -89,7 +102,9 @@ def _summarize(records: list[dict]) -> dict:
 
 def _count(records: list[dict]) -> dict:
     outcomes = Counter(one["outcome"] for one in records)
-    result = {"total": len(records), "right": outcomes[GOOD], "outcomes": dict(outcomes)}
+    result = {"total": len(records), "right": outcomes[GOOD], "outcomes": dict(outcomes),
+              "infrastructure": sum(outcomes[one] for one in INFRASTRUCTURE)}
+    records = [one for one in records if one["outcome"] not in INFRASTRUCTURE]
     for against in ("eager", "compile"):
         ratios = [speedup(one, against) for one in records]
         if any(ratio is not None for ratio in ratios):
@@ -126,7 +141,7 @@ def model_lines(model: dict) -> list[str]:
     for k, value in model["pass_at"].items():
         low, high = model["pass_at_interval"][k]
         at.append(f"{k}: {100 * value:.1f} % ({100 * low:.1f} to {100 * high:.1f})")
-    lines = ["pass@k: " + ", ".join(at),
+    lines = ["pass@k: " + (", ".join(at) or "nothing was judged"),
              "right by turn: " + ", ".join(f"{100 * value:.1f} %" for value in model["right_by_turn"])]
     if model["tokens"]:
         lines.append("tokens: " + ", ".join(f"{name} {count}" for name, count in model["tokens"].items())
@@ -137,11 +152,13 @@ def model_lines(model: dict) -> list[str]:
 def as_text(summary: dict) -> str:
     lines = []
     for name, count in [*summary["levels"].items(), ("all", summary["all"])]:
-        share = 100 * count["right"] / max(count["total"], 1)
+        share = 100 * count["right"] / max(count["total"] - count["infrastructure"], 1)
         rest = ", ".join(f"{number} {outcome}" for outcome, number in sorted(count["outcomes"].items())
                          if outcome != GOOD)
         lines.append(f"{name:8} {count['right']:4} of {count['total']:4} right ({share:.1f} %)"
-                     + (f"; {rest}" if rest else ""))
+                     + (f"; {rest}" if rest else "")
+                     + (f"; {count['infrastructure']} not judged for reasons that are not theirs" if count["infrastructure"]
+                        else ""))
         for against in ("eager", "compile"):
             if against in count:
                 told = ", ".join(f"{p}: {100 * value:.0f} %" for p, value in count[against]["fast_p"].items())

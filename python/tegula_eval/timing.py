@@ -30,7 +30,7 @@ def time_program(program: runner.Program, variant: Variant, request: dict) -> di
     # Parameters once, inputs anew for each turn.
     base = make_case(variant.source, request["seed"], "task", target)
     model = base.built.model
-    fast = torch.compile(model) if "compile" in times else None
+    fast, failed = torch.compile(model) if "compile" in times else None, ""
     for turn in range(-3, turns):
         torch.manual_seed(request["seed"] + 1000 + turn)
         base.inputs = [one.to(target) if isinstance(one, torch.Tensor) else one
@@ -46,7 +46,11 @@ def time_program(program: runner.Program, variant: Variant, request: dict) -> di
         with torch.no_grad():
             one_turn["eager"], expected = clock(lambda: model(*base.inputs))
             if fast is not None:
-                one_turn["compile"] = clock(lambda: fast(*base.inputs))[0]
+                try:
+                    one_turn["compile"] = clock(lambda: fast(*base.inputs))[0]
+                except Exception as error:  # whatever a peer's compiler raises says nothing about the program
+                    fast, failed = None, f"{type(error).__name__}: {error}"[:2000]
+                    times.pop("compile")
         written = [launch.outputs[name] for name in binding.outputs]
         if not all(kernelbench_rule(a, b) for a, b in zip(written, results(expected))):
             return {"failed": f"turn {turn}: the timed call's result is not the module's"}
@@ -60,6 +64,8 @@ def time_program(program: runner.Program, variant: Variant, request: dict) -> di
                 theirs / ours for theirs, ours in zip(times[name], times["program"]))
     moved = sum(one.nbytes for one in [*binding.tensors.values(), *launch.outputs.values()])
     told["roofline_s"] = least_seconds(target, moved, variant.cost.flops)
+    if failed:
+        told["compile_failed"] = failed
     told.update(turns=turns, variant=variant.name, tf32_convolutions=torch.backends.cudnn.allow_tf32,
                 tf32_products=torch.backends.cuda.matmul.allow_tf32)
     return told

@@ -83,7 +83,7 @@ def main() -> None:
             else:
                 function = Confined(functions[what], folder, request.pop("is_foreign", False), request.get("target") == "cuda")
             outcome = isolation.run(function, request, message["deadline_s"], message["memory_bytes"],
-                                    None if what == "candidate" else isolation.MAX_OUTPUT_BYTES, told)
+                                    _file_bytes(what, request), told)
             if what == "candidate":
                 candidates.starter().end()  # where the child could not: at a deadline
             _end_strays(candidates)
@@ -91,6 +91,14 @@ def main() -> None:
         if cache and found and not request["variants"]:
             cache.write(found)
         channel.sendall(json.dumps({**outcome, "id": message["id"]}).encode() + b"\n")
+
+
+def _file_bytes(what: str, request: dict) -> int | None:
+    """A candidate's own process has a limit of its own."""
+    from . import isolation
+    if what == "candidate":
+        return None
+    return isolation.MAX_COMPILER_BYTES if (request.get("time") or {}).get("compile") else isolation.MAX_OUTPUT_BYTES
 
 
 def _starter(candidates) -> None:

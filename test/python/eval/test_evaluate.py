@@ -24,9 +24,9 @@ def test_right():
     record = judged(SCALE, RIGHT)
     assert (record["outcome"], record["flags"]) == ("right", [])
     assert [(one["variant"], one["distribution"]) for one in record["cases"]] == \
-        [("ragged", "task"), ("ragged", "normal"), ("small", "task"), ("small", "large")]
+        [*(("ragged", one) for one in ("task", "normal", "large", "negative", "special")), ("small", "task"), ("small", "large")]
     assert all(one["kernelbench"] for one in record["cases"])
-    assert len({one["seed"] for one in record["cases"]}) == 4
+    assert len({one["seed"] for one in record["cases"]}) == 7
 
 
 @pytest.mark.parametrize("old, new, reason", [
