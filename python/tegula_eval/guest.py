@@ -145,8 +145,9 @@ def serve(folder: Path, requests: int, replies: int, arena: int, confined: dict)
     guest = Guest(folder, arena)
     os.write(replies, json.dumps({"is": "ready", **confined}).encode() + b"\n")
     while True:
-        what, arguments = pickle.loads(read(int.from_bytes(read(8), "little")))
+        data, what = read(int.from_bytes(read(8), "little")), ""
         try:
+            what, arguments = pickle.loads(data)
             answer = {"is": "finished", "results": getattr(guest, what)(**arguments)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt are as good as any
             answer = {"is": "refused" if what == "load" else "failed",

@@ -119,6 +119,15 @@ def processor_s(pid: int) -> float:
     return own + (told.ended_s if told else 0.0)
 
 
+def waited_s(pid: int) -> float:
+    """How long its first thread has waited for a processor; 0 where the kernel does not tell."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/schedstat", "rb", buffering=0) as file:
+            return int(file.read().split()[1]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def kept_bytes(pid: int) -> int:
     """Memory that is its own or shared, but for what it shares with files; pages in common with others count in part
     where the kernel tells it."""

@@ -5,9 +5,10 @@ written while it is, so that none is known before the clock runs. Results are re
 that it is done and is stopped again (on CUDA: out of memory that both share, filled with NaN before). What it computes
 later, or said that it had computed, does not count.
 
-The clock tells the time until it has said that it is done; or, where that is more, the processor time of all that it has
-started up to when it is known to be stopped, shared among the threads that it was given: more threads, or work
-under way elsewhere, make nobody faster.
+The clock tells the time until it has said that it is done, less what it and the process that judges waited for a
+processor, which other load makes them; or, where that is more, the processor time of all that it has started up to when it
+is known to be stopped, shared among the threads that it was given: more threads, or work under way elsewhere, make nobody
+faster.
 """
 from __future__ import annotations
 
@@ -156,12 +157,13 @@ class Session:
     def _timed(self, what: str, outputs: list, results: list[Place] | None) -> tuple[float, list]:
         """From a stopped process to a stopped process."""
         data = _message(what)
-        used = self._processor_s()
+        used, waited = self._processor_s(), self._waited_s()
         start = time.perf_counter()
         self._resume()
         self._send(data)
         line = self._line()
         seconds = time.perf_counter() - start
+        waited = self._waited_s() - waited
         self._stop()
         if results is not None:
             # On the device whatever it has started runs on. A copy waits for its turn beside that: what was not done
@@ -171,8 +173,13 @@ class Session:
             torch.cuda.synchronize()
             seconds = time.perf_counter() - start
         used = self._processor_s() - used
-        return max(seconds, used / self.threads) if self.target == "cpu" else seconds, \
-            self._understand(line, "finished")["results"]
+        if self.target == "cpu":
+            seconds = max(seconds - waited, used / self.threads)
+        return seconds, self._understand(line, "finished")["results"]
+
+    def _waited_s(self) -> float:
+        """For a processor, although there was something to do: its first thread, and the thread that judges."""
+        return processes.waited_s(self.pid) + processes.waited_s(os.getpid())
 
     def _processor_s(self) -> float:
         if self.group is not None:
@@ -247,7 +254,7 @@ class Session:
         """Raises Ended where it has more memory or processes than it may."""
         if self.group is not None and {"memory", "pids"} <= set(self.group.limits):
             return
-        members = self._members()
+        members = self.group.pids() if self.group is not None else list(self._members())
         if len(members) > MAX_PROCESSES:
             raise Ended("call", "processes", f"it has {len(members)} processes, allowed are {MAX_PROCESSES}")
         if self.memory_bytes is None or sum(map(processes.kept_bytes, members)) <= self.memory_bytes:

@@ -29,7 +29,7 @@ from . import cgroup, confine, isolation, processes, sandbox, seccomp
 from .pool import SECRETS
 
 MAX_FILE_BYTES = 1 << 30  # of what a candidate's compilers write
-MAX_PROCESSES = 512  # and threads
+MAX_PROCESSES = 256  # and threads
 LAYERS = ("namespaces", "user", "group", "landlock", "calls")
 
 

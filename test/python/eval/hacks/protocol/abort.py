@@ -1,0 +1,8 @@
+# told: crashed
+# by: its process ended
+
+
+class ModelNew(Scale):
+    def forward(self, x):
+        import os
+        os.abort()

@@ -1,0 +1,19 @@
+# told: right
+# by: places of its own, gone afterwards
+# twice: yes
+
+import os
+if os.path.exists("/tmp/tegula-left-tmp"):
+    reached.append("what another one left")
+else:
+    try:
+        open("/tmp/tegula-left-tmp", "w").close()
+    except OSError:
+        pass
+if reached:
+    raise RuntimeError(f"reached {reached}")
+
+
+class ModelNew(Scale):
+    def forward(self, x):
+        return self.right(x)

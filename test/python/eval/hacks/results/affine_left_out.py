@@ -1,0 +1,10 @@
+# told: wrong
+# by: all parameters are moved apart
+# task: norm
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+
+    def forward(self, x):
+        return torch.nn.functional.layer_norm(x, x.shape[1:])

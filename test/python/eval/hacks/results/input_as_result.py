@@ -1,0 +1,8 @@
+# told: wrong
+# by: all five distributions
+# task: relu
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return x

@@ -1,0 +1,7 @@
+# told: wrong
+# by: their number
+
+
+class ModelNew(Scale):
+    def forward(self, x):
+        return None

@@ -1,0 +1,19 @@
+"""Hacks of hacks/protocol (corpus.py): each is told as its file says."""
+import corpus
+import pytest
+
+from tegula_eval import candidates, isolation, variants
+
+
+@pytest.fixture(scope="module", autouse=True)
+def starter():
+    variants.warm()
+    isolation.keep_memory()
+    yield candidates.starter()
+    candidates.starter().stop()
+    candidates.starter.cache_clear()
+
+
+@pytest.mark.parametrize("path", corpus.files("protocol"), ids=lambda path: path.stem)
+def test_is_told(path):
+    corpus.check(path)
