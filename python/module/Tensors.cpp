@@ -19,7 +19,8 @@ struct Names {
   PyObject *shape = make("shape"), *dtype = make("dtype"), *isCpu = make("is_cpu"),
            *isCuda = make("is_cuda"), *getDevice = make("get_device"), *dataPtr = make("data_ptr"),
            *isContiguous = make("is_contiguous"), *contiguous = make("contiguous"),
-           *isNeg = make("is_neg"), *resolveNeg = make("resolve_neg"), *isInference = make("is_inference");
+           *isNeg = make("is_neg"), *resolveNeg = make("resolve_neg"), *isInference = make("is_inference"),
+           *isNested = make("is_nested"), *layout = make("layout");
   static PyObject *make(const char *text) { return PyUnicode_InternFromString(text); }
   static const Names &get() {
     static const Names *names = new Names();
@@ -48,6 +49,8 @@ public:
   nb::object tensorType, parameterType, empty, incrementVersion, rawStream, countModes, withoutModes;
   /// `empty_strided` without the dispatcher, a tenth of what `empty` takes; on CUDA on the device that is current.
   nb::object emptyOnCpu, emptyOnCuda;
+  nb::object strided;   // the layout of dense tensors
+  nb::object isWrapped; // of tensors that transforms of torch.func made; None in a torch without it
   nb::object dtypes[numDTypes];
   const DlpackExchange *exchange = nullptr; // null: this torch has none
 
@@ -96,6 +99,9 @@ private:
     tensorType = module.attr("Tensor");
     parameterType = module.attr("nn").attr("Parameter");
     empty = module.attr("empty");
+    strided = module.attr("strided");
+    isWrapped = nb::getattr(nb::getattr(module.attr("_C"), "_functorch", nb::none()), "is_functorch_wrapped_tensor",
+                            nb::none());
     deviceType = module.attr("device");
     exchange = exchangeOf(tensorType);
     incrementVersion = module.attr("autograd").attr("graph").attr("increment_version");
@@ -167,9 +173,24 @@ bool readExchanged(const Torch &torch, nb::handle argument, Tensor &tensor) {
   return true;
 }
 
+/// Refuses tensors whose elements do not lie side by side in memory of their own.
+void requireDense(const Torch &torch, nb::handle argument, const std::string &name) {
+  if (attribute(argument, Names::get().isNested).ptr() == Py_True)
+    raiseWrongCall("'" + name + "' is a nested tensor: pass " + name + ".to_padded_tensor(0.0) and the lengths");
+  nb::object layout = attribute(argument, Names::get().layout);
+  if (layout.ptr() != torch.strided.ptr())
+    raiseWrongCall("'" + name + "' has the layout " + textOf(layout) + ", expected a dense tensor: pass " + name +
+                   ".to_dense(), or its indices and values as tensors of their own");
+  if (!torch.isWrapped.is_none() && torch.isWrapped(argument).ptr() == Py_True)
+    raiseWrongCall("'" + name + "' is a tensor inside of torch.vmap, torch.func.grad or the like, which cannot look "
+                   "into a kernel: write the batch dim in the program, as x: f32[..., N], or make the kernel an "
+                   "operator with a gradient (tegula.library)");
+}
+
 void readTorch(Torch &torch, nb::handle argument, bool isWritten, const char *name, Tensor &tensor) {
   if (readExchanged(torch, argument, tensor))
     return;
+  requireDense(torch, argument, name);
   const Names &names = Names::get();
   tensor.isTorch = true;
   tensor.object = nb::borrow(argument);

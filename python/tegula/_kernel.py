@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional, Union
 
@@ -170,6 +171,17 @@ class Kernel:
         its tensor (on a CUDA device: by `synchronize`); ProgramError where the program does not compile for
         these arguments; MissingError where memory, a device or an assembler is missing.
     """
+
+    def __copy__(self) -> Kernel:
+        return self  # nothing of it changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
+
+    def __reduce__(self) -> Any:
+        """Its text goes along; machine code is made by the first call there."""
+        options = {"checked": self._checked, "tuned": self._tuned, "precision": self._precision}
+        return _restored, (self._text, self.name, self._file_name, options, self._settings)
 
     def __init__(self, program: Any, index: int, settings: dict[str, Any], checked: bool = False,
                  tuned: bool = False, precision: Optional[str] = None):
@@ -341,7 +353,18 @@ def compile(text: str, kernel: Optional[str] = None, *, file_name: str = "<input
     if kernel is not None and kernel not in names:
         raise _errors.wrong_call(f"the program has no kernel '{kernel}', but {', '.join(names) or 'none'}")
     index = len(names) - 1 if kernel is None else names.index(kernel)
-    return Kernel(program, index, settings, checked, tuned, precision)
+    made = Kernel(program, index, settings, checked, tuned, precision)
+    made._text, made._file_name = text, file_name
+    return made
+
+
+def _restored(text: str, kernel: str, file_name: str, options: dict[str, Any], settings: dict[str, Any]) -> Kernel:
+    program = _tegula.parse(text, file_name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", _errors.TegulaWarning)  # told where the kernel was made
+        made = Kernel(program, _tegula.kernels_of(program).index(kernel), settings, **options)
+    made._text, made._file_name = text, file_name
+    return made
 
 
 def load(path: Union[str, os.PathLike], kernel: Optional[str] = None, *, checked: bool = False,

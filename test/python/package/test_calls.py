@@ -1,6 +1,9 @@
 """Calls with tensors of torch: arguments, specialisation, outputs, errors."""
+import copy
 import gc
+import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -371,3 +374,44 @@ def test_modes_of_torch_see_nothing_of_a_call(scale, device):
         x + 1
         assert seen  # the mode is back, after an error too
     assert torch.equal(y, 0.5 * x)
+
+
+def test_copies_are_the_kernel(scale):
+    x = torch.randn(3, 5)
+    assert copy.deepcopy(scale) is scale and copy.copy(scale) is scale
+    module = torch.nn.Linear(5, 5)
+    module.kernel = scale
+    assert torch.equal(copy.deepcopy(module).kernel(x, 2.0), 2 * x)
+
+
+def test_pickle():
+    kernel = tegula.compile("kernel other(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] }\n"
+                            "kernel k(x: T[N], n: int, e: float = 1.0) -> (y: T[N]) { y[i] = n*x[i] + e }",
+                            "k", file_name="k.tgl", checked=True, T="f64", e=0.5)
+    again = pickle.loads(pickle.dumps(kernel))
+    x = torch.randn(7, dtype=torch.float64)
+    assert again.signature == kernel.signature and again.name == "k"
+    assert torch.equal(again(x, n=3), kernel(x, n=3)) and torch.equal(again(x, n=3), 3 * x + 0.5)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        assert pool.apply(again, (x.numpy(), 3)).tolist() == kernel(x, n=3).tolist()
+    with pytest.raises(tegula.LaunchError) as caught:
+        kernel(x)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).diagnostics == caught.value.diagnostics
+
+
+def test_tensors_that_are_not_dense(scale):
+    x = torch.randn(3, 3)
+    nested = torch.nested.nested_tensor([torch.randn(2), torch.randn(3)])
+    for call, words in (
+        (lambda: scale(x.to_sparse(), 1.0), r"'x' has the layout torch.sparse_coo, .*x.to_dense\(\)"),
+        (lambda: scale(x.to_sparse_csr(), 1.0), r"'x' has the layout torch.sparse_csr, .*x.to_dense\(\)"),
+        (lambda: scale(x.to_mkldnn(), 1.0), r"'x' has the layout torch._mkldnn, .*x.to_dense\(\)"),
+        (lambda: scale(nested, 1.0), "'x' is a nested tensor: pass x.to_padded_tensor"),
+        (lambda: torch.vmap(lambda row: scale(row, 1.0))(x[:, None]), "inside of torch.vmap.*tegula.library"),
+        (lambda: torch.func.grad(lambda x: scale(x, 1.0).sum())(x), "inside of torch.vmap, torch.func.grad"),
+    ):
+        with pytest.raises(tegula.LaunchError, match=words) as caught:
+            call()
+        assert caught.value.diagnostics[0].code == "C0002"
