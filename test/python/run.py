@@ -25,10 +25,10 @@ def main():
             return 77
     sys.path.insert(0, os.path.abspath(args.package))
     os.environ["TEGULA_COMMAND"] = os.path.abspath(args.command) if args.command else ""
-    import pytest
+    import skips
 
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "package")
-    return pytest.main(["-q", "-rs", "-p", "no:cacheprovider", "--rootdir", folder, folder, *options])
+    return skips.main(["-q", "-rs", "-p", "no:cacheprovider", "--rootdir", folder, folder, *options])
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 import sys
 
 try:
-    import pytest
+    import skips
     import torch
 except (ImportError, OSError) as error:
     print("skipped:", error)
     sys.exit(77)
 
 torch.zeros(1)
-sys.exit(pytest.main(["-q", "-rs", "-p", "no:cacheprovider", *sys.argv[1:]]))
+sys.exit(skips.main(["-q", "-rs", "-p", "no:cacheprovider", *sys.argv[1:]]))

@@ -118,12 +118,13 @@ long double derivativeOfLgamma(long double x) {
   return sum + logl(x) - 0.5L / x - series;
 }
 
-/// Beside their zeros results are as near as numbers of this size. Below 0 those of digamma are differences of
-/// logarithms of x and cotangents.
+/// Beside zeros results are as near as numbers of this size. Below 0, where zeros are many, they are differences of
+/// logarithms, those of digamma of x and cotangents; above it digamma alone has a zero beside which it is a difference.
 double leastUnit(MathFunction function, double x) {
+  constexpr double zero = 1.4616321449683623;
   if (function == MathFunction::Digamma)
-    return x < 0 ? std::max(0.5, std::log(1 - x)) : 0.5;
-  return function == MathFunction::Lgamma ? 0.5 : 0;
+    return x < 0 ? std::max(0.5, std::log(1 - x)) : std::abs(x - zero) < 0.5 ? 0.5 : 0;
+  return function == MathFunction::Lgamma && x < 0 ? 0.5 : 0;
 }
 
 long double reference(MathFunction function, long double x, long double y) {

@@ -119,7 +119,7 @@ def t_quantile(x, q: float):
 # check: B=1, N=1, M=1
 # check: B=3, N=17, M=5
 # check: B=3, N=17, M=5, right=true
-def t_searchsorted(x, y, right: bool):
+def t_searchsorted(x, z, y, right: bool):
     s = torch.sort(x, 1)[0]
-    r = s[0].contiguous()
+    r = torch.sort(z, 0)[0]
     return torch.searchsorted(s, y, right=right), torch.searchsorted(r, y, right=right), torch.bucketize(y, r, right=right)
