@@ -101,7 +101,7 @@ private:
   static double ownCost(mlir::Operation *op) {
     if (isa<mlir::arith::ConstantOp, tgl::YieldOp, tgl::TempOp>(op))
       return 0;
-    if (isa<mlir::math::PowFOp, tgl::ErfinvOp, tgl::LgammaOp, tgl::DigammaOp>(op))
+    if (isa<mlir::math::PowFOp>(op) || op->hasTrait<tgl::FloatFunction>())
       return 60;
     if (isa<mlir::math::SqrtOp, mlir::math::RsqrtOp, mlir::arith::DivFOp>(op))
       return 6;

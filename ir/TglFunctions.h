@@ -11,6 +11,11 @@
 #include "ir/Tgl.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
+namespace tegula::tgl {
+/// Marks functions that round, and that take tens of instructions.
+template <typename Op> class FloatFunction : public mlir::OpTrait::TraitBase<Op, FloatFunction> {};
+} // namespace tegula::tgl
+
 #define GET_OP_CLASSES
 #include "ir/TglFunctions.h.inc"
 

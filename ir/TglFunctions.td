@@ -12,8 +12,12 @@ include "ir/TglDialect.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+/// Rounds, and takes tens of instructions.
+def FloatFunction : NativeOpTrait<"FloatFunction"> { let cppNamespace = "::tegula::tgl"; }
+
 /// `%r = tgl.lgamma %x : f32`.
-class Tgl_Function<string mnemonic, string text> : Op<TglDialect, mnemonic, [Pure, SameOperandsAndResultType]> {
+class Tgl_Function<string mnemonic, string text>
+    : Op<TglDialect, mnemonic, [Pure, SameOperandsAndResultType, FloatFunction]> {
   let summary = text;
   let arguments = (ins AnyTypeOf<[F32, F64]>:$value);
   let results = (outs AnyTypeOf<[F32, F64]>:$result);

@@ -21,7 +21,7 @@ namespace tegula {
 
 /// Functions that cost tens of instructions: worth a temporary where they would run again and again.
 static bool isCostly(Operation *op) {
-  if (isa<RandomOp, ErfinvOp, LgammaOp, DigammaOp, arith::DivFOp>(op))
+  if (isa<RandomOp, arith::DivFOp>(op) || op->hasTrait<FloatFunction>())
     return true;
   return isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
          !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::RoundEvenOp, math::TruncOp,

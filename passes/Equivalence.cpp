@@ -115,7 +115,7 @@ bool tegula::isExactOnIntegers(KernelOp kernel) {
   return !kernel
               ->getParentOfType<ModuleOp>()
               .walk([](Operation *op) {
-                bool rounds = isa<arith::DivFOp, RandomOp, ErfinvOp, LgammaOp, DigammaOp>(op) ||
+                bool rounds = isa<arith::DivFOp, RandomOp>(op) || op->hasTrait<FloatFunction>() ||
                               (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
                                !isa<math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp,
                                     math::TruncOp, math::RoundEvenOp, math::CopySignOp>(op));

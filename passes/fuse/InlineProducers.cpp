@@ -53,7 +53,7 @@ struct Producer {
 static unsigned costOf(Operation *op) {
   if (isa<ReadOp, WriteOp, arith::ConstantOp, IndexOp, arith::IndexCastOp>(op))
     return 0;
-  if (isa<RandomOp, ErfinvOp, LgammaOp, DigammaOp>(op))
+  if (isa<RandomOp>(op) || op->hasTrait<FloatFunction>())
     return 40;
   if (isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp, arith::RemFOp>(op))
     return 4;
