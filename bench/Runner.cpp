@@ -122,9 +122,15 @@ Expected<SizeValues> Runner::sizes(const Signature &signature, const Instance &i
       if (value)
         dims[*size.boundBy] = *value;
       else
-        for (const IndexVar &var : shown.variables())
-          if (!valueOfSize(var) && !is_contained(ArrayRef(lacking), var.name()))
-            lacking.push_back(var.name().str());
+        for (const IndexVar &var : shown.variables()) {
+          const Signature::Parameter *parameter = signature.find(compiled->arguments[argument].name);
+          bool isRun = shown == IndexExpr::symbol(size.name) && parameter && parameter->ellipsisAt >= 0 &&
+                       dim >= unsigned(parameter->ellipsisAt) &&
+                       dim < parameter->ellipsisAt + compiled->arguments[argument].dims.size() + 1 - parameter->dims;
+          std::string name = isRun ? "..." : var.name().str();
+          if (!valueOfSize(var) && !is_contained(lacking, name))
+            lacking.push_back(name);
+        }
     }
     if (value)
       known.try_emplace(size.name, *value);

@@ -27,6 +27,17 @@ bool uses(const ast::Expr &e, llvm::StringRef name) {
          llvm::any_of(e.arguments, [&](const ast::Argument &one) { return inside(one.value); });
 }
 
+void forEachName(const ast::Expr &e, llvm::function_ref<void(const ast::Ident &)> visit) {
+  if (e.kind == ast::Expr::Name)
+    visit(e.name);
+  for (const ast::ExprPtr &operand : e.operands)
+    if (operand)
+      forEachName(*operand, visit);
+  for (const ast::Argument &argument : e.arguments)
+    if (argument.value)
+      forEachName(*argument.value, visit);
+}
+
 /// Whether the formula is made of sums, differences and products, with the name in one factor of a
 /// product at most.
 bool isLinear(const ast::Expr &e, llvm::StringRef name) {
@@ -52,21 +63,12 @@ bool isLinear(const ast::Expr &e, llvm::StringRef name) {
 const ast::Ident *Checker::sizeBoundBy(const ast::Expr &dim) {
   const ast::Ident *found = nullptr;
   bool isSolvable = true;
-  auto visit = [&](auto &&visit, const ast::Expr &e) -> void {
-    if (e.kind == ast::Expr::Name && !isReserved(e.name.name) &&
-        !frame->scope.names.contains(e.name.name)) {
-      isSolvable &= !found || found->name == e.name.name;
-      isSolvable &= !declares(*frame->kernel, e.name.name);
-      found = &e.name;
-    }
-    for (const ast::ExprPtr &operand : e.operands)
-      if (operand)
-        visit(visit, *operand);
-    for (const ast::Argument &argument : e.arguments)
-      if (argument.value)
-        visit(visit, *argument.value);
-  };
-  visit(visit, dim);
+  forEachName(dim, [&](const ast::Ident &name) {
+    if (isReserved(name.name) || frame->scope.names.contains(name.name))
+      return;
+    isSolvable &= (!found || found->name == name.name) && !declares(*frame->kernel, name.name);
+    found = &name;
+  });
   return found && isSolvable && isLinear(dim, found->name) ? found : nullptr;
 }
 
@@ -76,7 +78,7 @@ bool Checker::declares(const ast::Kernel &kernel, llvm::StringRef name) {
 }
 
 bool Checker::bindLinearDims() {
-  // What is bound now may leave one size open in a dim before.
+  // What is bound now may leave one size open in a dim before: each round goes the other way, so that chains take few.
   for (bool isAnyBound = true; std::exchange(isAnyBound, false);) {
     std::vector<OpenDim> left;
     for (const OpenDim &one : frame->openDims) {
@@ -87,6 +89,7 @@ bool Checker::bindLinearDims() {
         return false;
       isAnyBound |= name != nullptr;
     }
+    std::reverse(left.begin(), left.end());
     frame->openDims = std::move(left);
   }
   return true;
@@ -94,10 +97,12 @@ bool Checker::bindLinearDims() {
 
 bool Checker::bindLinearDim(const OpenDim &one, const ast::Ident &name) {
   // A dim is not used by being declared.
-  llvm::StringSet<> used;
-  for (const auto &entry : frame->scope.names)
-    if (entry.second.isUsed)
-      used.insert(entry.first());
+  llvm::SmallVector<Entity *> unused;
+  forEachName(*one.dim->expr, [&](const ast::Ident &mentioned) {
+    auto found = frame->scope.names.find(mentioned.name);
+    if (found != frame->scope.names.end() && !found->second.isUsed)
+      unused.push_back(&found->second);
+  });
   Entity entity;
   entity.kind = Entity::Scalar;
   entity.isSize = true;
@@ -110,8 +115,9 @@ bool Checker::bindLinearDim(const OpenDim &one, const ast::Ident &name) {
   };
   std::optional<IndexExpr> offset = valueAt(0), next = offset ? valueAt(1) : std::nullopt;
   Entity &bound = frame->scope.names[name.name];
-  for (auto &entry : frame->scope.names)
-    entry.second.isUsed = used.contains(entry.first());
+  bound.isUsed = false;
+  for (Entity *entity : unused)
+    entity->isUsed = false;
   if (!next) {
     bound.kind = Entity::Poison;
     return false;

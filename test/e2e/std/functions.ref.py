@@ -63,7 +63,7 @@ def t_integers(x, y):
 # check: N=1003, T=f64
 # input: x = uniform(0, 1)
 def t_one_line(x, y, z):
-    return torch.logit(x, 0.01), torch.sigmoid(y), torch.frac(10 * y), torch.deg2rad(y) + torch.rad2deg(y), torch.sinc(y), torch.lerp(y, z, x), torch.addcmul(x, y, z, value=0.5), torch.addcdiv(x, y, 1 + torch.abs(z))
+    return torch.logit(x, 0.01), torch.sigmoid(y), torch.frac(8 * y), torch.deg2rad(y) + torch.rad2deg(y), torch.sinc(y), torch.lerp(y, z, x), torch.addcmul(x, y, z, value=0.5), torch.addcdiv(x, y, 1 + torch.abs(z))
 
 # check: N=1
 # check: N=1003
