@@ -170,7 +170,8 @@ Value Checker::power(const Value &a, const Value &b, Span span) {
     IndexExpr product(1);
     for (int64_t i = 0; i != *exponent; ++i)
       product = product * *a.index;
-    return indexValue(product, span);
+    if (!product.isOverflow()) // else it is a number of i64, which wraps
+      return indexValue(product, span);
   }
   auto [type, weak] = meet(a, b, span);
   if (type == DType::Bool)

@@ -418,7 +418,8 @@ Result Translator::evalConversion(const CallForm &form, bool &known) {
     Node callee;
     callee.kind = Node::Name;
     callee.text = form.name;
-    type = typeName(callee);
+    // `int(v)` converts as Python's does.
+    type = callee.kind == Node::Name && callee.text == "int" ? "int" : typeName(callee);
   }
   if (type.empty())
     return std::nullopt;
