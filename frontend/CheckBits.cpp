@@ -170,7 +170,7 @@ Value Checker::power(const Value &a, const Value &b, Span span) {
     IndexExpr product(1);
     for (int64_t i = 0; i != *exponent; ++i)
       product = product * *a.index;
-    if (!product.isOverflow()) // else it is a number of i64, which wraps
+    if (!product.isOverflow() || a.index->isSize()) // else it is a number of i64, which wraps
       return indexValue(product, span);
   }
   auto [type, weak] = meet(a, b, span);
