@@ -19,6 +19,7 @@ static constexpr unsigned globalSpace = 1;
 static EmitterOptions withVectors(EmitterOptions options) {
   options.vectorBytes = options.checked ? 0 : DeviceEmitter::accessBytes; // checks are of single elements
   options.wholeVectors = true;
+  options.atomicScope = "device";
   return options;
 }
 

@@ -225,6 +225,10 @@ Value *Emitter::loadSteps(Value *first, int64_t step, Type *raw, Value *exists,
 
 void Emitter::storeRaw(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
   verifyProved(buffer.type, subscripts, mask);
+  storeElements(buffer, subscripts, raw, mask);
+}
+
+void Emitter::storeElements(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
   mlir::Type element = buffer.type.getElementType();
   auto tag = [&](Instruction *instruction) { describeAccess(instruction, buffer); };
   Align alignment(storageBytes(element));
@@ -300,10 +304,8 @@ void Emitter::storeNibbles(const Buffer &buffer, Value *byte, Value *nibble, Val
                 Value *shift = b.CreateTrunc(b.CreateShl(scalars[1], 2), b.getInt8Ty());
                 Value *keep = b.CreateNot(b.CreateShl(b.getInt8(15), shift));
                 Value *bits = b.CreateShl(b.CreateAnd(scalars[2], b.getInt8(15)), shift);
-                b.CreateAtomicRMW(AtomicRMWInst::And, pointer, keep, MaybeAlign(1),
-                                  AtomicOrdering::Monotonic);
-                b.CreateAtomicRMW(AtomicRMWInst::Or, pointer, bits, MaybeAlign(1),
-                                  AtomicOrdering::Monotonic);
+                for (auto [op, value] : {std::pair(AtomicRMWInst::And, keep), std::pair(AtomicRMWInst::Or, bits)})
+                  setAtomic(b.CreateAtomicRMW(op, pointer, value, MaybeAlign(1), AtomicOrdering::Monotonic));
               });
 }
 
@@ -406,25 +408,61 @@ void Emitter::emitWrite(tgl::WriteOp op) {
     report(emitAnd(guard, b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
     mask = emitAnd(mask, inside);
   }
-  mask = checkWrite(op, op.getTensor(), subscripts, mask, op.getCombine().has_value());
   Value *value = valueOf(op.getValue());
-  bool areAlike = op.getCombine() == tgl::ReduceKind::Any;
-  if (op.getCombine() && !areAlike)
-    return emitAdd(op, buffer, subscripts, value, mask);
   mlir::Type element = buffer.type.getElementType();
-  Value *raw = encode(value, element);
-  if (!areAlike || isPacked(element)) // nibbles are stored by atomic operations
-    return storeRaw(buffer, subscripts, raw, mask);
-  // Points that meet write the same value, each by an atomic store.
-  Type *bits = b.getIntNTy(storageBytes(element) * 8);
-  forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr),
-              {emitIndex(elementOffset(buffer.type, subscripts)), raw}, [&](ArrayRef<Value *> scalars) {
-                Value *pointer = b.CreateInBoundsGEP(bits, buffer.pointer, scalars[0]);
-                StoreInst *store = b.CreateAlignedStore(b.CreateBitCast(scalars[1], bits), pointer,
-                                                        Align(storageBytes(element)));
-                store->setAtomic(AtomicOrdering::Monotonic);
-                describeAccess(store, buffer);
-              });
+  bool areAlike = op.getCombine() == tgl::ReduceKind::Any;
+  bool combines = op.getCombine() && !areAlike;
+  Value *raw = combines ? nullptr : encode(value, element);
+  mask = checkWrite(op, op.getTensor(), subscripts, mask, raw);
+  verifyProved(buffer.type, subscripts, mask); // here alone: all kinds of writes come by
+  if (combines)
+    return emitAdd(op, buffer, subscripts, value, mask);
+  if (areAlike && !isPacked(element)) // nibbles are stored by atomic operations
+    return storeAlike(buffer, subscripts, raw, mask);
+  storeElements(buffer, subscripts, raw, mask);
+}
+
+void Emitter::setAtomic(Instruction *access) {
+  SyncScope::ID scope =
+      options.atomicScope.empty() ? SyncScope::System : b.getContext().getOrInsertSyncScopeID(options.atomicScope);
+  if (auto *store = dyn_cast<StoreInst>(access))
+    return store->setAtomic(AtomicOrdering::Monotonic, scope);
+  cast<AtomicRMWInst>(access)->setSyncScopeID(scope);
+}
+
+/// Points that meet write the same value, each by an atomic store; neighbours by stores of 64 bits. A processor's
+/// vectors need no more: each of their elements is stored at once.
+void Emitter::storeAlike(const Buffer &buffer, ArrayRef<ValueExpr> subscripts, Value *raw, Value *mask) {
+  ValueExpr offset = elementOffset(buffer.type, subscripts);
+  bool areNeighbours = lanes && strideAlong(offset, lanes->axis, [&](mlir::Value value) {
+                                  return value != lanes->axis && isVector(valueOf(value));
+                                }) == Stride::Unit;
+  if (areNeighbours && !options.wholeVectors)
+    return storeElements(buffer, subscripts, raw, mask);
+  unsigned bytes = storageBytes(buffer.type.getElementType());
+  Type *bits = b.getIntNTy(bytes * 8);
+  auto storeAt = [&](Value *value, Value *pointer, unsigned size) {
+    StoreInst *store = b.CreateAlignedStore(value, pointer, Align(size));
+    setAtomic(store);
+    describeAccess(store, buffer);
+  };
+  Value *exists = emitAnd(mask, lanes ? lanes->mask : nullptr);
+  unsigned words = lanes ? bytes * lanes->width / 8 : 0;
+  if (areNeighbours && lanes->isAligned && words && bytes < 8 && (!exists || (lanes->isWhole && !mask))) {
+    auto storeWords = [&] {
+      Value *first = b.CreateInBoundsGEP(bits, buffer.pointer, emitIndexAtLaneZero(offset));
+      Value *all = b.CreateBitCast(splat(raw), VectorType::get(b.getInt64Ty(), words, false));
+      for (unsigned word = 0; word < words; ++word)
+        storeAt(b.CreateExtractElement(all, word), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), first, word), 8);
+    };
+    if (!exists)
+      return storeWords();
+    emitIf(lanes->isWhole, storeWords);
+    exists = b.CreateAnd(exists, b.CreateVectorSplat(lanes->width, b.CreateNot(lanes->isWhole)));
+  }
+  forEachLane(exists, {emitIndex(offset), raw}, [&](ArrayRef<Value *> scalars) {
+    storeAt(b.CreateBitCast(scalars[1], bits), b.CreateInBoundsGEP(bits, buffer.pointer, scalars[0]), bytes);
+  });
 }
 
 void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr> subscripts,
@@ -432,7 +470,6 @@ void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr>
   mlir::Type element = buffer.type.getElementType();
   if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64))
     return fail(op, "accumulation in a storage type needs a wider temporary");
-  verifyProved(buffer.type, subscripts, mask);
   bool isInteger = element.isInteger();
   AtomicRMWInst::BinOp opcode = isInteger ? AtomicRMWInst::Add : AtomicRMWInst::FAdd;
   if (op.getCombine() == tgl::ReduceKind::Max)
@@ -453,8 +490,8 @@ void Emitter::emitAdd(tgl::WriteOp op, const Buffer &buffer, ArrayRef<ValueExpr>
   forEachLane(emitAnd(mask, lanes ? lanes->mask : nullptr), {offset, value},
               [&](ArrayRef<Value *> scalars) {
                 Value *pointer = b.CreateInBoundsGEP(storageType(element), buffer.pointer, scalars[0]);
-                b.CreateAtomicRMW(opcode, pointer, scalars[1], MaybeAlign(storageBytes(element)),
-                                  AtomicOrdering::Monotonic);
+                setAtomic(b.CreateAtomicRMW(opcode, pointer, scalars[1], MaybeAlign(storageBytes(element)),
+                                            AtomicOrdering::Monotonic));
               });
 }
 

@@ -11,6 +11,7 @@
 #include "codegen/HostEmitter.h"
 #include "ir/DTypes.h"
 #include "ir/TglUtils.h"
+#include "ir/WriteAttributes.h"
 #include <cstddef>
 
 using namespace llvm;
@@ -198,7 +199,7 @@ void HostEmitter::clearStamps(const Buffer &buffer, bool isDefined) {
   }
   Value *count = b.CreateLShr(bytes, 3);
   emitLoop(i64(0), count, i64(1), {}, [&](Value *n, ArrayRef<Value *>) {
-    b.CreateStore(i64(2), b.CreateGEP(b.getInt64Ty(), buffer.stamps, n));
+    b.CreateStore(i64(1 << tgl::stampKindBits), b.CreateGEP(b.getInt64Ty(), buffer.stamps, n));
     return SmallVector<Value *>();
   });
 }

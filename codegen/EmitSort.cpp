@@ -70,7 +70,7 @@ void Emitter::emitSort(tgl::SortOp op) {
       Value *offset = b.CreateAdd(row, n);
       for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
         checkReadAt(op, tensor, offset);
-        checkWriteAt(op, tensor, offset, /*add=*/false);
+        checkWriteAt(op, tensor, offset);
       }
     });
   }

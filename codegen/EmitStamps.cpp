@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // In checked mode every element of what a kernel writes has a stamp: 0 as long as nothing has defined
-// it, else twice the time of its last write, plus one where that added. Time is a clock that every
+// it, else the time of its last write and its kind (ir/WriteAttributes.h): sums meet sums and maxima maxima,
+// `any` meets what stored the same bits. Time is a clock that every
 // point of a `parallel` advances, so that the points between the beginning of a running `parallel` and
 // its present point are the other points of it: what they wrote, this point may not read or write.
 // The rules are those of the interpreter (ir/interpreter); checked code runs on one thread, in order.
@@ -85,42 +86,61 @@ Value *Emitter::checkReadAt(mlir::Operation *op, mlir::Value tensor, Value *offs
   Value *stamp = b.CreateLoad(b.getInt64Ty(), b.CreateGEP(b.getInt64Ty(), buffer.stamps, offset));
   Value *isUndefined = b.CreateICmpEQ(stamp, i64(0));
   reportElement(isUndefined, op, tensor, offset, "is read before anything has defined it");
-  Value *when = b.CreateLShr(stamp, 1);
+  Value *when = b.CreateLShr(stamp, tgl::stampKindBits);
   reportElement(isByAnotherPoint(when), op, tensor, offset,
                 "is read by one point of a parallel and written by another");
   return b.CreateNot(isUndefined);
 }
 
-/// The part of `mask` for which the element may be written; leaves the write's stamp.
+/// The part of `mask` for which the element may be written; leaves the write's stamp. `raw`: what `any` stores.
 Value *Emitter::checkWrite(mlir::Operation *op, mlir::Value tensor, ArrayRef<ValueExpr> subscripts,
-                           Value *mask, bool combines) {
+                           Value *mask, Value *raw) {
   const Buffer &buffer = buffers.find(tensor)->second;
   if (!clock || !buffer.stamps)
     return mask;
   Value *offset = emitIndex(elementOffset(buffer.type, subscripts));
   return emitIfElse(
-      mask ? mask : b.getTrue(), [&] { return checkWriteAt(op, tensor, offset, combines); },
+      mask ? mask : b.getTrue(),
+      [&] {
+        Value *differs = b.getTrue();
+        auto write = cast<tgl::WriteOp>(op);
+        if (write.getCombine() == tgl::ReduceKind::Any) {
+          Value *before = loadRaw(buffer, subscripts, nullptr);
+          Type *bits = b.getIntNTy(before->getType()->getScalarSizeInBits());
+          differs = b.CreateICmpNE(b.CreateBitCast(before, bits), b.CreateBitCast(raw, bits));
+        }
+        return checkWriteAt(op, tensor, offset, write.getCombine(), differs);
+      },
       b.getFalse());
 }
 
-Value *Emitter::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *offset, bool combines) {
+/// `differs`: whether what is there has other bits than what `any` stores.
+Value *Emitter::checkWriteAt(mlir::Operation *op, mlir::Value tensor, Value *offset,
+                             std::optional<tgl::ReduceKind> combine, Value *differs) {
   const Buffer &buffer = buffers.find(tensor)->second;
   Value *address = b.CreateGEP(b.getInt64Ty(), buffer.stamps, offset);
   Value *stamp = b.CreateLoad(b.getInt64Ty(), address);
   Value *isDefined = b.CreateICmpNE(stamp, i64(0));
-  Value *meets = b.CreateAnd(isDefined, isByAnotherPoint(b.CreateLShr(stamp, 1)));
-  auto write = dyn_cast<tgl::WriteOp>(op);
-  bool needsElement = combines && write.getCombine() != tgl::ReduceKind::Any;
+  Value *when = b.CreateLShr(stamp, tgl::stampKindBits);
+  Value *meets = b.CreateAnd(isDefined, isByAnotherPoint(when));
+  bool needsElement = combine && combine != tgl::ReduceKind::Any;
   if (needsElement)
     reportElement(b.CreateNot(isDefined), op, tensor, offset, "is added to before anything has defined it");
-  if (combines) // sums meet, and values that are alike
-    meets = b.CreateAnd(meets, b.CreateNot(b.CreateTrunc(stamp, b.getInt1Ty())));
+  Value *now = b.CreateLoad(b.getInt64Ty(), clock);
+  Value *kind = i64(tgl::writeKind(combine));
+  Value *isOther = b.CreateICmpNE(b.CreateAnd(stamp, (1 << tgl::stampKindBits) - 1), kind);
   std::string what = "is written by two points of a parallel";
+  if (combine) { // writes of one kind meet
+    if (combine == tgl::ReduceKind::Any)
+      isOther = b.CreateOr(isOther, differs);
+    meets = b.CreateAnd(meets, isOther);
+    // Who meets a point that has written in two ways meets the other way too.
+    kind = b.CreateSelect(b.CreateAnd(isOther, b.CreateICmpEQ(when, now)), i64(tgl::plainWrite), kind);
+  }
   if (auto names = op->getAttrOfType<mlir::StringAttr>(tgl::distinctAttrName))
     what = "is written twice, and '" + names.str() + "' is said to be distinct";
   reportElement(meets, op, tensor, offset, what);
-  Value *now = b.CreateShl(b.CreateLoad(b.getInt64Ty(), clock), 1);
-  Value *next = b.CreateOr(now, i64(combines));
+  Value *next = b.CreateOr(b.CreateShl(now, tgl::stampKindBits), kind);
   b.CreateStore(needsElement ? b.CreateSelect(isDefined, next, stamp) : next, address);
   return needsElement ? isDefined : b.getTrue();
 }

@@ -36,6 +36,8 @@ struct EmitterOptions {
   unsigned vectorBytes = 0;
   /// Vectors only along axes that are known to be so many of them, without a rest.
   bool wholeVectors = false;
+  /// Who sees atomic operations at once: all (empty), or a scope of the target's by name.
+  std::string atomicScope;
   /// What the addresses of a kernel's tensors are multiples of; 0: of their elements.
   unsigned tensorAlignment = 0;
   /// A launch may start while the one before it in the same call still runs (sm_90): it waits for it itself.
@@ -203,6 +205,11 @@ protected:
                          llvm::function_ref<llvm::Value *(llvm::Value *)> tag);
   void storeRaw(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *raw,
                 llvm::Value *mask);
+  void storeElements(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *raw,
+                     llvm::Value *mask);
+  void storeAlike(const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *raw,
+                  llvm::Value *mask);
+  void setAtomic(llvm::Instruction *access);
   void storeNibbles(const Buffer &buffer, llvm::Value *byte, llvm::Value *nibble, llvm::Value *raw,
                     llvm::Value *mask);
   void emitAdd(tgl::WriteOp op, const Buffer &buffer, llvm::ArrayRef<tgl::ValueExpr> subscripts,
@@ -226,8 +233,10 @@ protected:
                          llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask);
   llvm::Value *checkReadAt(mlir::Operation *op, mlir::Value tensor, llvm::Value *offset);
   llvm::Value *checkWrite(mlir::Operation *op, mlir::Value tensor,
-                          llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask, bool add);
-  llvm::Value *checkWriteAt(mlir::Operation *op, mlir::Value tensor, llvm::Value *offset, bool add);
+                          llvm::ArrayRef<tgl::ValueExpr> subscripts, llvm::Value *mask,
+                          llvm::Value *raw);
+  llvm::Value *checkWriteAt(mlir::Operation *op, mlir::Value tensor, llvm::Value *offset,
+                            std::optional<tgl::ReduceKind> combine = {}, llvm::Value *differs = nullptr);
   void checkComplete(mlir::Operation *op, mlir::Value tensor);
 
   //===--- Values (EmitArith.cpp) ---===//
@@ -296,18 +305,22 @@ protected:
   llvm::Value *resultOf(tgl::ReduceOp op, const Accumulator &accumulator);
   /// Emits the body at the current axes and adds its value.
   Accumulator emitReducePoint(tgl::ReduceOp op, Accumulator accumulator);
-  /// A sum's terms along an axis in parts of so many, those in parts of as many of them, and so on.
+  /// How an axis is added up: its terms in parts of so many, those in parts of as many of them, and so on; with
+  /// `keepsError` what rounding takes from the sum of the parts is added up too.
   struct Parts {
     int64_t terms = 1;
     unsigned levels = 0;
+    bool keepsError = false;
   };
-  /// Parts in which an axis is added up, so that the error does not grow with its length; none where it is short.
-  Parts partsOf(tgl::ReduceOp op, unsigned axis);
+  /// Parts that keep the error of a sum from growing with its length; none where it is short.
+  virtual Parts partsOf(tgl::ReduceOp op, unsigned axis);
   /// for (iv = low; iv < high; iv += step) accumulator = body(iv, accumulator); each part has an accumulator of its
   /// own, which begins with zeros.
   Accumulator emitStretches(tgl::ReduceOp op, llvm::Value *low, llvm::Value *high, int64_t step, Parts parts,
                             Accumulator start,
                             llvm::function_ref<Accumulator(llvm::Value *iv, Accumulator before)> body);
+  llvm::Value *emitExactSum(llvm::Value *low, llvm::Value *high, int64_t step, llvm::Value *start,
+                            llvm::function_ref<llvm::Value *(llvm::Value *iv)> part);
   /// Loops over the axes `order`, the accumulator carried, around `innermost`.
   Accumulator emitSerialReduce(tgl::ReduceOp op, llvm::ArrayRef<unsigned> order,
                                Accumulator accumulator,

@@ -179,7 +179,12 @@ private:
         result += 2;
     } else if (auto write = dyn_cast<tgl::WriteOp>(op)) {
       result = accessCost(write.getTensorType(), write.getSubscriptExprs(), lane, true);
-      if (write.getCombine()) {
+      ValueExpr offset = Emitter::elementOffset(write.getTensorType(), write.getSubscriptExprs());
+      bool areNeighbours = Emitter::stepAlong(offset, lane.axis, [&](mlir::Value value) {
+                             return value != lane.axis && lane.varies(value);
+                           }) == 1;
+      // Neighbours that are stored alike need no turns (Emitter::storeAlike).
+      if (write.getCombine() && !(write.getCombine() == tgl::ReduceKind::Any && areNeighbours)) {
         if (whole) // one at a time anyway, and lanes are not addressable there
           return never;
         result += 4 * lane.width;

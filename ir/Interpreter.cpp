@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/Interpreter.h"
 #include "ir/Guards.h"
+#include "ir/WriteAttributes.h"
 #include "ir/interpreter/Impl.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -74,7 +75,7 @@ bool Frame::checkRead(const Node *node, const TensorState &tensor, int64_t posit
                       llvm::ArrayRef<int64_t> subscripts) {
   if (tensor.isInput)
     return true;
-  uint64_t when = tensor.stamps[position] / 2;
+  uint64_t when = tensor.stamps[position] >> tgl::stampKindBits;
   if (when < tensor.born) {
     report(node, InterpreterError::Undefined,
            describe(tensor, subscripts) + " is read before anything has defined it");
@@ -89,17 +90,19 @@ bool Frame::checkRead(const Node *node, const TensorState &tensor, int64_t posit
 
 bool Frame::checkWrite(const Node *node, TensorState &tensor, int64_t position,
                        llvm::ArrayRef<int64_t> subscripts, std::optional<tgl::ReduceKind> combine,
-                       llvm::StringRef distinct) {
+                       llvm::StringRef distinct, bool differs) {
   uint64_t &stamp = tensor.stamps[position];
-  uint64_t when = stamp / 2;
+  uint64_t when = stamp >> tgl::stampKindBits;
+  unsigned before = stamp & ((1u << tgl::stampKindBits) - 1), kind = tgl::writeKind(combine);
   bool defined = when >= tensor.born;
   if (combine && combine != tgl::ReduceKind::Any && !defined) {
     report(node, InterpreterError::Undefined,
            describe(tensor, subscripts) + " is added to before anything has defined it");
     return false;
   }
-  bool bothCombine = combine && (stamp & 1);
-  if (defined && !bothCombine && fromAnotherPoint(when)) {
+  // Writes of one kind meet, those of `any` where they store the same.
+  bool isOther = before != kind || (combine == tgl::ReduceKind::Any && differs);
+  if (defined && (!combine || isOther) && fromAnotherPoint(when)) {
     if (distinct.empty())
       report(node, InterpreterError::Race,
              describe(tensor, subscripts) + " is written by two points of a parallel");
@@ -107,7 +110,10 @@ bool Frame::checkWrite(const Node *node, TensorState &tensor, int64_t position,
       report(node, InterpreterError::BadSubscript,
              describe(tensor, subscripts) + " is written twice, and '" + distinct + "' is said to be distinct");
   }
-  stamp = clock * 2 + (combine ? 1 : 0);
+  // Who meets a point that has written in two ways meets the other way too.
+  if (isOther && when == clock)
+    kind = tgl::plainWrite;
+  stamp = (clock << tgl::stampKindBits) | kind;
   ++tensor.version;
   return true;
 }
@@ -403,7 +409,7 @@ private:
       state.data = state.own.data();
       // The clock stands at 1: what an inout holds has been there since.
       if (!state.isInput)
-        state.stamps.assign(size * 8 / bitWidth(state.dtype), role == "inout" ? 2 : 0);
+        state.stamps.assign(size * 8 / bitWidth(state.dtype), role == "inout" ? 1 << tgl::stampKindBits : 0);
       state.born = 1;
     }
     if (!scalars.empty())
@@ -449,7 +455,7 @@ private:
     shape.dtype = state.dtype;
     shape.shape = state.shape;
     for (int64_t n = 0, count = shape.numElements(); n < count; ++n) {
-      if (state.stamps[shape.position(n)] / 2 >= state.born)
+      if ((state.stamps[shape.position(n)] >> tgl::stampKindBits) >= state.born)
         continue;
       llvm::SmallVector<int64_t> at(state.shape.size());
       int64_t rest = n;

@@ -192,11 +192,24 @@ public:
     std::optional<int64_t> position = locate(frame, state, at);
     if (!position)
       return reportOutside(frame, state, at);
-    if (frame.checkWrite(this, state, *position, at, combination, distinct))
+    bool differs = combination == tgl::ReduceKind::Any && changes(frame, state, *position);
+    if (frame.checkWrite(this, state, *position, at, combination, distinct, differs))
       store(frame, state, *position);
   }
 
 private:
+  /// Whether the value, as it is stored, has other bits than the element.
+  bool changes(Frame &frame, const TensorState &state, int64_t position) const {
+    uint64_t stored = 0;
+    if (kind == Kind::F32 || kind == Kind::F64) {
+      storeFloat(state.dtype, &stored, 0, kind == Kind::F64 ? frame.get<double>(value) : frame.get<float>(value));
+      return llvm::bit_cast<uint64_t>(loadFloat(state.dtype, &stored, 0)) !=
+             llvm::bit_cast<uint64_t>(loadFloat(state.dtype, state.data, position));
+    }
+    storeInteger(state.dtype, &stored, 0, frame.slots[value]);
+    return loadInteger(state.dtype, &stored, 0) != loadInteger(state.dtype, state.data, position);
+  }
+
   /// Values are combined in the compute type, then rounded to the element's.
   void store(Frame &frame, TensorState &state, int64_t position) const {
     if (kind == Kind::F32 || kind == Kind::F64) {

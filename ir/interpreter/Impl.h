@@ -36,7 +36,7 @@ struct TensorState {
   llvm::SmallVector<int64_t> shape, strides; // in elements, rows padded
   uint8_t *data = nullptr;
   std::vector<uint8_t> own;
-  /// When each element was last written (Frame::clock), times 2, plus 1 where that was an `add`.
+  /// When each element was last written (Frame::clock), and how (ir/WriteAttributes.h).
   /// Defined since `born`: a temporary that is made anew keeps its old stamps.
   std::vector<uint64_t> stamps;
   uint64_t born = 0;
@@ -70,9 +70,10 @@ public:
                  llvm::ArrayRef<int64_t> subscripts);
   /// Before an element is written: false, reported, where a sum or maximum meets what nothing has defined;
   /// reports a race, as the program's own mistake where it says that data are `distinct`. Marks the element.
+  /// `differs`: whether the element is not what is written.
   bool checkWrite(const Node *node, TensorState &tensor, int64_t position,
                   llvm::ArrayRef<int64_t> subscripts, std::optional<tgl::ReduceKind> combine = {},
-                  llvm::StringRef distinct = {});
+                  llvm::StringRef distinct = {}, bool differs = false);
 
   const InterpreterOptions &options;
   std::vector<int64_t> slots;

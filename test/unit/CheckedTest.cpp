@@ -249,6 +249,40 @@ TEST(Checked, TwoPointsDefineAnElement) {
     )"), "");
 }
 
+/// Points that meet write in one way, `any` the same bits.
+TEST(Checked, WritesOfTwoKindsMeet) {
+  auto both = [](StringRef first, StringRef second) {
+    return std::string(writeAll) + formatv(R"(
+    %two = arith.constant 2.0 : f32
+    tgl.parallel (%i = 0 to N) {{
+      tgl.write {0}, %y[1] : f32, !tgl.tensor<[N], f32>
+      tgl.write {1}, %y[1] : f32, !tgl.tensor<[N], f32>
+    })", first, second).str();
+  };
+  std::string met = "y[1] is written by two points of a parallel";
+  EXPECT_EQ(run(both("add %c", "max %c")), met);
+  EXPECT_EQ(run(both("max %c", "min %c")), met);
+  EXPECT_EQ(run(both("any %c", "add %c")), met);
+  EXPECT_EQ(run(both("any %c", "any %two")), met);
+  EXPECT_EQ(run(both("any %two", "any %two")), "");
+  EXPECT_EQ(run(both("add %c", "add %two")), "");
+  // Of one point both, of the others one.
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    %first = arith.constant 0 : index
+    tgl.parallel (%i = 0 to N) {
+      %isFirst = arith.cmpi eq, %i, %first : index
+      tgl.write %c, %y[1] if %isFirst : f32, !tgl.tensor<[N], f32>
+      tgl.write add %c, %y[1] : f32, !tgl.tensor<[N], f32>
+    })"), met);
+  // In turn, as statements or by the points of an inner parallel.
+  EXPECT_EQ(run(std::string(writeAll) + R"(
+    tgl.parallel (%i = 0 to N) {
+      tgl.write %c, %y[%i] : f32, !tgl.tensor<[N], f32>
+      tgl.parallel (%j = 0 to 3) { tgl.write add %c, %y[%i] : f32, !tgl.tensor<[N], f32> }
+      tgl.parallel (%j = 0 to 3) { tgl.write max %c, %y[%i] : f32, !tgl.tensor<[N], f32> }
+    })"), "");
+}
+
 TEST(Checked, APointReadsWhatAnotherWrote) {
   EXPECT_EQ(run(std::string(writeAll) + R"(
     tgl.parallel (%i = 0 to N - 1) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "InterpreterFixture.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <random>
 
 namespace tegula::test {
@@ -178,6 +179,25 @@ TEST_F(Interpreter, RacesAreReported) {
     })",
                {tensor(DType::F32, {}, {0})});
   expectError(result, InterpreterError::Race, "is written by two points");
+}
+
+TEST_F(Interpreter, WritesOfTwoKindsAreRaces) {
+  auto both = [&](llvm::StringRef first, llvm::StringRef second) {
+    return run(llvm::formatv(R"(
+    tgl.kernel @k(%y: !tgl.tensor<[], f16> {{tgl.name = "y", tgl.role = "inout"}) {{
+      %one = arith.constant 1.0 : f32
+      %two = arith.constant 2.0 : f32
+      tgl.parallel (%i = 0 to 4) {{
+        tgl.write {0}, %y[] : f32, !tgl.tensor<[], f16>
+        tgl.write {1}, %y[] : f32, !tgl.tensor<[], f16>
+      }
+    })", first, second).str(), {tensor(DType::F16, {}, {0})});
+  };
+  for (auto [first, second] : {std::pair("max %one", "min %one"), std::pair("any %one", "max %one"),
+                               std::pair("any %one", "any %two")})
+    expectError(both(first, second), InterpreterError::Race, "is written by two points");
+  expectOk(both("any %two", "any %two"));
+  expectOk(both("max %one", "max %two"));
 }
 
 //===----------------------------------------------------------------------===//
