@@ -127,6 +127,7 @@ protected:
   void emitParallel(tgl::ParallelOp op) override;
   void emitReduce(tgl::ReduceOp op) override;
   Accumulator emitReduceNest(tgl::ReduceOp op) override;
+  Parts partsOf(tgl::ReduceOp op, unsigned axis) override;
   Accumulator emitColumn(tgl::ReduceOp op);
   void emitFor(tgl::ForOp op) override;
   void emitSeveralSteps(const SteppedLoop &stepped, unsigned together);

@@ -55,6 +55,19 @@ SmallVector<tgl::ReduceOp> DeviceEmitter::takeTogether(tgl::ReduceOp first) {
   return together;
 }
 
+/// A device deals long sums to its threads. What a thread adds up alone has few terms as a rule, such as a row of a sparse
+/// matrix whose length data say: it is no place for a nest of loops.
+Emitter::Parts DeviceEmitter::partsOf(tgl::ReduceOp op, unsigned axis) {
+  Parts parts = Emitter::partsOf(op, axis);
+  std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()), axis);
+  if (op.getKind() != tgl::ReduceKind::Sum || !parts.levels)
+    return parts;
+  if (!points)
+    return {1, 0, /*keepsError=*/true};
+  constexpr int64_t terms = 256;
+  return *points < 2 * terms ? Parts() : Parts{terms, 1, *points >= terms * terms};
+}
+
 /// A long reduction of a thread alone, in steps of several terms, so that their loads are under way together. Sums
 /// are added up in stretches, as everywhere.
 Emitter::Accumulator DeviceEmitter::emitColumn(tgl::ReduceOp op) {

@@ -182,19 +182,34 @@ static bool isSum(tgl::ReduceOp op) {
          (op.getKind() == ReduceKind::Sum && isa<mlir::FloatType>(op.getReduced().getType()));
 }
 
+/// Equal terms are rounded alike: few of them make a part. The terms of a variance are small distances, and its parts
+/// cost a division each.
 Emitter::Parts Emitter::partsOf(tgl::ReduceOp op, unsigned axis) {
   if (!isSum(op))
     return {};
   std::optional<int64_t> points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()), axis);
-  // A device deals long sums to its threads. Elsewhere equal terms are rounded alike: few of them make a part. The
-  // terms of a variance are small distances, and its parts cost a division each.
-  bool isFine = op.getKind() == ReduceKind::Sum && !module.getTargetTriple().isNVPTX();
-  Parts parts{isFine ? 32 : 256, isFine ? 3u : 2u};
-  if (points)
-    for (int64_t span = 2 * parts.terms, levels = 0; levels < parts.levels; span *= parts.terms, ++levels)
-      if (*points < span)
-        return {parts.terms, unsigned(levels)};
-  return parts;
+  bool isVariance = op.getKind() == ReduceKind::Var;
+  int64_t terms = isVariance ? 256 : 32;
+  if (points && *points < 2 * terms)
+    return {};
+  bool isLong = !points || *points >= 2 * terms * terms;
+  return isVariance ? Parts{terms, isLong ? 2u : 1u} : Parts{terms, 1, isLong};
+}
+
+/// start plus part(iv) for iv = low, low + step, ..., as if what rounding takes from each sum were kept (D. E. Knuth,
+/// The Art of Computer Programming 2, 4.2.2, theorem B).
+Value *Emitter::emitExactSum(Value *low, Value *high, int64_t step, Value *start,
+                             function_ref<Value *(Value *)> part) {
+  Value *none = Constant::getNullValue(start->getType());
+  SmallVector<Value *> sums = emitLoop(low, high, i64(step), {start, none}, [&](Value *iv, ArrayRef<Value *> carried) {
+    Value *before = carried[0], *added = part(iv);
+    Value *sum = b.CreateFAdd(before, added);
+    Value *kept = b.CreateFSub(sum, before);
+    Value *lost = b.CreateFAdd(b.CreateFSub(before, b.CreateFSub(sum, kept)), b.CreateFSub(added, kept));
+    return SmallVector<Value *>{sum, b.CreateFAdd(carried[1], lost)};
+  });
+  // What is lost from infinity is no number.
+  return b.CreateSelect(b.CreateFCmpORD(sums[1], sums[1]), b.CreateFAdd(sums[0], sums[1]), sums[0]);
 }
 
 Emitter::Accumulator Emitter::emitStretches(tgl::ReduceOp op, Value *low, Value *high, int64_t step, Parts parts,
@@ -202,16 +217,24 @@ Emitter::Accumulator Emitter::emitStretches(tgl::ReduceOp op, Value *low, Value 
   int64_t span = step;
   for (unsigned level = 0; level < parts.levels; ++level)
     span *= parts.terms;
+  auto zeros = [&] {
+    Accumulator all;
+    for (Value *element : start) // of a sum -0, which any number stays the same with
+      all.push_back(op.getKind() == ReduceKind::Sum ? ConstantFP::getNegativeZero(element->getType())
+                                                    : Constant::getNullValue(element->getType()));
+    return all;
+  };
+  auto part = [&](Value *iv) {
+    if (!parts.levels)
+      return body(iv, zeros());
+    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(iv, i64(span)), high);
+    return emitStretches(op, iv, end, step, {parts.terms, parts.levels - 1}, zeros(), body);
+  };
+  if (parts.keepsError)
+    return {emitExactSum(low, high, span, start[0], [&](Value *iv) { return part(iv)[0]; })};
   SmallVector<Value *> results = emitLoop(low, high, i64(span), start, [&](Value *iv, ArrayRef<Value *> carried) {
     Accumulator before(carried.begin(), carried.end());
-    if (!parts.levels)
-      return SmallVector<Value *>(body(iv, std::move(before)));
-    Accumulator zeros;
-    for (Value *element : before)
-      zeros.push_back(Constant::getNullValue(element->getType()));
-    Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(iv, i64(span)), high);
-    return SmallVector<Value *>(combine(
-        op, before, emitStretches(op, iv, end, step, {parts.terms, parts.levels - 1}, std::move(zeros), body)));
+    return SmallVector<Value *>(parts.levels ? combine(op, before, part(iv)) : body(iv, std::move(before)));
   });
   return Accumulator(results.begin(), results.end());
 }
@@ -330,8 +353,8 @@ Emitter::Accumulator Emitter::emitLaneReduce(tgl::ReduceOp op, const LaneChoice 
   unsigned parts = identity.size();
 
   int64_t block = int64_t(step) * blockSteps;
-  Parts longRows = partsOf(op, choice.axis);
-  longRows = {256, longRows.levels > 1 ? 1u : 0u}; // blocks are parts already
+  Parts longRows = partsOf(op, choice.axis); // blocks are parts already
+  longRows = {256, longRows.levels > 1 ? 1u : 0u, longRows.keepsError};
   Accumulator blocks = emitStretches(op, low, full, block, longRows, outer, [&](Value *begin, Accumulator sum) {
     Value *end = b.CreateBinaryIntrinsic(Intrinsic::smin, b.CreateAdd(begin, i64(block)), full);
     SmallVector<Value *> inits;
