@@ -23,10 +23,6 @@ namespace tegula {
 using namespace coefficients;
 using V = Value *;
 
-static V call(MathBuilder &m, MathFunction function, V x) {
-  return m.b.CreateCall(getMathFunction(*m.b.GetInsertBlock()->getModule(), function, m.type), {x});
-}
-
 //===----------------------------------------------------------------------===//
 // Error functions
 //===----------------------------------------------------------------------===//

@@ -8,12 +8,15 @@
 #ifndef TEGULA_CODEGEN_LOWERSPECIAL_H
 #define TEGULA_CODEGEN_LOWERSPECIAL_H
 
+#include "codegen/LowerMath.h"
 #include "codegen/MathBuilder.h"
 
 namespace tegula {
 
 //===--- LowerInverse.cpp ---===//
 
+/// Calls an elementary function of the module.
+llvm::Value *call(MathBuilder &m, MathFunction function, llvm::Value *x);
 llvm::Value *emitAtan(MathBuilder &m, llvm::Value *x);
 llvm::Value *emitAtan2(MathBuilder &m, llvm::Value *y, llvm::Value *x);
 llvm::Value *emitAsin(MathBuilder &m, llvm::Value *x);
