@@ -52,19 +52,25 @@ bool Checker::checkParallel(const ast::Stmt &stmt) {
   if (failed)
     return false;
   Saved savedFlag(inParallel, true);
+  Saved savedLoops(blockLoops, loops.size());
   Saved savedParallel(parallelVars, block->vars);
   Saved savedFacts(stateFacts, std::map<const ast::Stmt *, StateFact>());
   Saved savedTensors(blockTensors, std::vector<TensorInfo *>());
+  Saved savedData(blockData, std::vector<const Var *>());
   auto run = [&] {
     Scope body(Scope::Parallel, &inner);
     Saved savedBody(scope, &body);
     checkBody(stmt.body);
     for (TensorInfo *info : blockTensors) {
       checkBlockReads(*info);
+      checkBlockWrites(*info);
+    }
+    for (TensorInfo *info : blockTensors) {
       info->blockReads.clear();
       info->blockWrites.clear();
     }
     blockTensors.clear();
+    blockData.clear();
   };
   do { // types become wider and axes more, so it ends
     stateFactsChanged = false;
@@ -87,14 +93,61 @@ bool Checker::checkParallel(const ast::Stmt &stmt) {
 // What points of a block read and write
 //===----------------------------------------------------------------------===//
 
+/// Whether two values are the same wherever they stand: made alike of indices and inputs.
+bool Checker::areSameInputs(const Expr *a, const Expr *b) {
+  if (a == b)
+    return true;
+  bool isAlike = a->kind == b->kind && a->type == b->type && a->operands.size() == b->operands.size();
+  switch (isAlike ? a->kind : Expr::Random) {
+  case Expr::Constant:
+    return a->intValue == b->intValue && llvm::bit_cast<uint64_t>(a->floatValue) == llvm::bit_cast<uint64_t>(b->floatValue);
+  case Expr::Index:
+    return inBlock(a->index) == inBlock(b->index);
+  case Expr::Read:
+    return a->tensor == b->tensor && a->tensor->kind == Tensor::In && !a->guard && !b->guard && !a->fill && !b->fill &&
+           a->exact.empty() && b->exact.empty() &&
+           llvm::all_of(llvm::zip_equal(a->subscripts, b->subscripts),
+                        [&](auto pair) { return inBlock(std::get<0>(pair)) == inBlock(std::get<1>(pair)); });
+  case Expr::Widen:
+    break;
+  case Expr::Binary:
+    if (a->binary != b->binary)
+      return false;
+    break;
+  case Expr::Unary:
+    if (a->unary != b->unary)
+      return false;
+    break;
+  default:
+    return false;
+  }
+  return llvm::all_of(llvm::zip(a->operands, b->operands),
+                      [&](auto pair) { return areSameInputs(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+/// The subscript, with one variable for all data of the block that are the same.
+IndexExpr Checker::inBlock(const IndexExpr &index) {
+  return index.substitute([&](const IndexVar &var) -> std::optional<IndexExpr> {
+    if (var.isSymbol() || program->vars[var.position()].kind != Var::Data)
+      return std::nullopt;
+    const Var *own = &program->vars[var.position()];
+    for (const Var *known : blockData)
+      if (known == own || areSameInputs(known->data, own->data))
+        return IndexExpr::dim(known->id);
+    blockData.push_back(own);
+    return std::nullopt;
+  });
+}
+
 BlockAccess &Checker::noteBlockAccess(TensorInfo &info, bool isWrite, Span span, llvm::ArrayRef<Subscript> subscripts) {
   if (info.blockReads.empty() && info.blockWrites.empty())
     blockTensors.push_back(&info);
   BlockAccess access;
   access.span = span;
+  access.loopDepth = loops.size() + tileVars.size();
   llvm::SmallVector<IndexExpr> exprs;
   for (const Subscript &subscript : subscripts)
-    exprs.push_back(subscript.index);
+    exprs.push_back(inBlock(subscript.index));
   access.image.subscripts.assign(exprs.begin(), exprs.end());
   for (unsigned loop : loops)
     exprs.push_back(IndexExpr::dim(loop));
@@ -104,26 +157,36 @@ BlockAccess &Checker::noteBlockAccess(TensorInfo &info, bool isWrite, Span span,
   return list.back();
 }
 
-bool Checker::mayMeetOtherPoint(const BlockAccess &read, const BlockAccess &write) {
-  if (write.isApart && read.image.subscripts == write.image.subscripts)
-    return false;
-  // Loops around the block are at the same iteration in all of its points.
+bool Checker::mayMeetOtherPoint(const BlockAccess &a, const BlockAccess &b) {
+  // Loops around the block are at the same iteration in all of its points, those inside of it are not.
   auto isShared = [&](unsigned id) { return llvm::is_contained(loops, id); };
-  // Subscripts that both have in common say which point it is where no two points agree in them.
-  Image common;
-  llvm::SmallVector<IndexExpr> exprs;
-  for (unsigned id : write.along)
-    exprs.push_back(IndexExpr::dim(id));
-  for (auto [own, other] : llvm::zip_equal(write.image.subscripts, read.image.subscripts))
-    if (own == other && !usesData(own)) {
-      common.subscripts.push_back(own);
-      exprs.push_back(own);
-    }
-  common.domain = domainOf(exprs, /*withLoops=*/false, /*withPath=*/false);
-  llvm::erase_if(common.domain.vars, [&](const RangedVar &var) { return isShared(var.position); });
-  if (prover->injective(common).proved())
+  auto variesInside = [&](const IndexExpr &index) { return followsInnerLoop(index); };
+  bool isSame = a.image.subscripts == b.image.subscripts;
+  auto isSubset = [](llvm::ArrayRef<unsigned> part, llvm::ArrayRef<unsigned> whole) {
+    return llvm::all_of(part, [&](unsigned id) { return llvm::is_contained(whole, id); });
+  };
+  bool isApart = (b.isApart && isSubset(a.along, b.along)) || (a.isApart && isSubset(b.along, a.along));
+  if (isSame && isApart && llvm::none_of(a.image.subscripts, variesInside))
     return false;
-  return !prover->disjoint(read.image, write.image, loops).proved();
+  // Subscripts that both have in common say which point it is where no two points agree in them.
+  auto tellApart = [&](bool withInner) {
+    Image common;
+    llvm::SmallVector<IndexExpr> exprs;
+    for (llvm::ArrayRef<unsigned> along : {llvm::ArrayRef(a.along), llvm::ArrayRef(b.along)})
+      for (unsigned id : along)
+        exprs.push_back(IndexExpr::dim(id));
+    for (auto [own, other] : llvm::zip_equal(a.image.subscripts, b.image.subscripts))
+      if (own == other && !usesData(own) && (withInner || !variesInside(own))) {
+        common.subscripts.push_back(own);
+        exprs.push_back(own);
+      }
+    common.domain = domainOf(exprs, /*withLoops=*/false, /*withPath=*/false);
+    llvm::erase_if(common.domain.vars, [&](const RangedVar &var) { return isShared(var.position); });
+    return prover->injective(common).proved();
+  };
+  if (tellApart(true) || (llvm::any_of(a.image.subscripts, variesInside) && tellApart(false)))
+    return false;
+  return !prover->disjoint(a.image, b.image, loops).proved();
 }
 
 /// Reads before the writes, and in the same statement; those behind them are reported where they stand.
@@ -139,6 +202,94 @@ void Checker::checkBlockReads(TensorInfo &info) {
           .note("another point may write the element first, here", write.span)
           .note("an equation outside of a block reads the values from before; or copy them before the block");
       break;
+    }
+}
+
+/// Whether the order of the two writes makes no difference where they meet: both add up, or both are the
+/// same number.
+static bool commute(const Stmt &a, const Stmt &b) {
+  if (a.accumulate || b.accumulate)
+    return a.accumulate && b.accumulate && a.combine == b.combine;
+  const Expr *first = a.value, *second = b.value;
+  return &a != &b && first->kind == Expr::Constant && second->kind == Expr::Constant &&
+         first->type == second->type && first->intValue == second->intValue &&
+         llvm::bit_cast<uint64_t>(first->floatValue) == llvm::bit_cast<uint64_t>(second->floatValue);
+}
+
+/// Whether a value may change from one iteration to the next of loops inside of the block.
+bool Checker::followsInnerLoop(const Expr *value) {
+  llvm::SmallPtrSet<const Expr *, 16> seen;
+  llvm::SmallVector<const Expr *> work{value};
+  while (!work.empty()) {
+    const Expr *at = work.pop_back_val();
+    if (!at || !seen.insert(at).second)
+      continue;
+    auto follows = [&](const IndexExpr &index) { return followsInnerLoop(index); };
+    if (at->kind == Expr::State || follows(at->index) || llvm::any_of(at->subscripts, follows))
+      return true;
+    if (at->kind == Expr::Let)
+      work.push_back(at->let->value);
+    llvm::append_range(work, at->operands);
+    work.append({at->fill, at->guard, at->filter});
+    for (const Var *var : at->vars)
+      if (follows(var->lo) || follows(var->hi))
+        return true;
+  }
+  return false;
+}
+
+bool Checker::followsInnerLoop(const IndexExpr &index) {
+  return llvm::any_of(index.variables(), [&](const IndexVar &var) {
+    if (var.isSymbol())
+      return false;
+    const Var &one = program->vars[var.position()];
+    return (one.kind == Var::Loop && !llvm::is_contained(loops, one.id)) ||
+           (one.kind == Var::Data && followsInnerLoop(one.data));
+  });
+}
+
+void Checker::checkBlockWrites(TensorInfo &info) {
+  if (isSilent() || info.isSuspect)
+    return;
+  llvm::ArrayRef<BlockAccess> writes = info.blockWrites;
+  for (const BlockAccess &write : writes) {
+    if (write.write->meeting != Stmt::LastWins)
+      continue;
+    const Tensor *changed = nullptr;
+    forEachOnAddress(*write.write, [&](const Expr *at) {
+      for (const TensorInfo *other : blockTensors)
+        if (at->kind == Expr::Read && at->tensor == other->tensor && !other->blockWrites.empty())
+          changed = at->tensor;
+    });
+    if (!changed)
+      continue;
+    report(Code::AmbiguousWrite, write.span,
+           "two points may meet here, and which is the last depends on '" + changed->name + "', which this block writes")
+        .note("as an equation of its own, behind the block, it is allowed: the last point counts");
+    return;
+  }
+  for (size_t later = 0; later != writes.size(); ++later)
+    for (const BlockAccess &earlier : writes.take_front(later + 1)) {
+      const BlockAccess &write = writes[later];
+      if (earlier.write == write.write &&
+          (write.write->meeting == Stmt::LastWins || (write.write->meeting == Stmt::Alike && !(write.loopDepth > loops.size() && followsInnerLoop(write.write->value)))))
+        continue;
+      if (commute(*earlier.write, *write.write) || !mayMeetOtherPoint(earlier, write))
+        continue;
+      std::string name = "'" + info.tensor->name + "'";
+      if (earlier.write == write.write) {
+        report(Code::AmbiguousWrite, write.span,
+               "two points of this parallel block may write an element of " + name +
+                   ", each in its own loop: that they differ is not shown")
+            .note("its points run in any order; '+=', 'max=' and 'min=' may meet");
+        return;
+      }
+      report(Code::AmbiguousWrite, write.span,
+             "one point of this parallel block may write an element of " + name +
+                 " that another one writes in another way")
+          .note("here, and its points run in any order", earlier.span)
+          .note("outside of a block equations run in order: let one of the two stand before or behind it");
+      return;
     }
 }
 

@@ -123,6 +123,7 @@ bool Checker::addPiece(LeftSide &left, const Stmt &out) {
   if (inParallel) {
     BlockAccess &write = noteBlockAccess(info, /*isWrite=*/true, left.target->span, left.values);
     bool onData = llvm::any_of(left.values, [&](const Subscript &value) { return usesData(value.index); });
+    write.write = &out;
     write.isApart = !out.accumulate && (!onData || !out.distinct.empty());
     std::vector<unsigned> varying = out.value->axes;
     addAxes(varying, out.guard);

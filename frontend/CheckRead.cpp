@@ -379,7 +379,7 @@ void Checker::requireReadable(TensorInfo &info, Span span, llvm::ArrayRef<Subscr
   if (!info.blockWrites.empty()) {
     std::vector<IndexExpr> here;
     for (const Subscript &subscript : subscripts)
-      here.push_back(subscript.index);
+      here.push_back(inBlock(subscript.index));
     if (llvm::none_of(info.blockWrites, [&](const BlockAccess &write) { return write.image.subscripts == here; })) {
       report(Code::ReadBeforeDefined, span,
              name + " is written by this parallel block, whose points run in any order")

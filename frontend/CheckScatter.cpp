@@ -153,6 +153,45 @@ void Checker::addDistinctAxes(const LeftSide &left, std::set<unsigned> &apart, s
   }
 }
 
+void Checker::forEachOnAddress(const Stmt &write, llvm::function_ref<void(const Expr *)> visit) {
+  llvm::SmallPtrSet<const Expr *, 16> seen;
+  llvm::SmallVector<const Expr *> work{write.guard};
+  auto addData = [&](const IndexExpr &index) {
+    for (const IndexVar &var : index.variables())
+      if (!var.isSymbol() && program->vars[var.position()].kind == Var::Data)
+        work.push_back(program->vars[var.position()].data);
+  };
+  for (const IndexExpr &subscript : write.subscripts)
+    addData(subscript);
+  while (!work.empty()) {
+    const Expr *at = work.pop_back_val();
+    if (!at || !seen.insert(at).second)
+      continue;
+    visit(at);
+    if (at->kind == Expr::Let)
+      work.push_back(at->let->value);
+    addData(at->index);
+    for (const IndexExpr &subscript : at->subscripts)
+      addData(subscript);
+    llvm::append_range(work, at->operands);
+    work.append({at->fill, at->guard, at->filter});
+    for (const Var *var : at->vars) {
+      addData(var->lo);
+      addData(var->hi);
+    }
+  }
+}
+
+/// Whether where a statement of a block writes can be computed before the block. (What the block writes does not decide
+/// it: checkBlockWrites.)
+bool Checker::isKnownBeforeBlock(const Stmt &write) {
+  bool isKnown = loops.size() + tileVars.size() == blockLoops;
+  forEachOnAddress(write, [&](const Expr *at) {
+    isKnown &= at->kind != Expr::State && (at->kind != Expr::Let || (at->let->value->axes.empty() && !readsData(at->let->value)));
+  });
+  return isKnown;
+}
+
 bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &along, std::set<unsigned> bare) {
   auto areApart = [&](const std::set<unsigned> &apart) {
     return llvm::all_of(along, [&](unsigned id) { return apart.count(id) != 0; });
@@ -169,11 +208,13 @@ bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &
     out.meeting = Stmt::Alike;
     return true;
   }
-  if (inParallel) {
+  if (inParallel && !isKnownBeforeBlock(out)) {
     Report record = report(Code::AmbiguousWrite, left.target->span,
                            "two points of '" + text(left.target->span) +
                                "' could meet in this parallel block: a subscript comes from data");
-    record.note("outside of a block, as an equation of its own or in a loop 'for', it is allowed: the last point counts");
+    record.note(loops.size() + tileVars.size() > blockLoops
+                    ? "outside of the block's loops the last point counts, where what decides it is known before the block"
+                    : "where what decides it is known before the block, and no value of the block, the last point counts");
     for (const Expr *read : readsOnLeft(left))
       if (tellsApart(left, read) && distinctAxes(read)) {
         record.note("where no element of '" + read->tensor->name +
@@ -183,6 +224,9 @@ bool Checker::checkScatter(LeftSide &left, Stmt &out, const std::set<unsigned> &
     return false;
   }
   out.meeting = Stmt::LastWins;
+  for (const Var *var : parallelVars) // a block's indices are around
+    if (along.count(var->id))
+      out.order.push_back(var);
   auto add = [&](llvm::StringRef name) {
     for (const Var *var : left.vars)
       if (var->name == name && !llvm::is_contained(out.order, var))

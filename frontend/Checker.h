@@ -314,9 +314,17 @@ private:
   //===-- CheckParallel.cpp -----------------------------------------------===//
   [[nodiscard]] bool checkParallel(const ast::Stmt &stmt);
   BlockAccess &noteBlockAccess(TensorInfo &info, bool isWrite, Span span, llvm::ArrayRef<Subscript> subscripts);
-  /// Whether a point of the block may read what another one writes.
-  bool mayMeetOtherPoint(const BlockAccess &read, const BlockAccess &write);
+  /// Whether a point of the block may access by `a` what another one writes by `b`.
+  bool mayMeetOtherPoint(const BlockAccess &a, const BlockAccess &b);
   void checkBlockReads(TensorInfo &info);
+  void checkBlockWrites(TensorInfo &info);
+  bool followsInnerLoop(const checked::Expr *value);
+  bool followsInnerLoop(const IndexExpr &index);
+  bool areSameInputs(const checked::Expr *a, const checked::Expr *b);
+  IndexExpr inBlock(const IndexExpr &index);
+  /// What decides where, and whether, a statement writes.
+  void forEachOnAddress(const checked::Stmt &write, llvm::function_ref<void(const checked::Expr *)> visit);
+  bool isKnownBeforeBlock(const checked::Stmt &write);
   [[nodiscard]] bool checkTilesLoop(const ast::Stmt &stmt);
   [[nodiscard]] bool checkState(const ast::Stmt &stmt);
   [[nodiscard]] bool checkUpdate(const ast::Stmt &stmt, const ast::Target &target, StateInfo &info);
@@ -576,6 +584,7 @@ private:
   unsigned dead = 0; // inside what a compile-time constant excludes
   unsigned dry = 0;  // first passes over a parallel block
   bool inParallel = false;
+  size_t blockLoops = 0; // around the parallel block
   std::vector<const Var *> parallelVars;
   std::vector<const Var *> tileVars;
   bool hasDouble = false; // the entry has f64 tensors
@@ -583,6 +592,7 @@ private:
   std::deque<TensorInfo> tensorInfos;
   std::deque<StateInfo> stateInfos;
   std::vector<TensorInfo *> blockTensors; // written by the parallel block
+  std::vector<const Var *> blockData;     // in its subscripts, one for those that are the same
   // Within a statement: what is known of values, and the vars of data by the values' keys.
   llvm::DenseMap<unsigned, const Var *> dataVars;
   llvm::StringMap<unsigned> keyNumbers;

@@ -39,6 +39,8 @@ struct BlockAccess {
   /// Of writes: the indices of the block along which it has points, and whether no two of them meet.
   std::vector<unsigned> along;
   bool isApart = false;
+  const checked::Stmt *write = nullptr; // null: a read
+  size_t loopDepth = 0;
 };
 
 struct TensorInfo {

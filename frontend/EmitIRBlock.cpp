@@ -21,6 +21,9 @@ void Emitter::emitParallel(const Stmt &stmt) {
   size_t enclosing = blockAxes.size();
   blockAxes.append(stmt.vars.begin(), stmt.vars.end());
   AxisSet outer = outerAxes(stmt);
+  for (const Stmt *inner : stmt.body)
+    if (inner->meeting == Stmt::LastWins)
+      blockWriters[inner] = emitLastWriters(*inner);
   hoistValues(stmt, outer);
   forPoints(unboundAxes(outer), locate(stmt.span), [&] { emitBody(stmt.body); });
   blockAxes.truncate(enclosing);

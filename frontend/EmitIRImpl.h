@@ -62,6 +62,7 @@ private:
   void emitEquation(const Stmt &stmt);
   /// The axes that an equation runs along, bound or not.
   AxisSet equationAxes(const Stmt &stmt);
+  void emitReadingTarget(const Stmt &stmt, llvm::ArrayRef<const Var *> axes);
   void emitThroughTemp(const Stmt &stmt, llvm::ArrayRef<const Var *> axes);
   void emitWithOldTarget(const Stmt &stmt, llvm::ArrayRef<const Var *> axes);
   void emitWrite(const Stmt &stmt, mlir::Value target, mlir::Value value);
@@ -230,6 +231,7 @@ private:
   llvm::DenseMap<unsigned, std::pair<mlir::Value, mlir::Value>> tileBounds;
   std::vector<Frame> frames;
   const LastWriters *lastWriters = nullptr; ///< of the equation that is being written
+  llvm::DenseMap<const Stmt *, LastWriters> blockWriters; ///< of equations of the block, found before it
   /// Axes of the enclosing parallel blocks, in order.
   llvm::SmallVector<const Var *> blockAxes;
   /// Number of `tgl.parallel`s around.

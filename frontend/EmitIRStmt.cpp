@@ -82,7 +82,9 @@ AxisSet Emitter::equationAxes(const Stmt &stmt) {
 void Emitter::emitEquation(const Stmt &stmt) {
   SmallVector<const Var *, 4> axes = unboundAxes(equationAxes(stmt), inTargetOrder(stmt));
   std::optional<LastWriters> last;
-  if (stmt.meeting == Stmt::LastWins)
+  if (auto found = blockWriters.find(&stmt); found != blockWriters.end())
+    last = found->second;
+  else if (stmt.meeting == Stmt::LastWins)
     last = emitLastWriters(stmt);
   llvm::SaveAndRestore<const LastWriters *> saved(lastWriters, last ? &*last : nullptr);
   if (axes.empty() || readsOwnPointsOnly(stmt)) { // one point reads before it writes
@@ -91,6 +93,19 @@ void Emitter::emitEquation(const Stmt &stmt) {
               [&] { emitWrite(stmt, tensors.lookup(stmt.tensor), eval(stmt.value)); });
     return;
   }
+  // No point of a block reads what another one writes: each goes through its own elements on its own.
+  SmallVector<const Var *> ofBlock, own;
+  for (const Var *axis : axes)
+    (llvm::is_contained(blockAxes, axis) ? ofBlock : own).push_back(axis);
+  if (!ofBlock.empty())
+    return forPoints(ofBlock, locate(stmt.span), [&] { emitReadingTarget(stmt, own); });
+  emitReadingTarget(stmt, axes);
+}
+
+/// Points that may read what others of them write: all read first.
+void Emitter::emitReadingTarget(const Stmt &stmt, ArrayRef<const Var *> axes) {
+  if (axes.empty())
+    return emitWrite(stmt, tensors.lookup(stmt.tensor), eval(stmt.value));
   if (addressReadsTarget(stmt) || !haveSizes(axes))
     emitWithOldTarget(stmt, axes);
   else

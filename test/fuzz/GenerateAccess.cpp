@@ -51,6 +51,7 @@ private:
   void library();
   /// Quotients and remainders by an index that a filter keeps from being zero, or does not.
   void divisors();
+  void block(const std::string &y);
   void output(const std::string &name, const std::string &type, std::vector<std::pair<std::string, int64_t>> dims);
   void line(const std::string &text) { body += "  " + text + "\n"; }
   std::string fresh(const char *prefix) { return prefix + std::to_string(counter++); }
@@ -259,6 +260,33 @@ void AccessGenerator::output(const std::string &name, const std::string &type,
   program.outputs.push_back(std::move(tensor));
 }
 
+/// A block whose points may meet at elements of y by two writes, alike or not: the checker says which of them are.
+void AccessGenerator::block(const std::string &y) {
+  static const std::vector<std::string> combines = {"+=", "+=", "max=", "="};
+  static const std::vector<std::string> values = {"2.0", "2.0", "3.0", "i"};
+  output(y, "f32", {{"N", n}});
+  line(y + "[e] = 1.0");
+  line("parallel i in M {");
+  bool inLoop = random.chance(25);
+  std::string first = near(integer(1)), combine = random.pick(combines), value = random.pick(values);
+  std::string indent = inLoop ? "    " : "  ";
+  auto write = [&](const std::string &place) {
+    bool isLoop = inLoop && random.chance(30);
+    line(indent + y + "[" + place + (isLoop ? " + t" : "") + "] " + combine + " " + (isLoop ? "t" : value));
+  };
+  if (inLoop)
+    line("  for t in 3 {");
+  write(first);
+  if (random.chance(15))
+    combine = random.pick(combines);
+  if (random.chance(15))
+    value = random.pick(values);
+  write(random.chance(40) ? first : near(integer(1)));
+  if (inLoop)
+    line("  }");
+  line("}");
+}
+
 void AccessGenerator::statement() {
   if (random.chance(25)) {
     switch (random.below(6)) {
@@ -272,7 +300,9 @@ void AccessGenerator::statement() {
   }
   std::string y = fresh("y");
   std::string place = integer(1 + random.below(3));
-  switch (random.below(14)) {
+  switch (random.below(15)) {
+  case 13:
+    return block(y);
   case 0:
   case 1:
   case 2: {

@@ -154,7 +154,7 @@ void Generator::scatter() {
     indent += 2;
     scope.push_back(step);
   }
-  bool inBlock = combine != "=" && random.chance(20);
+  bool inBlock = random.chance(20);
   Value value = element(scope, kind);
   if (kind == Class::Float)
     value = limited(value, 64);
@@ -181,6 +181,17 @@ void Generator::scatter() {
     line("parallel " + row.index.name + " in " + row.index.range.text + " {");
     indent += 2;
     line(target + " " + combine + " " + write(value));
+    if (combine != "=" && random.chance(30)) { // what meets in one way
+      Value other = element(scope, kind);
+      if (kind == Class::Float)
+        other = limited(other, 64);
+      if (where != Inout || other.text.find(name + "[") == std::string::npos) {
+        line(target + " " + combine + " " + write(other));
+        value.bound += other.bound;
+        value.error += other.error;
+        value.grain = std::max(value.grain, other.grain);
+      }
+    }
     indent -= 2;
     line("}");
   } else {

@@ -136,3 +136,33 @@ def longs(x, ids, u):
 def changed(a, b, c, ids, u):
     index = ids.unsqueeze(1).expand(-1, c.size(1))
     return (a.scatter_reduce(0, index, u, "amax"), b.scatter_reduce(0, index, u, "amin"), c.index_add(0, ids, u))
+
+# check: S=1, D=1, N=1
+# check: S=7, D=5, N=41
+# check: S=300, D=64, N=100
+# input: slot = integers(0, 1000)
+def normalized(cache, slot, k):
+    rows = k * torch.rsqrt((k * k).sum(1, keepdim=True) + 1)
+    y = cache.clone()
+    for n in range(slot.size(0)):
+        y[int(slot[n]) % cache.size(0)] = rows[n]
+    return y
+
+# check: N=1, D=1, T=f32
+# check: N=5, D=7, T=f32
+# check: N=65, D=64, T=f32
+# check: N=5, D=8, T=f16
+# check: N=5, D=7, T=i64
+def mirrored(a, b, c, x):
+    wide = a.float().dtype if a.element_size() < 4 else a.dtype
+    p, q, r, u = a.to(wide), b.to(wide), c.to(wide), x.to(wide)
+    return ((p + (p.flip(1) + u)).to(a.dtype), torch.maximum(q, q.flip(1) + u).to(a.dtype),
+            (r.flip(1) + u).to(a.dtype))
+
+# check: N=1
+# check: N=37
+def triangle(x, y, z):
+    below = torch.tril(torch.ones(x.size(0), x.size(0))) > 0
+    n = x.size(0)
+    left = torch.where(below, y[:, n:] + x, y[:, :n])
+    return torch.cat((left, y[:, n:]), 1), torch.ones_like(z)
