@@ -61,6 +61,7 @@ private:
                                       unsigned depth);
   std::optional<Rewriting> elements(const Node &target, llvm::StringRef op, const Node &value);
   std::optional<Rewriting> severalElements(llvm::ArrayRef<NodePtr> targets, const Node &value);
+  std::optional<Rewriting> scattered(llvm::StringRef name, const CallForm &form);
   std::optional<Rewriting> stacked(Translator &translator, llvm::StringRef name,
                                    const CallForm &form);
   std::optional<Rewriting> several(llvm::ArrayRef<NodePtr> targets, const Node &value);
