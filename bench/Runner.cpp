@@ -10,7 +10,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -161,6 +160,27 @@ std::optional<int64_t> Runner::sizeNamed(StringRef name, ArrayRef<int64_t> sizes
   return std::nullopt;
 }
 
+/// A scalar of a launch from what was written; what its type does not hold is refused.
+static Error readScalar(const KernelArgument &expected, const ScalarSetting &value, LaunchArgument &argument) {
+  if (isFloat(expected.declared)) {
+    argument.number = std::visit([](auto held) { return static_cast<double>(held); }, value);
+  } else if (const auto *real = std::get_if<double>(&value)) {
+    double beyond = expected.declared == DType::U64 ? 0x1p64 : 0x1p63;
+    bool isRounded = std::fabs(*real) < beyond && *real == std::trunc(*real);
+    return wrongScalar(expected, shortestText(*real) +
+                                     (isRounded ? ", which was computed in f64: write its digits" : ""));
+  } else if (const auto *large = std::get_if<uint64_t>(&value)) {
+    if (expected.declared != DType::U64)
+      return wrongScalar(expected, Twine(*large));
+    argument.integer = static_cast<int64_t>(*large);
+  } else {
+    argument.integer = std::get<int64_t>(value);
+    if (expected.declared == DType::U64 && argument.integer < 0)
+      return wrongScalar(expected, Twine(argument.integer));
+  }
+  return takeScalar(expected, argument);
+}
+
 Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t> sizes,
                                                Inputs inputs) {
   const CompiledKernel &kernel = runner.kernel();
@@ -186,7 +206,7 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
       return *size;
     auto scalar = inputs.scalars.find(name.str());
     if (scalar != inputs.scalars.end())
-      return scalar->second;
+      return std::visit([](auto value) { return static_cast<double>(value); }, scalar->second);
     for (const checked::Constant &constant : kernel.constants)
       if (constant.name == name) {
         if (auto *integer = std::get_if<int64_t>(&constant.value))
@@ -211,16 +231,12 @@ Expected<std::unique_ptr<Launch>> Launch::make(Runner &runner, ArrayRef<int64_t>
       if (given == inputs.scalars.end())
         return refuse(LaunchError::WrongCall,
                       "the scalar '" + expected.name + "' is not given: -p " + expected.name + "=...");
-      double value = given->second;
-      if (!isFloat(expected.declared) && value != std::trunc(value))
-        return refuse(LaunchError::WrongCall, "the scalar '" + expected.name + "' is " +
-                                                  toString(expected.declared).str() + ", got " +
-                                                  formatv("{0}", value).str());
-      argument.number = value;
-      argument.integer = convertToInteger(value, expected.declared == DType::U64 ? DType::U64 : DType::I64, false);
-      if (Error error = takeScalar(expected, argument))
+      if (Error error = readScalar(expected, given->second, argument))
         return std::move(error);
-      launch->scalarValues[expected.name] = isFloat(expected.declared) ? argument.number : value;
+      if (isFloat(expected.declared))
+        launch->scalarValues[expected.name] = argument.number;
+      else
+        launch->scalarValues[expected.name] = argument.integer;
       continue;
     }
     ArrayRef<int64_t> shape = launch->binding.arguments[index].shape;
@@ -398,7 +414,14 @@ RefValues Launch::refValues() const {
                constant.value);
   for (auto [index, expected] : enumerate(kernel.arguments)) {
     if (expected.role == KernelArgument::Scalar)
-      values.insert_or_assign(expected.name, scalarValues.at(expected.name));
+      std::visit(
+          [&](auto value) {
+            if constexpr (std::is_same_v<decltype(value), uint64_t>)
+              values.insert_or_assign(expected.name, static_cast<int64_t>(value)); // its bits, as libtorch keeps them
+            else
+              values.insert_or_assign(expected.name, value);
+          },
+          scalarValues.at(expected.name));
     if (expected.role != KernelArgument::In && expected.role != KernelArgument::Inout)
       continue;
     if (unpacked[index] && runner.isDevice())

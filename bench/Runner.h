@@ -75,7 +75,7 @@ public:
   struct Inputs {
     std::map<std::string, Tensor> given; // taken over
     const std::vector<InputSpec> *specs = nullptr;
-    std::map<std::string, double> scalars;
+    std::map<std::string, ScalarSetting> scalars;
     uint64_t seed = 0; // of the emulator's order too
   };
   static llvm::Expected<std::unique_ptr<Launch>> make(Runner &runner, llvm::ArrayRef<int64_t> sizes,
@@ -131,7 +131,7 @@ private:
   std::vector<std::optional<Tensor>> unpacked;
   std::vector<DeviceAddress> addresses, unpackedAddresses;
   DeviceAddress workspace = 0; // of queue()
-  std::map<std::string, double> scalarValues;
+  std::map<std::string, ScalarSetting> scalarValues; // as the kernel has them
 };
 
 /// Inputs of a timed case, each at addresses of its own.

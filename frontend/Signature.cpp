@@ -27,6 +27,22 @@ std::optional<int64_t> parseInteger(StringRef text, Signature::NumberOf numberOf
   return static_cast<int64_t>(*value);
 }
 
+/// A number for a scalar: digits are read as they stand, an expression is computed in f64.
+std::optional<ScalarSetting> parseScalar(StringRef text, Signature::NumberOf numberOf) {
+  text = text.trim();
+  unsigned radix = text.contains_insensitive("0x") || text.contains_insensitive("0b") ? 0 : 10;
+  if (int64_t exact; !text.getAsInteger(radix, exact))
+    return exact;
+  if (uint64_t exact; !text.getAsInteger(radix, exact))
+    return exact;
+  std::optional<double> value = numberOf(text);
+  if (!value)
+    return std::nullopt;
+  if (*value == std::trunc(*value) && std::fabs(*value) <= 0x1p53)
+    return static_cast<int64_t>(*value);
+  return *value;
+}
+
 std::optional<bool> parseBool(StringRef text) {
   if (text == "true" || text == "True")
     return true;
@@ -182,7 +198,8 @@ bool Signature::sort(const Settings &settings, Instance &instance, std::string &
       return false;
     case Parameter::Scalar: {
       std::optional<bool> truth = parseBool(text);
-      std::optional<double> value = truth ? std::optional<double>(*truth) : numberOf(text);
+      std::optional<ScalarSetting> value =
+          truth ? std::optional<ScalarSetting>(int64_t(*truth)) : parseScalar(text, numberOf);
       if (!value)
         return fail("a number");
       instance.scalars[name] = *value;

@@ -19,6 +19,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace tegula {
@@ -26,12 +27,15 @@ namespace tegula {
 /// Values by name, as text.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
+/// A scalar as it was written: integers of 64 bits exactly, those from 2^63 on as a uint64_t.
+using ScalarSetting = std::variant<int64_t, uint64_t, double>;
+
 /// Settings sorted by what they are.
 struct Instance {
   InstanceOptions options; // constants, types, rank of `...`; the caller adds optional tensors
   std::map<std::string, int64_t> sizes;
   std::vector<int64_t> ellipsis;
-  std::map<std::string, double> scalars;
+  std::map<std::string, ScalarSetting> scalars;
   std::map<std::string, std::vector<int64_t>> shapes; // of tensors that are there
   /// Two instances with equal keys are the same compiled kernel, run at other sizes.
   std::string key() const;

@@ -11,8 +11,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -65,23 +65,33 @@ static std::optional<int64_t> evaluate(const CompiledKernel &kernel, const Index
   });
 }
 
+std::string tegula::shortestText(double value) {
+  char text[32];
+  std::to_chars_result result = std::to_chars(text, text + sizeof(text), value);
+  return std::string(text, result.ptr);
+}
+
+Error tegula::wrongScalar(const KernelArgument &expected, const Twine &value) {
+  DType type = expected.declared;
+  std::string what = "the scalar '" + expected.name + "' is " + toString(type).str();
+  if (type == DType::U64)
+    what += ", from 0 to " + std::to_string(std::numeric_limits<uint64_t>::max());
+  else if (isInteger(type))
+    what += ", from " + std::to_string(minValue(type)) + " to " + std::to_string(maxValue(type));
+  return refuse(what + ", got " + value);
+}
+
 Error tegula::takeScalar(const KernelArgument &expected, LaunchArgument &given) {
   DType type = expected.declared;
-  auto outside = [&](const Twine &value) {
-    std::string what = "the scalar '" + expected.name + "' is " + toString(type).str();
-    if (isInteger(type) && type != DType::U64)
-      what += ", from " + std::to_string(minValue(type)) + " to " + std::to_string(maxValue(type));
-    return refuse(what + ", got " + value);
-  };
   if (isFloat(type)) {
     double rounded = roundToFloat(given.number, type);
     if (std::isfinite(given.number) && !std::isfinite(rounded))
-      return outside(formatv("{0}", given.number).str());
+      return wrongScalar(expected, shortestText(given.number));
     given.number = rounded;
   } else if (type == DType::Bool) {
     given.integer = given.integer != 0;
   } else if (type != DType::U64 && (given.integer < minValue(type) || given.integer > maxValue(type))) {
-    return outside(Twine(given.integer));
+    return wrongScalar(expected, Twine(given.integer));
   }
   return Error::success();
 }

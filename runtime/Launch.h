@@ -51,6 +51,12 @@ struct LaunchArgument {
   int64_t integer = 0;  // other scalars; of u64, its bits
 };
 
+/// The fewest digits that give this double when they are read: `0.1`, `1e+300`, `inf`.
+std::string shortestText(double value);
+
+/// That a scalar is not of its type, or outside of it.
+llvm::Error wrongScalar(const KernelArgument &expected, const llvm::Twine &value);
+
 /// Makes a scalar one of the type that it is declared with: floats are rounded, and what is out of range is refused.
 llvm::Error takeScalar(const KernelArgument &expected, LaunchArgument &given);
 
