@@ -55,11 +55,13 @@ static cl::opt<unsigned> multiprocessors("multiprocessors", cl::value_desc("3"),
 static cl::opt<std::string> target("target", cl::value_desc("cpu|cuda|emulate"), cl::desc("The machine"),
                                    cl::init("cpu"), cl::sub(sub));
 static cl::opt<bool> tuned("tuned", cl::desc("On a device: with the schedules that `tegula tune` kept"), cl::sub(sub));
-static cl::opt<bool> checkedMode("checked", cl::desc("Verify every access and definition while running"),
+static cl::opt<bool> checkedMode("checked",
+                                 cl::desc("Verify while running, element by element, that every access stays inside, "
+                                          "that what is read is defined, and that points do not meet"),
                                  cl::sub(sub));
 static cl::opt<bool> evenProved("even-proved",
-                                cl::desc("With --checked: verify the accesses of the code as it always is, also those "
-                                         "that were proved; one that leaves its tensor is a defect"),
+                                cl::desc("Verify in the code as it always is that accesses stay inside that were proved "
+                                         "to; one that does not is a defect. With --checked: after a run of that"),
                                 cl::sub(sub));
 static cl::opt<uint64_t> seed("seed", cl::desc("Seed of inputs without --in"), cl::init(0),
                               cl::sub(sub));
@@ -156,10 +158,8 @@ bool parsePaths(ArrayRef<std::string> texts, std::map<std::string, std::string> 
       wrongCall("expected NAME=FILE, got '" + text + "'");
       return false;
     }
-    if (!files.try_emplace(name.str(), file.str()).second) {
-      wrongCall("a file for '" + name + "' is given twice");
-      return false;
-    }
+    if (!files.try_emplace(name.str(), file.str()).second)
+      return givenTwice("a file for '" + name + "'");
   }
   return true;
 }
@@ -264,68 +264,16 @@ ExitCode readInputs(const ast::Kernel &kernel, const Signature &signature,
   return ExitSuccess;
 }
 
-ExitCode run() {
-  std::map<std::string, std::string> inFiles, outFiles;
-  Settings settings;
-  if (!parsePaths(inTexts, inFiles) || !parsePaths(outTexts, outFiles))
-    return ExitWrongCall;
-  if (!readSettings({sizeTexts, constantTexts, typeTexts}, settings))
-    return ExitWrongCall;
-
-  if (deadline < 0)
-    return wrongCall("--deadline takes seconds, 0 for none");
-  if (target != "cpu" && target != "cuda" && target != "emulate")
-    return wrongCall("--target takes cpu, cuda or emulate, not '" + target + "'");
-  if (!isDeviceTarget(emulatedDevice))
-    return wrongCall("--device takes a device of capability 8.0 or newer such as sm_80 or sm_90a, not '" + emulatedDevice + "'");
-  if (multiprocessors == 0)
-    return wrongCall("--multiprocessors takes a number above 0");
-  std::unique_ptr<LoadedFile> loaded = load(path);
-  if (!loaded)
-    return ExitWrongCall;
-  if (tellSyntaxErrors(*loaded))
-    return ExitWrongProgram;
-  const ast::Kernel *kernel = loaded->module->entry(kernelName);
-  if (!kernel)
-    return wrongCall("'" + path + "' has no kernel" +
-                     (kernelName.empty() ? "" : " '" + kernelName + "'"));
-  Signature signature(*kernel);
-  Given given;
-  std::string error;
-  if (!signature.sort(settings, given.instance, error, evaluateConstant))
-    return wrongCall(error);
-  if (const Signature::Parameter *missing = signature.missing(given.instance.options))
-    return wrongCall("kernel '" + kernel->name.name + "' needs " + Signature::howToGive(*missing));
-  std::map<std::string, int64_t> demanded = given.instance.sizes;
-  if (ExitCode code = readInputs(*kernel, signature, inFiles, given))
-    return code;
-  for (const auto &[name, value] : demanded)
-    if (given.instance.sizes.at(name) != value)
-      return wrongCall(name + " is " + Twine(value) + " by -d and " +
-                       Twine(given.instance.sizes.at(name)) + " by an input");
-
-  CompileOptions options;
-  options.instance = given.instance.options;
-  options.instance.kernel = kernel->name.name;
-  options.target = target;
-  if (evenProved && !checkedMode)
-    return wrongCall("--even-proved goes with --checked");
-  options.checked = checkedMode && !evenProved;
-  options.evenProved = evenProved;
-  options.pipeline.tensorTile = tensorTile;
-  options.tuned = tuned;
-  options.instance.precision = precision;
-  options.emulatedDevice = emulatedDevice;
-  options.emulatedMultiprocessors = multiprocessors;
-  if (!isTensorTile(tensorTile) || !isPrecision(precision))
-    return ExitWrongCall;
-  for (const auto &[name, file] : outFiles)
-    options.keepTensors.push_back(name);
-  Expected<std::unique_ptr<Runner>> made =
-      Runner::make(*loaded->module, options, loaded->diagnostics);
+/// Compiles and runs the kernel on inputs as given or drawn; prints the diagnostics where `isFirst`, and shows or
+/// stores the results where `givesResults`.
+ExitCode runKernel(LoadedFile &loaded, const Signature &signature, const Given &given, CompileOptions options,
+                   const std::map<std::string, std::string> &inFiles,
+                   const std::map<std::string, std::string> &outFiles, bool isFirst, bool givesResults) {
+  Expected<std::unique_ptr<Runner>> made = Runner::make(*loaded.module, options, loaded.diagnostics);
   if (!made)
     return exitOf(made.takeError());
-  loaded->print(/*json=*/false);
+  if (isFirst)
+    loaded.print(/*json=*/false);
   if (!*made)
     return ExitWrongProgram;
   Runner &runner = **made;
@@ -412,6 +360,9 @@ ExitCode run() {
   }
   watchdog.reset();
 
+  if (!givesResults)
+    return ExitSuccess;
+  std::string error;
   for (auto [argument, tensor] : zip(written, *results)) {
     const std::string &name = runner.kernel().arguments[argument].name;
     auto file = outFiles.find(name);
@@ -432,6 +383,72 @@ ExitCode run() {
     }
   }
   return ExitSuccess;
+}
+
+ExitCode run() {
+  std::map<std::string, std::string> inFiles, outFiles;
+  Settings settings;
+  if (!parsePaths(inTexts, inFiles) || !parsePaths(outTexts, outFiles))
+    return ExitWrongCall;
+  if (!readSettings({sizeTexts, constantTexts, typeTexts}, settings))
+    return ExitWrongCall;
+
+  if (deadline < 0)
+    return wrongCall("--deadline takes seconds, 0 for none");
+  if (target != "cpu" && target != "cuda" && target != "emulate")
+    return wrongCall("--target takes cpu, cuda or emulate, not '" + target + "'");
+  if (!isDeviceTarget(emulatedDevice))
+    return wrongCall("--device takes a device of capability 8.0 or newer such as sm_80 or sm_90a, not '" + emulatedDevice + "'");
+  if (multiprocessors == 0)
+    return wrongCall("--multiprocessors takes a number above 0");
+  std::unique_ptr<LoadedFile> loaded = load(path);
+  if (!loaded)
+    return ExitWrongCall;
+  if (tellSyntaxErrors(*loaded))
+    return ExitWrongProgram;
+  const ast::Kernel *kernel = loaded->module->entry(kernelName);
+  if (!kernel)
+    return wrongCall("'" + path + "' has no kernel" +
+                     (kernelName.empty() ? "" : " '" + kernelName + "'"));
+  Signature signature(*kernel);
+  Given given;
+  std::string error;
+  if (!signature.sort(settings, given.instance, error, evaluateConstant))
+    return wrongCall(error);
+  if (const Signature::Parameter *missing = signature.missing(given.instance.options))
+    return wrongCall("kernel '" + kernel->name.name + "' needs " + Signature::howToGive(*missing));
+  std::map<std::string, int64_t> demanded = given.instance.sizes;
+  if (ExitCode code = readInputs(*kernel, signature, inFiles, given))
+    return code;
+  for (const auto &[name, value] : demanded)
+    if (given.instance.sizes.at(name) != value)
+      return wrongCall(name + " is " + Twine(value) + " by -d and " +
+                       Twine(given.instance.sizes.at(name)) + " by an input");
+
+  CompileOptions options;
+  options.instance = given.instance.options;
+  options.instance.kernel = kernel->name.name;
+  options.target = target;
+  options.pipeline.tensorTile = tensorTile;
+  options.tuned = tuned;
+  options.instance.precision = precision;
+  options.emulatedDevice = emulatedDevice;
+  options.emulatedMultiprocessors = multiprocessors;
+  if (!isTensorTile(tensorTile) || !isPrecision(precision))
+    return ExitWrongCall;
+  for (const auto &[name, file] : outFiles)
+    options.keepTensors.push_back(name);
+  auto runAs = [&](bool checked, bool isFirst, bool givesResults) {
+    options.checked = checked;
+    options.evenProved = !checked && evenProved;
+    return runKernel(*loaded, signature, given, options, inFiles, outFiles, isFirst, givesResults);
+  };
+  if (!checkedMode || !evenProved)
+    return runAs(checkedMode, /*isFirst=*/true, /*givesResults=*/true);
+  // Two kinds of code: one that checks element by element, and the one that runs else.
+  if (ExitCode code = runAs(/*checked=*/true, /*isFirst=*/true, /*givesResults=*/false))
+    return code;
+  return runAs(/*checked=*/false, /*isFirst=*/false, /*givesResults=*/true);
 }
 
 } // namespace
