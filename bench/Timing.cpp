@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <algorithm>
 #include <cmath>
@@ -37,34 +38,35 @@ double now(clockid_t clock) {
 
 } // namespace
 
-/// Seconds that all processors have worked, from the first line of /proc/stat.
-static std::optional<double> busySeconds() {
-  auto file = MemoryBuffer::getFileAsStream("/proc/stat");
-  if (!file)
-    return std::nullopt;
-  SmallVector<StringRef> fields;
-  (*file)->getBuffer().split('\n').first.split(fields, ' ', -1, /*KeepEmpty=*/false);
-  // cpu user nice system idle iowait irq softirq steal
-  if (fields.size() < 9 || fields[0] != "cpu")
-    return std::nullopt;
-  double ticks = 0;
-  for (unsigned field : {1, 2, 3, 6, 7, 8}) {
+/// Seconds that the threads of this process were ready to run and had no processor (man 5 proc, schedstat).
+static std::optional<double> waitedSeconds() {
+  double nanoseconds = 0;
+  std::error_code error;
+  unsigned threads = 0;
+  for (sys::fs::directory_iterator task("/proc/self/task", error), end; !error && task != end; task.increment(error)) {
+    auto file = MemoryBuffer::getFileAsStream(task->path() + "/schedstat");
+    if (!file)
+      continue; // has ended meanwhile, or the kernel does not count
+    StringRef waited = (*file)->getBuffer().split(' ').second.split(' ').first;
     uint64_t value;
-    if (fields[field].getAsInteger(10, value))
+    if (waited.getAsInteger(10, value))
       return std::nullopt;
-    ticks += value;
+    nanoseconds += value;
+    ++threads;
   }
-  return ticks / ::sysconf(_SC_CLK_TCK);
+  if (error || !threads)
+    return std::nullopt;
+  return nanoseconds * 1e-9;
 }
 
-OtherWork::OtherWork() : busy(busySeconds()), own(now(CLOCK_PROCESS_CPUTIME_ID)), begin(now(CLOCK_MONOTONIC)) {}
+OtherWork::OtherWork() : waited(waitedSeconds()), begin(now(CLOCK_MONOTONIC)) {}
 
 std::optional<double> OtherWork::processors() const {
-  std::optional<double> later = busySeconds();
+  std::optional<double> later = waitedSeconds();
   double seconds = now(CLOCK_MONOTONIC) - begin;
-  if (!busy || !later || seconds <= 0)
+  if (!waited || !later || seconds <= 0)
     return std::nullopt;
-  return std::max(0.0, (*later - *busy - (now(CLOCK_PROCESS_CPUTIME_ID) - own)) / seconds);
+  return std::max(0.0, (*later - *waited) / seconds);
 }
 
 double secondsOfOtherThreads() { return now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID); }

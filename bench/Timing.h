@@ -54,7 +54,8 @@ double secondsOfOtherThreads();
 /// `seconds` tells the processor time that the others have used so far.
 void awaitRest(llvm::function_ref<double()> seconds = secondsOfOtherThreads);
 
-/// What other programs do to a measurement: the processors that they keep busy from construction on, on average.
+/// What other programs do to a measurement: the processors that they keep from threads of this process that are ready to
+/// run, from construction on, on average. What other processors of the machine do does not count.
 class OtherWork {
 public:
   OtherWork();
@@ -62,8 +63,8 @@ public:
   std::optional<double> processors() const;
 
 private:
-  std::optional<double> busy; // seconds of all processors so far
-  double own, begin;
+  std::optional<double> waited; // seconds so far
+  double begin;
 };
 
 struct TimedPair {

@@ -109,10 +109,11 @@ std::string percent(double share) {
   return text;
 }
 
-/// The share of the roofline; beyond it the data were in the caches, of which the roofline knows nothing.
+/// The share of the roofline. It is of data that are read in full from memory, and says nothing where it is beyond 100 %:
+/// they were in a cache, or were not all needed.
 std::string shareText(const json::Object &roofline) {
   double share = *roofline.getNumber("share");
-  return share > 1 ? "in cache" : percent(share);
+  return share > 1 ? "n/a" : percent(share);
 }
 
 /// What makes times doubtful, or nothing: other programs that work beside, or calls that differ much.
@@ -128,7 +129,7 @@ std::string doubtOf(const json::Object &event) {
   std::string text;
   raw_string_ostream os(text);
   if (others > fewProcessors)
-    os << "other programs took " << format("%.1f", others) << " processors";
+    os << "other programs kept " << format("%.1f", others) << " processors from it";
   if (spread > wideSpread)
     os << (text.empty() ? "" : ", ") << "quartiles are " << percent(spread) << " apart";
   return text;
@@ -208,7 +209,7 @@ private:
              << format("%.1f GB/s, %.1f GFLOP/s", *event.getNumber("gigabytesPerSecond"),
                        *event.getNumber("gigaflopsPerSecond"));
       if (const json::Object *roofline = event.getObject("roofline"))
-        outs() << ", " << shareText(*roofline) << (*roofline->getNumber("share") > 1 ? "" : " of the roofline");
+        outs() << ", " << (*roofline->getNumber("share") > 1 ? "beyond the roofline of memory" : shareText(*roofline) + " of the roofline");
       if (std::string doubt = doubtOf(event); !doubt.empty())
         outs() << "\n      the machine is busy: " << doubt;
     }
