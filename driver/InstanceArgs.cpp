@@ -39,6 +39,11 @@ static bool split(StringRef text,
   return true;
 }
 
+bool givenTwice(const Twine &what) {
+  errs() << "tegula: " << what << " is given twice\n";
+  return false;
+}
+
 bool parseSizes(ArrayRef<std::string> texts, std::map<std::string, int64_t> &sizes) {
   for (StringRef text : texts) {
     SmallVector<std::pair<StringRef, SmallVector<StringRef>>> entries;
@@ -52,8 +57,7 @@ bool parseSizes(ArrayRef<std::string> texts, std::map<std::string, int64_t> &siz
         return false;
       }
       if (!sizes.try_emplace(name.str(), value).second) {
-        errs() << "tegula: the size '" << name << "' is given twice\n";
-        return false;
+        return givenTwice("the size '" + name + "'");
       }
     }
   }
@@ -67,8 +71,7 @@ bool parseConstants(ArrayRef<std::string> texts, decltype(InstanceOptions::const
       return false;
     for (const auto &[name, values] : entries) {
       if (constants.contains(name.str())) {
-        errs() << "tegula: the constant '" << name << "' is given twice\n";
-        return false;
+        return givenTwice("the constant '" + name + "'");
       }
       std::vector<int64_t> integers;
       for (StringRef value : values)
@@ -106,8 +109,7 @@ bool parseTypes(ArrayRef<std::string> texts, std::map<std::string, checked::DTyp
         return false;
       }
       if (!types.try_emplace(name.str(), *type).second) {
-        errs() << "tegula: the type '" << name << "' is given twice\n";
-        return false;
+        return givenTwice("the type '" + name + "'");
       }
     }
   }
@@ -127,8 +129,7 @@ bool readSettings(std::initializer_list<llvm::ArrayRef<std::string>> lists,
   std::set<llvm::StringRef> seen;
   for (const auto &[name, value] : settings)
     if (!seen.insert(name).second) {
-      llvm::errs() << "tegula: '" << name << "' is given twice\n";
-      return false;
+      return givenTwice("'" + name + "'");
     }
   return true;
 }

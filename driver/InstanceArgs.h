@@ -13,6 +13,9 @@
 
 namespace tegula {
 
+/// Says on standard error that this is given twice. False.
+bool givenTwice(const llvm::Twine &what);
+
 /// `M=64,N=128` in each text. False, with the reason on standard error, where one is malformed.
 bool parseSizes(llvm::ArrayRef<std::string> texts, std::map<std::string, int64_t> &sizes);
 

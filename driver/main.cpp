@@ -71,24 +71,32 @@ static std::optional<ExitCode> handleFirstArgument(int argc, char **argv) {
   return ExitWrongCall;
 }
 
+/// The files that a command must have, which LLVM's parser no longer asks for: dispatch does, in its own words.
+static SmallVector<cl::Option *> takeNeededFiles(cl::SubCommand &command) {
+  SmallVector<cl::Option *> needed;
+  for (cl::Option *option : command.PositionalOpts) {
+    cl::NumOccurrencesFlag often = option->getNumOccurrencesFlag();
+    if (often != cl::Required && often != cl::OneOrMore)
+      continue;
+    option->setNumOccurrencesFlag(often == cl::Required ? cl::Optional : cl::ZeroOrMore);
+    needed.push_back(option);
+  }
+  return needed;
+}
+
 static ExitCode dispatch(int argc, char **argv) {
   if (std::optional<ExitCode> code = handleFirstArgument(argc, argv))
     return *code;
   cl::SetVersionPrinter(printVersion);
-  std::string complaints;
-  raw_string_ostream stream(complaints);
-  if (!cl::ParseCommandLineOptions(argc, argv, "", &stream)) {
-    // LLVM's words for a file that was not named.
-    if (StringRef(complaints).contains("Not enough positional"))
-      errs() << "tegula: " << argv[1] << " takes a file; 'tegula " << argv[1] << " --help' shows how\n";
-    else
-      errs() << complaints;
+  const Command &command = **find_if(commands, [&](const Command *one) { return one->options.getName() == argv[1]; });
+  SmallVector<cl::Option *> needed = takeNeededFiles(command.options);
+  if (!cl::ParseCommandLineOptions(argc, argv, "", &errs()))
+    return ExitWrongCall;
+  if (any_of(needed, [](cl::Option *option) { return !option->getNumOccurrences(); })) {
+    errs() << "tegula: " << argv[1] << " takes a file; 'tegula " << argv[1] << " --help' shows how\n";
     return ExitWrongCall;
   }
-  for (const Command *command : commands)
-    if (command->options)
-      return command->run();
-  llvm_unreachable("the first argument is a command");
+  return command.run();
 }
 
 /// A standard stream that is closed would give its number to the next file that is opened, and what is printed
