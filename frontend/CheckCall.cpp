@@ -129,9 +129,23 @@ const ast::Kernel *Checker::variant(const ast::Kernel &kernel, llvm::MutableArra
   int64_t fromRight = *value < 0 ? -*value : rank - *value;
   if (const ast::Kernel *found = find("dim" + llvm::Twine(fromRight)))
     return found;
-  if (fromRight == 1) // as the kernel's own text has it
-    dim->value = indexValue(IndexExpr(-1), dim->span);
+  if (fromRight == 1 || fromRight == rank) // as the kernel's own text has it
+    dim->value = indexValue(IndexExpr(fromRight == 1 ? -1 : 0), dim->span);
   return &kernel;
+}
+
+/// Whether a kernel writes where data say: PyTorch's broadcast nothing then.
+static bool writesByData(const ast::Kernel &kernel) {
+  auto reads = [](auto &self, const ast::Expr &e) -> bool {
+    return !e.subscripts.empty() ||
+           llvm::any_of(e.operands, [&](const ast::ExprPtr &operand) { return operand && self(self, *operand); });
+  };
+  return llvm::any_of(kernel.body, [&](const ast::Stmt &stmt) {
+    return llvm::any_of(stmt.targets, [&](const ast::Target &target) {
+      return llvm::any_of(target.subscripts,
+                          [&](const ast::Subscript &one) { return one.expr && reads(reads, *one.expr); });
+    });
+  });
 }
 
 TensorInfo *Checker::broadcastRun(TensorInfo *from, size_t first, size_t length, llvm::ArrayRef<IndexExpr> run,
@@ -283,7 +297,7 @@ std::optional<std::vector<TensorInfo *>> Checker::callKernel(const ast::Expr &ca
       }
 
   kernel = variant(*kernel, given);
-  if (isLibrary && !broadcastRuns(*kernel, given, call.span))
+  if (isLibrary && !writesByData(*kernel) && !broadcastRuns(*kernel, given, call.span))
     return std::nullopt;
 
   auto callee = std::make_unique<Callee>();
