@@ -140,8 +140,8 @@ static bool writesByData(const ast::Kernel &kernel) {
     return !e.subscripts.empty() ||
            llvm::any_of(e.operands, [&](const ast::ExprPtr &operand) { return operand && self(self, *operand); });
   };
-  return llvm::any_of(kernel.body, [&](const ast::Stmt &stmt) {
-    return llvm::any_of(stmt.targets, [&](const ast::Target &target) {
+  return llvm::any_of(kernel.body, [&](const ast::StmtPtr &stmt) {
+    return llvm::any_of(stmt->targets, [&](const ast::Target &target) {
       return llvm::any_of(target.subscripts,
                           [&](const ast::Subscript &one) { return one.expr && reads(reads, *one.expr); });
     });
