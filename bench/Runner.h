@@ -32,7 +32,7 @@ public:
   static llvm::Expected<std::unique_ptr<Runner>> make(const Module &module, CompileOptions options,
                                                       Diagnostics &diagnostics);
 
-  /// The same kernel on the same device, its code for sizes with another schedule.
+  /// A runner of this kernel on this device, its code for sizes with another schedule.
   std::unique_ptr<Runner> withChoice(const ScheduleChoice &choice) const;
 
   const CompiledKernel &kernel() const { return *compiled; }
@@ -84,7 +84,7 @@ public:
 
   /// Sets inouts back to what they were and fills outputs, and the workspace of queue(), with NaNs (integers: -1).
   llvm::Error prepare();
-  /// Of threads and blocks in the emulator, from the next run on.
+  /// The order of threads and blocks in the emulator, from the next run on.
   void setOrder(uint64_t order) { seed = order; }
   /// Runs once and waits. Seconds: on a device those between two events, on the host those of a clock. With `watch`,
   /// the launches on a device are waited for one by one.

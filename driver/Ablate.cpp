@@ -167,7 +167,7 @@ private:
     rows(found, /*isAdded=*/true, hasSpread);
   }
 
-  /// Of the passes that were left out, or of those that were added.
+  /// Prints a row for each pass that was left out, or that was added.
   void rows(const Found &found, bool isAdded, bool hasSpread) {
     std::vector<const std::pair<std::string, Worth> *> rows;
     SmallVector<StringRef> same, needed;

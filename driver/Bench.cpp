@@ -175,7 +175,7 @@ private:
     return worst;
   }
 
-  /// Of the speed, in 95 of 100 measurements.
+  /// The speed's range in 95 of 100 measurements.
   static std::string interval(const json::Object &event) {
     std::string text;
     raw_string_ostream(text) << format("%.2f to %.2f", *event.getNumber("speedupLower"),

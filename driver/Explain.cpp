@@ -53,7 +53,7 @@ static const CodeInfo *nearestCode(StringRef text) {
   for (const CodeInfo &each : allCodes()) {
     if (each.code[0] != letter || each.code.drop_front().getAsInteger(10, number))
       continue;
-    // Of the same group: `E9999` is near to none.
+    // Only codes of one group are near: `E9999` is near to none.
     unsigned distance = number > wanted ? number - wanted : wanted - number;
     if (number / 100 == wanted / 100 && distance < bestDistance) {
       best = &each;

@@ -28,7 +28,7 @@ struct LoadedFile {
 /// Reads and parses; syntax errors are in `diagnostics`. Null, with the reason on standard error,
 /// where the file cannot be read.
 std::unique_ptr<LoadedFile> load(llvm::StringRef path);
-/// The same for a text that is already there.
+/// Parses a text that is already there.
 std::unique_ptr<LoadedFile> loadText(llvm::StringRef path, std::string text);
 
 } // namespace tegula

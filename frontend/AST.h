@@ -219,7 +219,7 @@ struct File {
   std::vector<Comment> comments;
   /// There were syntax errors: statements with one are left out, and definitions whose heads have one.
   bool isPartial = false;
-  /// Of those what is not known is not said: words of what was left out.
+  /// Words of what was left out: that one of them is unknown is not said.
   llvm::StringSet<> lostWords;
 };
 

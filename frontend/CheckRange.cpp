@@ -104,7 +104,7 @@ bool Checker::requireWrittenRange(const ast::Subscript &subscript) {
     return false;
   }
   const Var &var = *entity->var;
-  // The same text means the same: nothing is shadowed.
+  // Equal texts have one meaning: nothing is shadowed.
   if (const ast::Range *known = writtenRanges.lookup(&var))
     if (known == &*subscript.range || text(known->span) == text(subscript.range->span))
       return true;

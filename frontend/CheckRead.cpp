@@ -267,7 +267,7 @@ Value Checker::evalRead(const ast::Expr &e) {
       failed = true;
       continue;
     }
-    // Of integers the infinities are the least and the greatest of their type.
+    // An infinity stands for the least or the greatest integer of the type.
     if (std::optional<double> known = value.weak ? constantOf(value.expr) : std::nullopt;
         known && std::isinf(*known) && !isFloat(info.tensor->type) && info.tensor->type != DType::Bool) {
       Expr *extreme = make(Expr::Constant, computeType(info.tensor->type), argument.value->span);

@@ -316,7 +316,7 @@ bool Checker::isExact(const IndexExpr &expr) {
     return false;
   if (Interval{INT64_MIN, INT64_MAX}.contains(intervalOf(expr)))
     return true;
-  // Of sizes and indices alone, formulas with small coefficients need memory that no machine has.
+  // A formula of sizes and indices alone, with small coefficients, needs memory that no machine has to wrap.
   constexpr int64_t small = 1 << 16;
   if (!usesData(expr) && llvm::all_of(expr.terms(), [&](const IndexExpr::Term &term) {
         return term.coefficient >= -small && term.coefficient <= small;

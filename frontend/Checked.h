@@ -196,7 +196,7 @@ struct Stmt {
   std::vector<IndexExpr> subscripts;
   bool accumulate = false; // an output has been filled with 0 by an equation before
   Reduction combine = Reduction::Sum; // how: Sum, Max or Min
-  /// Of `=`, whose subscripts hold data: what happens where two points meet at an element.
+  /// What happens where two points of an `=` meet at an element, whose subscripts hold data.
   enum Meeting {
     Never,    // they do not, by proof or by the program's word, `distinct`
     Alike,    // all of them write the same value

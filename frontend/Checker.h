@@ -168,7 +168,7 @@ private:
 
   //===-- CheckSizes.cpp --------------------------------------------------===//
   std::string uniqueSymbol(llvm::StringRef base);
-  /// The same size with divisions, minima, ... of sizes replaced by derived size symbols.
+  /// The size with its divisions, minima, ... of sizes replaced by derived size symbols.
   IndexExpr named(const IndexExpr &expr);
   /// As `named`; a `where` name goes to the symbol where it makes one.
   IndexExpr defineSize(llvm::StringRef name, const IndexExpr &definition);
@@ -480,7 +480,7 @@ private:
     std::vector<ExactDivision> exact;
     std::optional<IndexExpr> lo;
   };
-  /// Of the dims that the index subscripts bare or in a group; with `isOffset` in an expression.
+  /// Collects the dims that the index subscripts bare or in a group; with `isOffset` in an expression.
   void collectExtents(const ast::Expr &e, llvm::StringRef index, bool isOffset,
                       llvm::SmallVectorImpl<Extent> &extents);
   void collectExtents(const ast::Subscript &subscript, const IndexExpr &dim, llvm::StringRef tensor,

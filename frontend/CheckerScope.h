@@ -36,7 +36,7 @@ struct Piece {
 struct BlockAccess {
   Image image;
   Span span;
-  /// Of writes: the indices of the block along which it has points, and whether no two of them meet.
+  /// A write has points along these indices of the block, and `isApart` says that no two of them meet.
   std::vector<unsigned> along;
   bool isApart = false;
   const checked::Stmt *write = nullptr; // null: a read
@@ -55,7 +55,7 @@ struct TensorInfo {
   std::vector<Piece> pieces;
   /// The declared dims as text, for messages; empty for temporaries.
   const ast::Param *param = nullptr;
-  /// Of the parallel block being checked.
+  /// What the parallel block being checked reads and writes of it.
   std::vector<BlockAccess> blockReads, blockWrites;
   bool isElement = false; // rank 0
   /// An equation that was wrong was to define all of it, here.

@@ -98,7 +98,7 @@ void Emitter::setOwnRanges(tgl::AxesOp op, ArrayRef<const Var *> vars) {
 }
 
 std::string Emitter::accessText(Span span) {
-  // Of an equation what stands in front of its `=`.
+  // The text of an equation ends in front of its `=`.
   std::string text;
   int open = 0;
   for (char c : sources.text(span)) {

@@ -34,9 +34,9 @@ public:
   /// what they vary along, and what a reduction binds is left out.
   const AxisSet &axesOf(const Expr *expr);
   AxisSet axesOf(const IndexExpr &expr);
-  /// Those of a statement's own subscripts, value and guard.
+  /// The axes of a statement's own subscripts, value and guard.
   AxisSet axesOf(const Stmt &equation);
-  /// Of the bounds of a variable.
+  /// The axes of the bounds of a variable.
   AxisSet axesOfBounds(const Var &var);
 
   /// Made of constants, sizes, variables and run-time scalars alone.

@@ -98,7 +98,7 @@ static bool adds(const IndexExpr &expr, const IndexVar &one, const IndexVar &oth
 }
 
 namespace {
-/// Of one axis of a sum, and one that is not summed.
+/// A pair of axes, one of a sum and one that is not summed.
 struct Window {
   Analysis &analysis;
   unsigned summed, position;

@@ -119,7 +119,7 @@ private:
                  llvm::function_ref<void()> body);
   /// With the axes that bounds of axes in the set vary along.
   AxisSet withBounds(AxisSet set);
-  /// Those that no region around binds: axes of blocks in order, tile axes, then `own` in order.
+  /// The axes that no region around binds: of blocks in order, tile axes, then `own` in order.
   llvm::SmallVector<const Var *, 4> unboundAxes(const AxisSet &set,
                                                 llvm::ArrayRef<const Var *> own = {});
   /// Emits those reductions in `value` that are constant along `axes`.

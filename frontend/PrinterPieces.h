@@ -46,7 +46,7 @@ public:
   void mayBreak(Rank rank) { nextLevel = static_cast<int>(depth * ranks + rank); }
   void open(llvm::StringRef bracket, uint32_t offset = 0);
   void close(llvm::StringRef bracket, uint32_t offset = 0);
-  /// The same without a bracket, for the lists after `for` and `where`.
+  /// Opens a list without a bracket, after `for` and `where`.
   void openList();
   void closeList() { --depth; }
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The same elements with their dims in another order, split or joined, whatever call asked for it
+// A view has the elements of a value with their dims in another order, split or joined, whatever call asked for it
 // (RewriteShape.cpp): an index of the view becomes indices of the value.
 //
 //===----------------------------------------------------------------------===//
