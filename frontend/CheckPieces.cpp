@@ -16,9 +16,41 @@
 using namespace tegula;
 using namespace tegula::checked;
 
+/// Whether a value has to do with the elements of a tile: it varies along its index, reduces over it, or is made of a
+/// state that does.
+static bool followsTile(const Expr *value, const Var *tile) {
+  llvm::SmallPtrSet<const Expr *, 16> seen;
+  llvm::SmallVector<const Expr *> work{value};
+  while (!work.empty()) {
+    const Expr *at = work.pop_back_val();
+    if (!at || !seen.insert(at).second)
+      continue;
+    if (at->kind == Expr::State || llvm::is_contained(at->axes, tile->id) || llvm::is_contained(at->vars, tile))
+      return true;
+    if (at->kind == Expr::Let)
+      work.push_back(at->let->value);
+    llvm::append_range(work, at->operands);
+    work.append({at->fill, at->guard, at->filter});
+  }
+  return false;
+}
+
 bool Checker::checkInjective(LeftSide &left, Stmt &out) {
-  if (out.accumulate)
-    return true;
+  if (out.accumulate) {
+    if (out.combine != Reduction::Sum || tileVars.empty())
+      return true;
+    // A sum adds once for each tile, of whatever size: what it adds must be the tile's.
+    const Var *tile = tileVars.back();
+    std::vector<unsigned> places;
+    for (const Subscript &value : left.values)
+      addAxes(places, value.index);
+    if (llvm::is_contained(places, tile->id) || followsTile(out.value, tile) || followsTile(out.guard, tile))
+      return true;
+    report(Code::TileDependent, left.target->span,
+           "this adds once for each tile of '" + tile->name + "', and the result depends on the tile size")
+        .note("what it adds varies along '" + tile->name + "', or is reduced over it: sum(... for " + tile->name + ")");
+    return false;
+  }
   // The indices along which this statement runs: its own, and those of the block that it uses.
   std::set<unsigned> along;
   for (const Var *var : left.vars)

@@ -415,7 +415,8 @@ void AccessGenerator::scatterInTiles() {
   names.push_back("e");
   std::string place = integer(1 + random.below(2));
   if (random.chance(50))
-    line("    " + y + "[" + near(place) + "] " + combine + " where(" + protection(place, "N") + ", 1.0, 0.0)");
+    line("    " + y + "[" + near(place) + "] " + combine + " where(" + protection(place, "N") +
+         (combine == "+=" ? ", x[e, fill=0], 0.0)" : ", 1.0, 0.0)")); // a sum adds what is the tile's
   else
     line("    " + y + "[" + near("e") + (random.chance(50) ? " + " + place : "") + "] " + combine + " 1.0");
   names.pop_back();
