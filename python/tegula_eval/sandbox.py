@@ -73,11 +73,14 @@ def _check(result: int, what: str) -> None:
         raise Refused(f"{what}: {os.strerror(number)}")
 
 
-def separate() -> None:
-    """This process's namespaces; that of processes counts for the next one that it forks. Raises Refused."""
+def separate(cuda: bool) -> None:
+    """This process's namespaces; that of processes counts for the next one that it forks. `cuda`: it opens memory of a device
+    that another process shares, for which CUDA wants both to be in one namespace of processes and of queues. Raises
+    Refused."""
     flags = 0
-    for flag in _NEW.values():
-        flags |= flag
+    for name, flag in _NEW.items():
+        if not cuda or name not in ("pid", "ipc"):
+            flags |= flag
     _check(_libc().unshare(flags), "unshare")
 
 
@@ -99,13 +102,14 @@ def map_users(pid: int, as_root: bool) -> None:
 class Root:
     """The file system of a guest, which `build` makes the root of the process that calls it. Its /tmp is `folder`."""
 
-    def __init__(self, folder: Path, paths: list[Path], devices: list[Path], shared_bytes: int):
+    def __init__(self, folder: Path, paths: list[Path], devices: list[Path], shared_bytes: int, own_processes: bool):
         self.folder, self.paths, self.devices, self.shared_bytes = folder, paths, devices, shared_bytes
+        self.own_processes = own_processes
 
     def build(self) -> bool:
         """Whether there is a /proc, which some containers do not permit. Raises Refused."""
         self._mount(None, "/", None, _REC | _PRIVATE)
-        folder = os.open(self.folder, os.O_PATH | os.O_CLOEXEC)
+        folder, processes = (os.open(path, os.O_PATH | os.O_CLOEXEC) for path in (self.folder, "/proc"))
         devices = [*(Path("/dev") / name for name in DEVICES), *self.devices]
         links = [(path, os.readlink(path)) for path in self.paths if path.is_symlink()]
         sources = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in [*self.paths, *devices]
@@ -136,7 +140,10 @@ class Root:
         self._mount("tmpfs", f"{base}/dev/shm", "tmpfs", _NOSUID | _NODEV, f"mode=1777,size={self.shared_bytes}")
         os.symlink("/proc/self/fd", f"{base}/dev/fd")
         try:
-            self._mount("proc", f"{base}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+            if self.own_processes:
+                self._mount("proc", f"{base}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+            else:
+                self._mount(f"/proc/self/fd/{processes}", f"{base}/proc", None, _BIND | _REC)
             has_proc = True
         except Refused:
             has_proc = False
@@ -144,6 +151,8 @@ class Root:
         _check(_libc().syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."), "pivot_root")
         _check(_libc().umount2(b".", _DETACH), "umount the old root")
         os.chdir("/")
+        for fd in (folder, processes):  # ways to what lies outside
+            os.close(fd)
         self._mount(None, "/", None, _REMOUNT | _BIND | _READONLY | _NOSUID | _NODEV)
         return has_proc
 

@@ -49,9 +49,9 @@ FILE_OWNER = (8, 15)  # F_SETOWN, F_SETOWN_EX: who is sent SIGIO, by default to 
 FILE_OWNER_BY_IOCTL = (0x8901, 0x8902)
 
 
-def program(machine: str, pid: int | None) -> list[tuple[int, int, int, int]]:
-    """The filter for a machine; with a `pid`, signals reach that process and its threads alone (its own group by 0).
-    Raises KeyError where the machine is not known."""
+def program(machine: str, pid: int | None, cuda: bool = False) -> list[tuple[int, int, int, int]]:
+    """The filter for a machine; with a `pid`, signals reach that process and its threads alone (its own group by 0); on
+    `cuda` the driver may make memory that belongs to no process. Raises KeyError where the machine is not known."""
     architecture, column = ARCHITECTURES[machine]
     code = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, REFUSED),
             (_LOAD, 0, 0, _NUMBER)]
@@ -69,7 +69,7 @@ def program(machine: str, pid: int | None) -> list[tuple[int, int, int, int]]:
     def low(place: int) -> tuple[int, int, int, int]:
         return _LOAD, 0, 0, _ARGUMENTS + 8 * place  # little-endian on both
 
-    for table in (SOCKETS, OTHERS, PLACES, KEPT):
+    for table in (SOCKETS, OTHERS, PLACES, {} if cuda else KEPT):
         for numbers in table.values():
             answer(numbers, REFUSED)
     for numbers in GROUPS.values():
@@ -99,13 +99,13 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
-def install(only_itself: bool) -> bool:
+def install(only_itself: bool, cuda: bool = False) -> bool:
     """Filters this process and all that it starts. `only_itself`: it may send signals to no other process. False where
     the machine or its kernel has no such filter."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES:
         return False
-    code = program(machine, os.getpid() if only_itself else None)
+    code = program(machine, os.getpid() if only_itself else None, cuda)
     text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS

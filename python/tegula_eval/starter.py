@@ -222,7 +222,7 @@ class _Guests:
         try:
             isolation.die_with_parent()
             try:
-                sandbox.separate()
+                sandbox.separate(message["cuda"])
                 os.write(tells, b"apart\n")
                 if not os.read(hears, 2):
                     return
@@ -269,7 +269,7 @@ class _Guests:
         has_proc = True
         if apart:
             shared = min((message["memory"] or 1 << 32) // 4, 1 << 30)
-            has_proc = sandbox.Root(folder, paths, devices, shared).build()
+            has_proc = sandbox.Root(folder, paths, devices, shared, not message["cuda"]).build()
             folder = Path("/tmp")
         os.chdir(folder)
         for name, value in (("CORE", 0), ("FSIZE", MAX_FILE_BYTES), ("DATA", message["memory"]),
@@ -290,8 +290,8 @@ class _Guests:
                                                  [folder, *shared, *(Path("/dev") / name for name in sandbox.DEVICES),
                                                   *devices])
         if "calls" not in self.without:
-            outside = not apart and not self.as_nobody and layers["landlock"] < confine.SCOPES_SIGNALS
-            layers["calls"] = seccomp.install(only_itself=outside)
+            outside = (not apart or message["cuda"]) and not self.as_nobody and layers["landlock"] < confine.SCOPES_SIGNALS
+            layers["calls"] = seccomp.install(only_itself=outside, cuda=message["cuda"])
         ready()
         tempfile.tempdir = None
         for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR"):

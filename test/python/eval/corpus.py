@@ -11,7 +11,8 @@ Each begins with lines of comments:
   # twice: yes                it is judged twice, and finds nothing of the first time
   # stays: NAME               no process whose name begins so is left
 
-`PRELUDE` stands before the rest of the file. `python corpus.py [NAME...]` judges some, or all, and prints a line for each.
+`PRELUDE` stands before the rest of the file. `python corpus.py [NAME...]` judges some, or all, and prints a line for each;
+`python corpus.py --table` prints the table of docs/trust.md.
 """
 import functools
 import json
@@ -213,7 +214,19 @@ def check(path: Path) -> dict:
     return record
 
 
+def table() -> str:
+    """Of docs/trust.md."""
+    lines = ["| hack | told | what tells it, or leaves it without effect |", "|---|---|---|"]
+    for path in sorted(FOLDER.glob("*/*.py")):
+        told = header(path)
+        lines.append(f"| {path.parent.name}/{path.stem} | {', '.join(told['told'].split('|'))} | {told['by']} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
+    if sys.argv[1:] == ["--table"]:
+        print(table(), end="")
+        return 0
     variants.warm()
     isolation.keep_memory()
     failed = 0

@@ -395,3 +395,75 @@ def test_patched_clocks_on_a_gpu():
     record = judged(forward("torch.cuda._sleep(1 << 27)\nreturn self.right(x)", CLOCKS), target="cuda", turns=5)
     assert record["outcome"] == "right" and record["timing"]["program_s"] > 0.03, record
     print(record["timing"])
+
+
+# What a candidate leaves running on the device, with the guest's own wait taken away.
+QUEUED = """
+guest_frame().f_locals["guest"].wait = lambda: None
+if not hasattr(self, "stream"):
+    self.stream = torch.cuda.Stream()
+{}
+"""
+FRAME = """
+import sys
+def guest_frame():
+    frame = sys._getframe()
+    while "replies" not in frame.f_locals:
+        frame = frame.f_back
+    return frame
+"""
+ON_THE_DEVICE = {
+    "work on another stream, done long after": """
+y = torch.empty(len(x), 2*x.shape[1], device=x.device)
+with torch.cuda.stream(self.stream):
+    torch.cuda._sleep(1 << 27)
+    y.copy_(self.right(x))
+return y""",
+    "a kernel that outlives the call": """
+y = self.right(x)
+with torch.cuda.stream(self.stream):
+    torch.cuda._sleep(1 << 28)
+return y""",
+    "a kernel that outlives all calls": """
+y = self.right(x)
+if not self.kept:
+    with torch.cuda.stream(self.stream):
+        for _ in range(100):
+            torch.cuda._sleep(1 << 28)
+self.kept[0] = 1
+return y""",
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="there is no CUDA device")
+@pytest.mark.parametrize("what", ON_THE_DEVICE)
+def test_what_runs_on_the_device_when_the_clock_has_stopped(what):
+    record = judged(forward(QUEUED.format(ON_THE_DEVICE[what].strip()), FRAME), target="cuda", turns=5)
+    assert record["outcome"] in ("tampered", "wrong"), record
+    assert record["outcome"] == "wrong" or record["reason"] == "device", record
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="there is no CUDA device")
+def test_an_answer_before_the_work():
+    """Short work that the device does before results are read is in the clock."""
+    work = "torch.cuda._sleep(1 << 22)\nreturn self.right(x)"  # 2 to 3 ms
+    honest = judged(forward(work), target="cuda", turns=9)
+    early = judged(forward(QUEUED.format(work), FRAME), target="cuda", turns=9)
+    assert honest["outcome"] == "right", honest
+    print(honest["timing"], early["outcome"], early["reason"], early["timing"])
+    assert early["outcome"] in ("tampered", "wrong") or \
+        early["timing"]["program_s"] > 0.8 * honest["timing"]["program_s"], early
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="there is no CUDA device")
+def test_honest_files_are_alike_on_a_gpu():
+    ratios = []
+    for _ in range(2):
+        record = judged(forward("return self.right(x)"), target="cuda", turns=20)
+        assert record["outcome"] == "right", record
+        ratios.append(record["timing"]["eager_ratio"])
+    print(ratios, record["isolation"])
+    assert abs(ratios[0] / ratios[1] - 1) < 0.1, ratios

@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from corpus import alive
 from test_candidates import forward, judged
 
 from tegula_eval import candidates, cgroup, confine, processes, seccomp
@@ -26,19 +27,6 @@ def layers(request):
     yield request.param
     candidates.starter = old
     starter.stop()
-
-
-def alive(name: bytes) -> list[int]:
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/comm", "rb") as file:
-                told = processes.stat(int(pid))
-                if file.read().startswith(name) and told and processes.lives(int(pid), told):
-                    found.append(int(pid))
-        except OSError:
-            pass
-    return found
 
 
 def test_the_record_tells(layers):

@@ -7,8 +7,8 @@ for fd in range(3, 1024):
         mode = os.fstat(fd).st_mode
     except OSError:
         continue
-    if stat.S_ISSOCK(mode):
-        reached.append(f"socket {fd}")
+    if stat.S_ISSOCK(mode) or stat.S_ISDIR(mode):
+        reached.append(f"descriptor {fd}")
     elif stat.S_ISREG(mode) and not os.readlink(f"/proc/self/fd/{fd}").startswith("/memfd:inputs"):
         reached.append(os.readlink(f"/proc/self/fd/{fd}"))
 if reached:

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Figures of docs/trust.md: how alike identical candidates are told, and what judging one costs.
+
+  eval_trust.py pairs [--hacks=N] [--turns=20]     two identical honest candidates, one beside a hack that is judged at the same
+                                                   time: their speedups, and by how much they differ
+  eval_trust.py cost [--count=8] [--against=TREE]  seconds of the processor of judging a candidate, all its processes counted,
+                                                   in turns with the judge of another tree of this repository
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[1]
+EVAL = TREE / "test" / "python" / "eval"
+HONEST = '''
+import torch
+class ModelNew(torch.nn.Module):
+    def __init__(self, features, factor=0.5):
+        super().__init__()
+        self.fc = torch.nn.Linear(features, 2 * features)
+        self.factor = factor
+    def forward(self, x):
+        return torch.relu(torch.addmm(self.fc.bias, x, self.fc.weight.t())) * self.factor
+'''
+
+# Judges the honest candidate `count` times in one process; the first time warms it. Reads a tree's own package.
+JUDGE = r'''
+import json, os, resource, sys, tempfile, time
+tree, text, turns, count, task = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+sys.path.insert(0, tree + "/python")
+from tegula_eval import candidates, cli, isolation, variants
+isolation.keep_memory()
+variants.warm()
+found = variants.to_json(variants.find_variants(task, 8 << 20, 1 << 28))
+cache = tempfile.mkdtemp()
+candidates.starter()
+def processor():
+    """Of this process, its children that have ended, and the process that starts guests with its own."""
+    with open(f"/proc/{candidates.starter().pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    there = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return there + sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+for number in range(count + 1):
+    request = {"task": task, "program": text, "secret": "s", "seeds": 2, "variants": found, "cache": cache,
+               "time": {"turns": turns} if turns else None}
+    used, begun = processor(), time.perf_counter()
+    outcome = isolation.run(candidates.evaluate, request, 300, 8 << 30, None)
+    candidates.starter().end()
+    record = cli.outcome_record(outcome)
+    if number:
+        print(json.dumps({"outcome": record["outcome"], "message": record["message"], "processor_s": processor() - used,
+                          "clock_s": time.perf_counter() - begun,
+                          "ratio": (record["timing"] or {}).get("eager_ratio")}), flush=True)
+candidates.starter().stop()
+'''
+
+
+def judge(tree: Path, turns: int, count: int, task: str) -> list[dict]:
+    told = subprocess.run([sys.executable, "-c", JUDGE, str(tree), HONEST, str(turns), str(count), task],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [json.loads(line) for line in told.splitlines()]
+
+
+def pairs(options, corpus) -> int:
+    paths = sorted((EVAL / "hacks").glob("time/*.py"))[:options.hacks]
+    task = corpus.TASKS["heavy"]
+    alone, beside, failed = [], [], 0
+    for path in paths:
+        quiet = judge(TREE, options.turns, 1, task)[0]
+        with subprocess.Popen([sys.executable, str(EVAL / "corpus.py"), f"/{path.stem}.py"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as hack:
+            time.sleep(3)  # until it has imported torch
+            loud = judge(TREE, options.turns, 1, task)[0]
+            hack.kill() if hack.poll() is None else None
+        assert quiet["outcome"] == loud["outcome"] == "right", (quiet, loud)
+        alone.append(quiet["ratio"])
+        beside.append(loud["ratio"])
+        apart = loud["ratio"] / quiet["ratio"] - 1
+        failed += abs(apart) > 0.1
+        print(f"{path.stem:40} alone {quiet['ratio']:.3f}  beside it {loud['ratio']:.3f}  {100 * apart:+.1f} %", flush=True)
+    print(f"{len(paths)} pairs, {failed} further apart than 10 %; medians {statistics.median(alone):.3f} and "
+          f"{statistics.median(beside):.3f}")
+    return 1 if failed else 0
+
+
+def cost(options, corpus) -> int:
+    for turns in (0, 20):
+        for name in ("scale", "heavy"):
+            ours, theirs = [], []
+            for _ in range(options.rounds):
+                ours += judge(TREE, turns, options.count, corpus.TASKS[name])
+                if options.against:
+                    theirs += judge(options.against, turns, options.count, corpus.TASKS[name])
+            told = statistics.median(one["processor_s"] for one in ours)
+            line = f"{name}, {turns} timed calls: {told:.3f} s of the processor"
+            if theirs:
+                before = statistics.median(one["processor_s"] for one in theirs)
+                line += f", {options.against.name}: {before:.3f} s ({100 * (told / before - 1):+.0f} %)"
+            print(line, flush=True)
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("pairs", "cost"))
+    parser.add_argument("--hacks", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--count", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--against", type=Path)
+    options = parser.parse_args()
+    sys.path[:0] = [str(TREE / "python"), str(EVAL)]
+    import corpus
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    return {"pairs": pairs, "cost": cost}[options.what](options, corpus)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
