@@ -19,6 +19,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include <chrono>
+#include <fcntl.h>
 #include <unistd.h>
 
 using namespace llvm;
@@ -85,13 +86,13 @@ std::optional<std::string> DiskCache::find(ArrayRef<StringRef> key) const {
   if (isOff())
     return std::nullopt;
   std::string hash = hashOf(key), path = pathOf(hash);
-  int file;
-  // To open a pipe that nobody writes into would wait.
-  if (!fs::is_regular_file(path) || fs::openFileForRead(path, file))
+  // To open a pipe that nobody writes into would wait, and what is there may change before it is opened.
+  int file = sys::RetryAfterSignal(-1, ::open, path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0)
     return std::nullopt;
   scope_exit close([&] { ::close(file); });
   fs::file_status status;
-  if (fs::status(file, status) || status.getSize() > mostBytes)
+  if (fs::status(file, status) || status.type() != fs::file_type::regular_file || status.getSize() > mostBytes)
     return std::nullopt;
   // Read, not mapped: a mapping ends the process where the file becomes shorter.
   ErrorOr<std::unique_ptr<MemoryBuffer>> contents = MemoryBuffer::getOpenFile(

@@ -307,12 +307,12 @@ static Error reportOf(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
 }
 
 Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,
-                        const Binding &binding, ThreadPool &pool, void *workspace) {
-  return runOnHost(kernel, LaunchData(ArgumentData(kernel, arguments)), binding, pool, workspace);
+                        const Binding &binding, ThreadPool &pool, void *workspace, const int *stop) {
+  return runOnHost(kernel, LaunchData(ArgumentData(kernel, arguments)), binding, pool, workspace, stop);
 }
 
 Error tegula::runOnHost(const CompiledKernel &kernel, LaunchData data, const Binding &binding,
-                        ThreadPool &pool, void *workspace) {
+                        ThreadPool &pool, void *workspace, const int *stop) {
   SplitData<void *> split(kernel, data);
   struct Free {
     void operator()(void *memory) const { std::free(memory); }
@@ -328,8 +328,9 @@ Error tegula::runOnHost(const CompiledKernel &kernel, LaunchData data, const Bin
   }
   for (int64_t offset : binding.temporaryOffsets)
     split.tensors.push_back(static_cast<char *>(workspace) + offset);
-  HostRun run = makeHostRun(pool);
-  kernel.entry(split.tensors.data(), binding.sizes.data(), split.scalars.data(), &run);
+  HostLaunch run(pool, stop);
+  if (!run.run(kernel.entry, split.tensors.data(), binding.sizes.data(), split.scalars.data()))
+    return make_error<LaunchError>(LaunchError::Stopped, "the launch was stopped: its results are not complete");
   return reportOf(kernel, binding.sizes, run.errors);
 }
 

@@ -26,6 +26,7 @@ public:
     WrongCall,   ///< shapes, dtypes, aliasing, a guard
     OutOfMemory,
     WrongResult, ///< a data-dependent subscript left its tensor: results hold 0 or nothing there
+    Stopped,     ///< by who asked for it
   };
   LaunchError(Kind kind, std::string message) : kind(kind), message(std::move(message)) {}
   void log(llvm::raw_ostream &os) const override { os << message; }
@@ -109,12 +110,12 @@ llvm::Error checkArguments(const CompiledKernel &kernel, llvm::ArrayRef<LaunchAr
                            const Binding &binding);
 
 /// Runs on the CPU; returns when done. Arguments have been checked. Without a workspace (64-byte aligned,
-/// binding.workspaceBytes long) one is allocated where temporaries need it.
+/// binding.workspaceBytes long) one is allocated where temporaries need it. `stop`: see HostLaunch.
 llvm::Error runOnHost(const CompiledKernel &kernel, LaunchData data, const Binding &binding,
-                      ThreadPool &pool = ThreadPool::shared(), void *workspace = nullptr);
+                      ThreadPool &pool = ThreadPool::shared(), void *workspace = nullptr, const int *stop = nullptr);
 llvm::Error runOnHost(const CompiledKernel &kernel, llvm::ArrayRef<LaunchArgument> arguments,
                       const Binding &binding, ThreadPool &pool = ThreadPool::shared(),
-                      void *workspace = nullptr);
+                      void *workspace = nullptr, const int *stop = nullptr);
 
 /// Runs a kernel for target `emulate`: on one thread, every access checked. Arguments are in host memory and
 /// have been checked. What only a defect of the compiler can do is an EmulatorError.

@@ -14,8 +14,10 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <pthread.h>
 #include <sched.h>
 #include <thread>
+#include <vector>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -54,6 +56,8 @@ static unsigned defaultThreads() {
 }
 
 struct ThreadPool::State {
+  explicit State(unsigned numThreads);
+
   unsigned numThreads;
   int spins;                        // of a worker: none where it would take a processor from another
   int64_t mostWorkers;              // numThreads - 1, or as many as the system gives
@@ -69,6 +73,7 @@ struct ThreadPool::State {
   ParallelBody body = nullptr;
   void *frame = nullptr;
   HostRun *run = nullptr;
+  const HostLaunch *stoppable = nullptr; // null where all points are to run
   int64_t count = 0, chunk = 1;
 
   std::mutex sleepMutex;
@@ -78,7 +83,7 @@ struct ThreadPool::State {
   void work() {
     for (;;) {
       int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= count)
+      if (begin >= count || (stoppable && stoppable->isStopped()))
         return;
       body(begin, std::min(begin + chunk, count), frame, run);
     }
@@ -113,13 +118,50 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(unsigned numThreads) : state(std::make_unique<State>()) {
-  state->numThreads = std::min(numThreads ? numThreads : defaultThreads(), mostThreads);
-  state->mostWorkers = state->numThreads - 1;
-  state->spins = state->numThreads <= processors() ? spinRounds : 0;
+//===----------------------------------------------------------------------===//
+// Forked processes
+//===----------------------------------------------------------------------===//
+
+/// All pools of this process. A forked process has none of their threads, and their locks, counts and condition
+/// variables are as another thread may have left them in the middle of a statement: it begins with new ones.
+struct ThreadPool::All {
+  std::mutex mutex;
+  std::vector<ThreadPool *> pools;
+
+  static All &get() {
+    static All *all = new All; // there until the last pool is gone, static ones too
+    return *all;
+  }
+
+  All() {
+    pthread_atfork([] { get().mutex.lock(); }, [] { get().mutex.unlock(); },
+                   [] {
+                     for (ThreadPool *pool : get().pools) {
+                       // Nothing of the old one may be touched: a destructor would wait for threads that are not there.
+                       unsigned numThreads = pool->state.release()->numThreads;
+                       pool->state = std::make_unique<State>(numThreads);
+                     }
+                     get().mutex.unlock();
+                   });
+  }
+};
+
+ThreadPool::State::State(unsigned numThreads)
+    : numThreads(numThreads), spins(numThreads <= processors() ? spinRounds : 0), mostWorkers(numThreads - 1) {}
+
+ThreadPool::ThreadPool(unsigned numThreads)
+    : state(std::make_unique<State>(std::min(numThreads ? numThreads : defaultThreads(), mostThreads))) {
+  All &all = All::get();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.pools.push_back(this);
 }
 
 ThreadPool::~ThreadPool() {
+  {
+    All &all = All::get();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    std::erase(all.pools, this);
+  }
   state->stopping = true;
   state->announce();
   state->workers.join();
@@ -132,13 +174,35 @@ ThreadPool &ThreadPool::shared() {
 
 unsigned ThreadPool::size() const { return state->numThreads; }
 
-void ThreadPool::run(HostRun *run, ParallelBody body, void *frame, int64_t count, int64_t cost) {
+/// Points that take some 10 ms: so often a launch looks whether it is to stop.
+static int64_t stoppablePoints(int64_t cost) { return std::max<int64_t>(1, 10000000 / std::max<int64_t>(cost, 1)); }
+
+void ThreadPool::run(HostRun *given, ParallelBody body, void *frame, int64_t count, int64_t cost) {
+  auto *run = static_cast<HostLaunch *>(given);
   if (count <= 0)
     return;
+  if (!run->stop || run->isInside || !pthread_equal(run->thread, pthread_self()))
+    return runStatement(run, body, frame, count, cost, /*mayStop=*/false);
+  run->isInside = true;
+  runStatement(run, body, frame, count, cost, /*mayStop=*/true);
+  run->isInside = false;
+  if (run->isStopped())
+    longjmp(run->leave, 1);
+}
+
+void ThreadPool::runStatement(HostLaunch *run, ParallelBody body, void *frame, int64_t count, int64_t cost,
+                              bool mayStop) {
   bool small = cost <= 0 || count <= smallWork / std::max<int64_t>(cost, 1);
   std::unique_lock<std::mutex> lock(state->owner, std::defer_lock);
-  if (state->numThreads == 1 || count == 1 || small || !lock.try_lock())
-    return body(0, count, frame, run);
+  if (state->numThreads == 1 || count == 1 || small || !lock.try_lock()) {
+    int64_t step = mayStop ? stoppablePoints(cost) : count;
+    for (int64_t begin = 0; begin < count && !(mayStop && run->isStopped());) {
+      int64_t end = step < count - begin ? begin + step : count;
+      body(begin, end, frame, run);
+      begin = end;
+    }
+    return;
+  }
   if (!state->workers.start(state->mostWorkers))
     state->mostWorkers = state->workers.size();
   state->body = body;
@@ -149,6 +213,9 @@ void ThreadPool::run(HostRun *run, ParallelBody body, void *frame, int64_t count
   int64_t chunks = int64_t(state->numThreads) * 8;
   int64_t least = std::max<int64_t>(1, smallWork / 8 / std::max<int64_t>(cost, 1));
   state->chunk = std::max(least, (count + chunks - 1) / chunks);
+  state->stoppable = mayStop ? run : nullptr;
+  if (mayStop)
+    state->chunk = std::min(state->chunk, stoppablePoints(cost));
   state->next.store(0, std::memory_order_relaxed);
   state->open.store(true);
   state->announce();
@@ -205,6 +272,13 @@ static void sort(HostRun *run, void *values, int64_t *positions, int64_t length,
   sortRow(values, positions, length, take, static_cast<DType>(type), descending, memory, run);
 }
 
-HostRun tegula::makeHostRun(ThreadPool &pool) {
-  return HostRun{{}, parallelFor, scratch, &pool, int64_t(pool.size()), panels, /*clock=*/1, sort};
+HostLaunch::HostLaunch(ThreadPool &pool, const int *stop)
+    : HostRun{{}, ::parallelFor, ::scratch, &pool, int64_t(pool.size()), ::panels, /*clock=*/1, ::sort}, stop(stop),
+      thread(pthread_self()) {}
+
+bool HostLaunch::run(KernelFunction entry, void *const *buffers, const int64_t *sizes, const void *const *scalars) {
+  if (stop && setjmp(leave))
+    return false;
+  entry(buffers, sizes, scalars, this);
+  return true;
 }

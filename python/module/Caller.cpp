@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "python/module/Caller.h"
+#include "python/module/Interrupt.h"
 #include <cstring>
 
 namespace tegula::python {
@@ -298,6 +299,8 @@ nb::object Caller::run(const Specialised &kernel, Call &call) const {
   }
   tegula_status status;
   {
+    Interruptible interruptible;
+    options.stop = interruptible.stop();
     nb::gil_scoped_release released;
     status = tegula_launch(kernel.kernel, values.data(), values.size(), &options, message);
   }
@@ -308,6 +311,8 @@ nb::object Caller::run(const Specialised &kernel, Call &call) const {
     for (const Tensor &tensor : call.outputs)
       if (tensor.isTorch)
         noteWritten(tensor.object);
+  if (status == TEGULA_STOPPED)
+    Interruptible::raise();
   must(status, message);
   return areGiven ? call.given : made.is_valid() ? made : result;
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "python/module/Caller.h"
+#include "python/module/Interrupt.h"
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -51,6 +52,7 @@ static std::pair<std::string, std::string> check(const Program &program, const s
   Message message;
   tegula_status status;
   {
+    Interruptible interruptible;
     nb::gil_scoped_release released;
     status = tegula_check(program.handle.get(), kernel.c_str(), message);
   }
@@ -114,6 +116,7 @@ static nb::tuple compile(const Context &context, const Program &program, const s
   tegula_kernel *handle = nullptr;
   tegula_status status;
   {
+    Interruptible interruptible;
     nb::gil_scoped_release released;
     status = tegula_compile(context.handle.get(), program.handle.get(), &options, &handle, message);
   }

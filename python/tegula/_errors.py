@@ -118,7 +118,7 @@ def read(lines: str) -> tuple[Diagnostic, ...]:
 def error_of(status: int, lines: str, text: str) -> Error:
     """The exception for a status of the C interface and its message."""
     diagnostics = read(lines)
-    kinds = {1: ProgramError, 2: LaunchError, 3: MissingError, 4: LaunchError}
+    kinds = {1: ProgramError, 2: LaunchError, 3: MissingError, 4: LaunchError, 5: LaunchError}
     return kinds.get(status, InternalError)(text.rstrip("\n"), diagnostics)
 
 

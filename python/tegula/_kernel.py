@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 import warnings
+import weakref
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional, Union
 
@@ -123,6 +124,18 @@ def _python_signature(parameters: tuple[Parameter, ...]) -> Optional[inspect.Sig
 
 _contexts: dict[int, Any] = {}
 _lock = threading.Lock()
+_kernels: weakref.WeakSet = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Locks that another thread held when this process was forked have nobody to release them."""
+    global _lock
+    _lock = threading.Lock()
+    for one in list(_kernels):
+        one._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _context(device: int) -> Any:
@@ -195,6 +208,7 @@ class Kernel:
         self._compiled: dict[Any, Compiled] = {}
         self._warned: set = set()
         self._lock = threading.RLock()
+        _kernels.add(self)
         self.name: str = _tegula.kernels_of(program)[index]
         self.__name__ = self.__qualname__ = self.name
         self.parameters: tuple[Parameter, ...] = tuple(

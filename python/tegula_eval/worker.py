@@ -7,6 +7,7 @@ candidate is, and whatever it has started ends with it.
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -66,7 +67,7 @@ def main() -> None:
     variants.warm()
     provenance.versions("cpu")  # the library is loaded and hashed once for all children
     channel.sendall(b'{"ready": true}\n')
-    for line in channel.makefile("r", encoding="utf-8"):
+    for line in _lines(channel):
         message = json.loads(line)
         request = message["request"]
         what = request.get("do", "evaluate")
@@ -99,6 +100,12 @@ def _file_bytes(what: str, request: dict) -> int | None:
     if what == "candidate":
         return None
     return isolation.MAX_COMPILER_BYTES if (request.get("time") or {}).get("compile") else isolation.MAX_OUTPUT_BYTES
+
+
+def _lines(channel: socket.socket):
+    """Until who asks has gone, however that ended."""
+    with contextlib.suppress(ConnectionResetError):
+        yield from channel.makefile("r", encoding="utf-8")
 
 
 def _starter(candidates) -> None:

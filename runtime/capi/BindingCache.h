@@ -17,6 +17,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 namespace tegula::capi {
 
@@ -26,7 +27,9 @@ public:
 
   /// `dims`: the shapes of all inputs and inouts, one after another. Null: not there.
   Entry find(llvm::ArrayRef<int64_t> dims) {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::unique_lock<std::mutex> lock = acquire();
+    if (!lock)
+      return nullptr;
     for (const Slot &slot : slots)
       if (slot.binding && llvm::ArrayRef<int64_t>(slot.dims) == dims)
         return slot.binding;
@@ -35,13 +38,26 @@ public:
 
   /// Takes the place of the oldest.
   void insert(llvm::ArrayRef<int64_t> dims, Entry binding) {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::unique_lock<std::mutex> lock = acquire();
+    if (!lock)
+      return;
     Slot &slot = slots[next++ % slots.size()];
     slot.dims.assign(dims.begin(), dims.end());
     slot.binding = std::move(binding);
   }
 
 private:
+  /// Without the lock where it cannot be had soon: in a process that was forked while another thread held it there is
+  /// nobody to release it. Who has none computes the binding anew.
+  std::unique_lock<std::mutex> acquire() {
+    std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+    for (int round = 0; !lock && round < 64; ++round) {
+      std::this_thread::yield();
+      lock.try_lock();
+    }
+    return lock;
+  }
+
   struct Slot {
     llvm::SmallVector<int64_t, 16> dims;
     Entry binding;

@@ -60,7 +60,8 @@ static tegula_status start(const tegula_kernel &kernel, List arguments, const Bi
   Error error = kernel.device
                     ? kernel.device->run(arguments, binding, options.stream,
                                          reinterpret_cast<DeviceAddress>(workspace), kept...)
-                    : runOnHost(*kernel.compiled, arguments, binding, kernel.context->pool, workspace);
+                    : runOnHost(*kernel.compiled, arguments, binding, kernel.context->pool, workspace,
+                                options.stop);
   return error ? report.fail(std::move(error)) : TEGULA_OK;
 }
 

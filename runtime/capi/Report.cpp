@@ -45,6 +45,8 @@ static std::pair<StringRef, StringRef> codeOf(tegula_status status) {
     return {"C0003", "Missing"};
   case TEGULA_WRONG_RESULT:
     return {"C0004", "WrongResult"};
+  case TEGULA_STOPPED:
+    return {"C0005", "Stopped"};
   default:
     return {"C0070", "Internal"};
   }
@@ -77,6 +79,7 @@ tegula_status Report::fail(Error error) {
       [&](const LaunchError &failure) {
         status = failure.kind == LaunchError::WrongCall     ? TEGULA_WRONG_CALL
                  : failure.kind == LaunchError::OutOfMemory ? TEGULA_MISSING
+                 : failure.kind == LaunchError::Stopped     ? TEGULA_STOPPED
                                                             : TEGULA_WRONG_RESULT;
         fail(status, failure.message);
       },

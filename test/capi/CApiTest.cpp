@@ -12,6 +12,7 @@
 #include "CApiTesting.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -494,6 +495,36 @@ TEST(CApi, ThreadsLaunchOneKernel) {
       ASSERT_EQ(z.back(), float(index + round));
     }
   });
+}
+
+TEST(CApi, LaunchesStop) {
+  for (unsigned threads : {1, 3}) {
+    Kernel kernel = compile(makeContext(threads), parse("kernel k(x: f32[N]) -> (y: f32[N], z: f32[N]) {\n"
+                                                        "  y[i] = sum(sin(x[i]*j) for j in 100000)\n"
+                                                        "  z[i] = y[N - 1 - i]\n"
+                                                        "}\n"));
+    std::vector<float> x(1000000), y(x.size()), z(x.size());
+    std::vector<int64_t> large = {int64_t(x.size())}, small = {3};
+    int stop = 0;
+    tegula_launch_options options{};
+    options.struct_bytes = sizeof(options);
+    options.stop = &stop;
+    std::thread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    });
+    Message message;
+    std::vector<tegula_value> arguments = {tensor(x.data(), large), output(y.data()), output(z.data())};
+    EXPECT_EQ(tegula_launch(kernel.get(), arguments.data(), 3, &options, message.out()), TEGULA_STOPPED); // of many minutes
+    EXPECT_THAT(message.text(), testing::HasSubstr("was stopped"));
+    stopper.join();
+    // The pool goes on, for those that are stopped at once too.
+    arguments[0] = tensor(x.data(), small);
+    EXPECT_EQ(tegula_launch(kernel.get(), arguments.data(), 3, &options, nullptr), TEGULA_STOPPED);
+    stop = 0;
+    EXPECT_EQ(tegula_launch(kernel.get(), arguments.data(), 3, &options, nullptr), TEGULA_OK);
+    EXPECT_EQ(z[0], 0.0f);
+  }
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/DiskCache.h"
 #include "codegen/Assemble.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Threading.h"
@@ -15,6 +16,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <csignal>
 #include <fcntl.h>
+#include <functional>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -103,11 +105,23 @@ TEST_F(DiskCacheTest, WhatIsDamagedIsNotThere) {
   }
   write(path, whole + "more");
   EXPECT_FALSE(cache().find({"a"}));
-  // A pipe, which nobody writes into.
+  // A pipe, which nobody writes into, by itself and through a link; a folder; a socket; a link to itself; devices.
   ASSERT_FALSE(fs::remove(path));
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_FALSE(cache().find({"a"}));
-  ASSERT_EQ(unlink(path.c_str()), 0);
+  std::string pipe = path + ".pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::function<int()> make[] = {
+      [&] { return mkfifo(path.c_str(), 0600); }, [&] { return symlink(pipe.c_str(), path.c_str()); },
+      [&] { return mkdir(path.c_str(), 0700); }, [&] { return mknod(path.c_str(), S_IFSOCK | 0600, 0); },
+      [&] { return symlink(path.c_str(), path.c_str()); }, [&] { return symlink("/dev/zero", path.c_str()); },
+      [&] { return symlink("/dev/tty", path.c_str()); }};
+  for (auto [at, one] : llvm::enumerate(make)) {
+    ASSERT_EQ(one(), 0) << at;
+    EXPECT_FALSE(cache().find({"a"})) << at;
+    cache().insert({"a"}, "in its place"); // but for a folder's
+    EXPECT_EQ(cache().find({"a"}).has_value(), at != 2) << at;
+    ASSERT_EQ(remove(path.c_str()), 0) << at;
+  }
+  ASSERT_EQ(unlink(pipe.c_str()), 0);
   write(path, whole);
   EXPECT_EQ(cache().find({"a"}), "the entry, some bytes long");
   // An entry under another's name.

@@ -63,6 +63,8 @@ typedef enum tegula_status {
   TEGULA_MISSING = 3,       /* memory, a device, a driver or an assembler is missing */
   TEGULA_WRONG_RESULT = 4,  /* a data-dependent subscript left its tensor while running; results
                                hold 0 there, or were not written */
+  TEGULA_STOPPED = 5,       /* the caller stopped the launch (tegula_launch_options.stop); results are
+                               not complete */
   TEGULA_INTERNAL = 70      /* a defect of Tegula */
 } tegula_status;
 
@@ -277,6 +279,10 @@ typedef struct tegula_launch_options {
    * allocates what it needs. */
   void *workspace;
   size_t workspace_bytes;
+  /* CPU: NULL, or a number that another thread, or a signal's handler, sets to something other than 0 to
+   * end the launch: with TEGULA_STOPPED, once every thread has done the points that it is at. It is looked
+   * at between parts of a statement that are estimated at some 10 ms; a single point is done as a whole. */
+  const int *stop;
 } tegula_launch_options;
 
 /* Runs the kernel. Shapes, dtypes, alignment, overlap of what is written with anything else, and the
