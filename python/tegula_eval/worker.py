@@ -74,8 +74,9 @@ def main() -> None:
         cache = VariantCache(request.pop("cache"), request) if request.get("cache") else None
         if cache:
             request["variants"] = cache.read()
+
         def told(stage: str, number: int = message["id"]) -> None:
-            channel.sendall(json.dumps({"id": number, "stage": stage}).encode() + b"\n")
+            _say(channel, {"id": number, "stage": stage})
 
         with tempfile.TemporaryDirectory(prefix="tegula-task-", ignore_cleanup_errors=True) as folder:
             if what == "candidate":
@@ -91,7 +92,7 @@ def main() -> None:
         found = outcome["answer"].pop("variants", None) if outcome["kind"] == "done" else None
         if cache and found and not request["variants"]:
             cache.write(found)
-        channel.sendall(json.dumps({**outcome, "id": message["id"]}).encode() + b"\n")
+        _say(channel, {**outcome, "id": message["id"]})
 
 
 def _file_bytes(what: str, request: dict) -> int | None:
@@ -106,6 +107,13 @@ def _lines(channel: socket.socket):
     """Until who asks has gone, however that ended."""
     with contextlib.suppress(ConnectionResetError):
         yield from channel.makefile("r", encoding="utf-8")
+
+
+def _say(channel: socket.socket, message: dict) -> None:
+    try:
+        channel.sendall(json.dumps(message).encode() + b"\n")
+    except OSError:  # who asked has gone
+        sys.exit()
 
 
 def _starter(candidates) -> None:
