@@ -223,21 +223,25 @@ static bool isExpanded(Operation *op) {
   return scan && llvm::is_contained({ScanKind::Softmax, ScanKind::LogSoftmax}, scan.getKind());
 }
 
-/// Moves what `op` runs over into a statement of its own where it is long, and so holds reductions that are expanded
-/// already: each level of nesting would make two or three copies of it. Where a filter decides which values there are it
-/// stays.
+/// Moves what `op` runs over into statements of their own where it is long, and so holds reductions that are expanded
+/// already: each level of nesting would make two or three copies of it. A filter first: reads of the value may wait for it.
 static void storeLongBody(Operation *op, Prover &prover) {
   constexpr unsigned longBody = 100; // operations: three levels of softmax
   Block &body = *cast<AxesOp>(op).getAxesBlock();
-  auto yield = cast<YieldOp>(body.getTerminator());
-  Operation *value = yield.getValues()[0].getDefiningOp();
   unsigned length = 0;
   op->walk([&](Operation *) { ++length; });
-  if (length <= longBody || yield.getValues().size() != 1 || !value || value->getBlock() != &body)
+  if (length <= longBody)
     return;
-  std::optional<Outline> where = outline(value, valuesUsedBy(value).getArrayRef(), OutlineMode::Always);
-  if (where && storeOutlined(value, *where, "inner", prover, /*tileSize=*/64))
-    eraseUnusedOps(body);
+  auto yield = cast<YieldOp>(body.getTerminator());
+  for (unsigned number = yield.getNumOperands(); number-- > 0;) {
+    Operation *value = yield.getOperand(number).getDefiningOp();
+    // Beside a filter it is the filter that is long, where the value is an element.
+    if (!value || value->getBlock() != &body || (yield.getNumOperands() > 1 && isa<ReadOp>(value)))
+      continue;
+    std::optional<Outline> where = outline(value, valuesUsedBy(value).getArrayRef(), OutlineMode::Always);
+    if (where && storeOutlined(value, *where, number ? "filter" : "inner", prover, /*tileSize=*/64))
+      eraseUnusedOps(body);
+  }
 }
 
 /// The same value from simpler reductions, built before `op`; null where `op` is simple.
