@@ -305,7 +305,7 @@ private:
     for (const ErrorSite &site : sites)
       kernel->errorSites.push_back({site.text, placeOf(site.loc), site.tensor,
                                     site.type ? dimsOf(site.type) : std::vector<IndexExpr>(),
-                                    site.isDefect});
+                                    site.isDefect, site.isUnsigned});
   }
 
   /// What `emit` makes in `code`, which is then LLVM IR that verifies.

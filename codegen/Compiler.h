@@ -101,6 +101,7 @@ struct KernelErrorSite {
   std::string tensor = {};
   std::vector<IndexExpr> dims = {};
   bool isDefect = false; ///< an access that was proved (CompileOptions::evenProved)
+  bool isUnsigned = false; ///< the subscript, a number of u64
 };
 
 struct PhaseTime {

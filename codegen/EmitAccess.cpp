@@ -8,6 +8,7 @@
 #include "codegen/Emitter.h"
 
 #include "codegen/StorageTypes.h"
+#include "ir/TglReports.h"
 #include "ir/TglUtils.h"
 
 using namespace llvm;
@@ -370,7 +371,10 @@ void Emitter::emitRead(tgl::ReadOp op) {
     Value *inside = emitBoundsCheck(subscripts, buffer.type);
     if (!op.getFill()) {
       StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a read");
-      report(emitAnd(guard, b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
+      ErrorSite site{text.str(), op.getLoc()};
+      if (auto what = op->getAttrOfType<mlir::StringAttr>(tgl::reportsAsAttrName))
+        site = {what.str(), op.getLoc(), text.str()};
+      report(emitAnd(reportMask(op, guard), b.CreateNot(inside)), site, subscripts, buffer.type);
     }
     mask = emitAnd(mask, inside);
   }
@@ -393,6 +397,18 @@ void Emitter::emitRead(tgl::ReadOp op) {
   values[op.getResult()] = value;
 }
 
+/// Where an access reports: `guard`, and the axes that it left have points.
+Value *Emitter::reportMask(mlir::Operation *op, Value *guard) {
+  auto lengths = op->getAttrOfType<mlir::ArrayAttr>(tgl::reportsWhereAttrName);
+  if (!lengths)
+    return guard;
+  for (mlir::Attribute length : lengths) {
+    Value *points = emitIndex(ValueExpr(cast<tgl::IndexExprAttr>(length).getExpr(), cast<tgl::IndexedOp>(op).getIndices()));
+    guard = emitAnd(guard, b.CreateICmpSGT(points, Constant::getNullValue(points->getType())));
+  }
+  return guard;
+}
+
 void Emitter::emitWrite(tgl::WriteOp op) {
   auto found = buffers.find(op.getTensor());
   if (found == buffers.end())
@@ -405,7 +421,7 @@ void Emitter::emitWrite(tgl::WriteOp op) {
   if (op.getChecked() || options.checked) {
     Value *inside = emitBoundsCheck(subscripts, buffer.type);
     StringRef text = op.getChecked() ? *op.getChecked() : StringRef("a write");
-    report(emitAnd(guard, b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
+    report(emitAnd(reportMask(op, guard), b.CreateNot(inside)), {text.str(), op.getLoc()}, subscripts, buffer.type);
     mask = emitAnd(mask, inside);
   }
   Value *value = valueOf(op.getValue());

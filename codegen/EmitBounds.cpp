@@ -76,6 +76,10 @@ Value *Emitter::emitAnd(Value *lhs, Value *rhs) {
 void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
   assert(errorRecord && "a checked access needs an error record");
   bool isDefect = where.isDefect;
+  where.isUnsigned = any_of(subscripts, [](const ValueExpr &subscript) {
+    mlir::Value value = subscript.asValue();
+    return value && value.getDefiningOp<mlir::arith::IndexCastUIOp>();
+  });
   sites.push_back(std::move(where));
   unsigned site = sites.size() - 1;
   if (lanes && lanes->mask)

@@ -98,6 +98,7 @@ struct ErrorSite {
   std::string tensor = {};
   tgl::TglTensorType type = {};
   bool isDefect = false; ///< an access that was proved
+  bool isUnsigned = false; ///< the subscript, a number of u64
 };
 
 /// What is known of a divisor: that it is neither 0 nor -1; that it is made of sizes; nothing.
@@ -376,6 +377,7 @@ private:
   friend class DeviceScanTiles;
   friend class TileRest;
   llvm::Value *emitBoundsCheck(llvm::ArrayRef<tgl::ValueExpr> subscripts, tgl::TglTensorType type);
+  llvm::Value *reportMask(mlir::Operation *op, llvm::Value *guard);
   /// Whether nothing has to be compared, since the loops around keep the subscript inside.
   bool staysWithin(const tgl::ValueExpr &subscript, const IndexExpr &dim) const;
   /// With `evenProved`: reports as a defect where `mask` holds and a subscript is outside.

@@ -185,6 +185,7 @@ Value Checker::evalReduction(const ast::Expr &e) {
   const Expr *filter = nullptr;
   bool excludesAll = false; // a filter is false at compile time
   unsigned deadAround = dead;
+  const size_t conditionsAround = path.size();
   for (const ast::ForItem &item : e.items) {
     if (!item.filter)
       continue;
@@ -261,6 +262,17 @@ Value Checker::evalReduction(const ast::Expr &e) {
   reduce->vars.assign(vars.begin(), vars.end());
   reduce->filter = filter;
   reduce->operands = {operand};
+  // An extreme of integers has no value where data leave nothing. A tile is a part: it adds nothing then.
+  bool isExtreme = name == "max" || name == "min";
+  bool leavesAll = !filter && llvm::none_of(vars, [&](const Var *var) { return usesData(var->hi - var->lo); });
+  bool hasTile = llvm::any_of(vars, [](const Var *var) { return var->kind == Var::Tile; });
+  if (isExtreme && !isFloat(type) && !leavesAll && !hasTile) {
+    std::vector<PathCondition> whole = path;
+    path.erase(path.begin() + conditionsAround, path.end()); // without the own filters
+    reduce->guard = pathGuard();
+    path = std::move(whole);
+    reduce->dataDependent = true;
+  }
   if (name == "var")
     reduce->unbiased = boolOption(e, "unbiased", false);
   return strong(finish(reduce));

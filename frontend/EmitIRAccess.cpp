@@ -21,7 +21,10 @@ Value Emitter::valueOf(const Var &var) {
       break;
   }
   assert(var.kind == Var::Data && "an index variable is used outside of its range");
-  Value value = evalAs(var.data, builder.getIndexType());
+  // What is unsigned is reported as such.
+  Value value = var.data->type == DType::U64
+                    ? Value(arith::IndexCastUIOp::create(builder, locate(var.data->span), builder.getIndexType(), eval(var.data)))
+                    : evalAs(var.data, builder.getIndexType());
   frames.back().vars[var.id] = value;
   return value;
 }

@@ -151,6 +151,8 @@ private:
   mlir::Value shift(const Expr *expr);
   mlir::Value computeReduce(const Expr *expr);
   mlir::Value computeSigned(const Expr *expr);
+  mlir::Value computeInOrder(const Expr *expr);
+  mlir::Value requireElements(const Expr *expr, mlir::Value extreme);
   mlir::Value flipFirstBit(mlir::Value value, mlir::Location loc);
   mlir::Value reduceOver(const Expr *expr, Reduction kind,
                          llvm::ArrayRef<llvm::ArrayRef<const Var *>> groups, const Expr *value,

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/EmitIRImpl.h"
+#include "ir/TglReports.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace tegula;
@@ -90,7 +91,32 @@ Value Emitter::flipFirstBit(Value value, Location loc) {
   return arith::XOrIOp::create(builder, loc, value, bit);
 }
 
+/// `extreme`, or where data leave nothing to take it of a report, like that of a subscript that is outside.
+Value Emitter::requireElements(const Expr *expr, Value extreme) {
+  Location loc = locate(expr->span);
+  Value count = reduceOver(expr, Reduction::Count, splitAtData(expr->vars), nullptr);
+  Value none = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, count, constantInt(count.getType(), 0, loc));
+  if (expr->guard)
+    none = arith::AndIOp::create(builder, loc, none, evalAs(expr->guard, builder.getI1Type()));
+  // A tensor without elements: what is read of it is outside.
+  Operation *around = builder.getInsertionBlock()->getParentOp();
+  auto kernel = isa<tgl::KernelOp>(around) ? cast<tgl::KernelOp>(around) : around->getParentOfType<tgl::KernelOp>();
+  OpBuilder front = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  auto type = tgl::TglTensorType::get(builder.getContext(), {tgl::IndexExprAttr::get(builder.getContext(), IndexExpr(0))},
+                                      extreme.getType());
+  Value empty = tgl::TempOp::create(front, loc, type, "nothing");
+  auto missing = tgl::ReadOp::create(builder, loc, empty, {tgl::ValueExpr(int64_t(0))}, Value(), none, {}, accessText(expr->span));
+  missing->setAttr(tgl::reportsAsAttrName, builder.getStringAttr("is of nothing"));
+  return arith::SelectOp::create(builder, loc, none, missing, extreme);
+}
+
 Value Emitter::computeReduce(const Expr *expr) {
+  Value result = computeInOrder(expr);
+  return expr->dataDependent ? requireElements(expr, result) : result;
+}
+
+/// Extremes of unsigned numbers are those of signed ones.
+Value Emitter::computeInOrder(const Expr *expr) {
   bool isExtreme = expr->reduction == Reduction::Max || expr->reduction == Reduction::Min;
   bool isPlace = expr->reduction == Reduction::ArgMax || expr->reduction == Reduction::ArgMin;
   if (!(isExtreme || isPlace) || !isUnsigned(expr->operands[0]->type))

@@ -53,11 +53,17 @@ void Frame::run(const Code &code) {
   }
 }
 
-std::string Frame::describe(const TensorState &tensor, llvm::ArrayRef<int64_t> subscripts) {
+std::string Frame::describe(const TensorState &tensor, llvm::ArrayRef<int64_t> subscripts,
+                            llvm::ArrayRef<bool> areUnsigned) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << tensor.name << '[';
-  llvm::interleaveComma(subscripts, os);
+  llvm::interleaveComma(llvm::enumerate(subscripts), os, [&](const auto &subscript) {
+    if (subscript.index() < areUnsigned.size() && areUnsigned[subscript.index()])
+      os << uint64_t(subscript.value());
+    else
+      os << subscript.value();
+  });
   os << "] (" << tensor.name << " is [";
   llvm::interleaveComma(tensor.shape, os);
   os << "])";

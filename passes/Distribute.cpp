@@ -102,8 +102,10 @@ struct DistributePass : Counted<tegula::impl::DistributePassBase<DistributePass>
       IRMapping map;
       OpBuilder before(where->anchor);
       for (Operation *needed : where->ops)
-        before.clone(*needed, map);
-      op->getResult(0).replaceAllUsesWith(before.clone(*op, map)->getResult(0));
+        reportOnlyWithin(before.clone(*needed, map), where->left, map, prover);
+      Operation *copy = before.clone(*op, map);
+      reportOnlyWithin(copy, where->left, map, prover);
+      op->getResult(0).replaceAllUsesWith(copy->getResult(0));
     } else if (!storeOutlined(op, *where, nameFor(op), prover, tileSize)) {
       return;
     }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Outline.h"
+#include "ir/TglReports.h"
 
 using namespace mlir;
 using namespace tegula;
@@ -78,6 +79,10 @@ static std::optional<Outline> outlineAt(Operation *op, const Needs &needs, size_
   Outline result;
   result.anchor = depth == 0 ? op : needs.chain[depth - 1];
   result.axes = ownAxes(needs, depth);
+  for (Operation *around : ArrayRef(needs.chain).take_front(depth))
+    for (Value axis : cast<AxesOp>(around).getAxes())
+      if (!needs.has(axis))
+        result.left.push_back(axis);
   for (Operation *around : llvm::reverse(ArrayRef(needs.chain).take_front(depth)))
     for (Operation &nested : cast<AxesOp>(around).getAxesBlock()->without_terminator())
       if (needs.ops.contains(&nested))
@@ -116,6 +121,43 @@ std::optional<Outline> tegula::outlineTo(Operation *anchor, Operation *op, Array
   if (found == needs.chain.end())
     return std::nullopt;
   return outlineAt(op, needs, found - needs.chain.begin() + 1);
+}
+
+void tegula::reportOnlyWithin(Operation *moved, ArrayRef<Value> left, const IRMapping &map, Prover &prover) {
+  SmallVector<IndexedOp> accesses;
+  moved->walk([&](Operation *op) {
+    if ((isa<ReadOp>(op) && cast<ReadOp>(op).getChecked()) || (isa<WriteOp>(op) && cast<WriteOp>(op).getChecked()))
+      accesses.push_back(cast<IndexedOp>(op));
+  });
+  if (accesses.empty())
+    return;
+  SmallVector<ValueExpr> lengths;
+  for (Value axis : left) {
+    AxesOp owner = axesOpOf(axis);
+    ValueExpr length = highOf(axis) - lowOf(axis);
+    AxisScope scope(prover, owner);
+    bool isKnown = llvm::all_of(length.operands(), [&](Value operand) {
+      return map.contains(operand) || operand.getParentBlock()->findAncestorOpInBlock(*moved);
+    });
+    if (!isKnown || scope.proves(Condition::nonNegative(scope.toDims(length) - 1)))
+      continue;
+    lengths.push_back(length.substitute([&](Value value) -> std::optional<ValueExpr> {
+      return ValueExpr(map.lookupOrDefault(value));
+    }));
+  }
+  if (lengths.empty())
+    return;
+  MLIRContext *context = moved->getContext();
+  for (IndexedOp access : accesses) {
+    SmallVector<Attribute> conditions;
+    if (auto known = access->getAttrOfType<ArrayAttr>(reportsWhereAttrName))
+      conditions.append(known.begin(), known.end());
+    IndexOperands operands(access.getIndices());
+    for (const ValueExpr &length : lengths)
+      conditions.push_back(IndexExprAttr::get(context, operands.add(length)));
+    access->setAttr(reportsWhereAttrName, ArrayAttr::get(context, conditions));
+    access.getIndicesMutable().assign(operands.values());
+  }
 }
 
 SmallVector<ValueExpr> AxesTemp::subscriptsIn(const IRMapping &map) const {
@@ -215,6 +257,7 @@ std::optional<AxesTemp> tegula::storeOutlined(Operation *op, const Outline &wher
   Value computed = inside.clone(*op, map)->getResult(0);
   WriteOp::create(inside, loc, computed, temp->tensor, temp->subscriptsIn(map));
   eraseUnusedOps(statement.getBody().front());
+  reportOnlyWithin(statement, where.left, map, prover);
   OpBuilder here(op);
   value.replaceAllUsesWith(ReadOp::create(here, loc, temp->tensor, temp->subscripts));
   return temp;

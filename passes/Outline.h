@@ -25,6 +25,8 @@ struct Outline {
   mlir::Operation *anchor = nullptr;
   /// Own axes among those of `anchor` and the ops in it, outermost first.
   llvm::SmallVector<mlir::Value> axes;
+  /// The axes between that the value does not use, and leaves.
+  llvm::SmallVector<mlir::Value> left;
   /// What must be cloned, in order.
   llvm::SetVector<mlir::Operation *> ops;
 };
@@ -44,6 +46,11 @@ std::optional<Outline> outline(mlir::Operation *op, llvm::ArrayRef<mlir::Value> 
 /// The outline of a value that is to be computed right before `anchor`, an op with axes around it.
 std::optional<Outline> outlineTo(mlir::Operation *anchor, mlir::Operation *op,
                                  llvm::ArrayRef<mlir::Value> needs);
+
+/// Lets the checked accesses in `moved`, a copy outside of the axes `left`, report only where these have points. `map`
+/// tells what stands there for values of the original place. An axis whose length is not known there counts as one
+/// that has points.
+void reportOnlyWithin(mlir::Operation *moved, llvm::ArrayRef<mlir::Value> left, const mlir::IRMapping &map, Prover &prover);
 
 /// A temporary with one dim for each axis, and the subscripts of the element of a point.
 struct AxesTemp {

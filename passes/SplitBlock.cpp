@@ -228,6 +228,15 @@ private:
   }
   SmallVector<Value> extraAxes(Value value) { return extraAxes(variation.of(value)); }
 
+  /// The extra axes that are not among `axes`.
+  SmallVector<Value> axesWithout(ArrayRef<Value> axes) {
+    SmallVector<Value> others;
+    for (unsigned number : extra.set_bits())
+      if (!llvm::is_contained(axes, block.getAxes()[number]))
+        others.push_back(block.getAxes()[number]);
+    return others;
+  }
+
   /// Emits the ops of a block at the outer level, as far as they vary along outer axes alone; sinks
   /// along extra axes become inner parallels. `next` are the carried values' new values.
   void emit(Block &from, OpBuilder &builder, IRMapping &map) {
@@ -239,7 +248,7 @@ private:
         flush(sinks, builder, map);
         emitLoop(&op, builder, map);
       } else if (extraAxes(variation.of(&op)).empty()) {
-        builder.clone(op, map);
+        reportOnlyWithin(builder.clone(op, map), axesWithout({}), map, prover);
       }
     }
     if (isLoop(from.getParentOp())) {
@@ -334,6 +343,7 @@ private:
         inside = OpBuilder::atBlockEnd(&bodyOf(inner));
       }
       SmallVector<Value> values;
+      left = axesWithout(axes);
       for (const Sink &sink : group) {
         if (sink.write)
           for (Value used : valuesUsedBy(sink.write))
@@ -372,7 +382,7 @@ private:
       return value;
     for (Value used : valuesUsedBy(def))
       compute(used, builder, map);
-    builder.clone(*def, map);
+    reportOnlyWithin(builder.clone(*def, map), left, map, prover);
     return map.lookup(value);
   }
 
@@ -390,6 +400,7 @@ private:
   Prover &prover;
   int64_t tileSize;
   SmallVector<Value> outer;
+  SmallVector<Value> left; // extra axes that the sinks at hand do not vary along
   llvm::MapVector<Value, std::unique_ptr<AxesTemp>> temps; // carried values in temporaries
   DenseMap<Value, const AxesTemp *> stored;                // loop results in temporaries
 };

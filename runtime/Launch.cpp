@@ -279,7 +279,7 @@ static std::string elementText(const CompiledKernel &kernel, const KernelErrorSi
     at[k] = offset % dim;
     offset /= dim;
   }
-  return site.tensor + shapeText(at);
+  return at.empty() ? site.tensor : site.tensor + shapeText(at);
 }
 
 static Error reportOf(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
@@ -301,9 +301,8 @@ static Error reportOf(const CompiledKernel &kernel, ArrayRef<int64_t> sizes,
     return createStringError("internal error: " + site.place + ": " + site.text + " leaves its tensor: a subscript is " +
                              Twine(record.value));
   return make_error<LaunchError>(LaunchError::WrongResult,
-                                 (site.place + ": " + site.text + " is outside: a subscript is " +
-                                  Twine(record.value))
-                                     .str());
+                                 site.place + ": " + site.text + " is outside: a subscript is " +
+                                     (site.isUnsigned ? utostr(record.value) : itostr(record.value)));
 }
 
 Error tegula::runOnHost(const CompiledKernel &kernel, ArrayRef<LaunchArgument> arguments,

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ir/TglReports.h"
 #include "ir/WriteAttributes.h"
 #include "ir/interpreter/Impl.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -109,6 +110,9 @@ public:
   std::optional<tgl::ReduceKind> combination; ///< of the value and the element that is there
   std::string distinct; ///< what the program says keeps its points apart
   std::string text; // of a checked subscript
+  std::string reportsAs; ///< what is wrong, where it is not the subscript
+  llvm::SmallVector<IndexCode, 1> reportsWhere; ///< positive, or the access does not report
+  llvm::SmallVector<bool, 4> areUnsigned; ///< subscripts that are numbers of u64
 
   /// The element's position; nothing where it is outside, `at` then says where.
   std::optional<int64_t> locate(Frame &frame, const TensorState &state,
@@ -130,9 +134,14 @@ public:
   }
 
   void reportOutside(Frame &frame, const TensorState &state, llvm::ArrayRef<int64_t> at) const {
-    if (checked)
+    for (const IndexCode &length : reportsWhere)
+      if (length.eval(frame, this) <= 0)
+        return;
+    if (!reportsAs.empty())
+      frame.report(this, InterpreterError::BadSubscript, text + " " + reportsAs);
+    else if (checked)
       frame.report(this, InterpreterError::BadSubscript,
-                   "subscript " + text + " is out of range: " + Frame::describe(state, at));
+                   "subscript " + text + " is out of range: " + Frame::describe(state, at, areUnsigned));
     else
       frame.report(this, InterpreterError::OutOfBounds,
                    Frame::describe(state, at) + " is outside the tensor");
@@ -265,6 +274,15 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
     if (std::optional<llvm::StringRef> text = access.getChecked()) {
       node.checked = true;
       node.text = text->str();
+      if (auto what = access->template getAttrOfType<StringAttr>(tgl::reportsAsAttrName))
+        node.reportsAs = what.str();
+      if (auto lengths = access->template getAttrOfType<ArrayAttr>(tgl::reportsWhereAttrName))
+        for (Attribute length : lengths)
+          node.reportsWhere.push_back(indexCode(length, access.getIndices(), loc));
+      for (const tgl::ValueExpr &subscript : access.getSubscriptExprs()) {
+        Value value = subscript.asValue();
+        node.areUnsigned.push_back(value && value.getDefiningOp<arith::IndexCastUIOp>());
+      }
     }
   };
   return llvm::TypeSwitch<Operation *, bool>(op)

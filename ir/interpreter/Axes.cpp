@@ -170,6 +170,9 @@ public:
   llvm::SmallVector<AxisCode> axes;
   Code body;
   Slot value = noSlot, filter = noSlot, result = noSlot;
+  /// Without points the integers have no extreme: a launch refuses sizes that leave none, and where data do the program
+  /// has a report of its own.
+  bool hasPointsBySizes = false;
   bool narrowResult = false; // a count in i32
   std::optional<MemoKey> memo;
   mutable std::optional<std::vector<int64_t>> lastKey;
@@ -241,7 +244,8 @@ private:
 
   void integers(Frame &frame) const {
     uint64_t sum = kind == ReduceKind::Prod ? 1 : 0;
-    int64_t best = 0;
+    bool isMax = kind == ReduceKind::Max;
+    int64_t best = type == Kind::I32 ? int64_t(isMax ? INT32_MIN : INT32_MAX) : isMax ? INT64_MIN : INT64_MAX;
     bool any = false;
     points(frame, [&] {
       int64_t next = frame.slots[value];
@@ -249,12 +253,12 @@ private:
         sum += uint64_t(next);
       else if (kind == ReduceKind::Prod)
         sum *= uint64_t(next);
-      else if (!any || (kind == ReduceKind::Max ? next > best : next < best))
+      else if (!any || (isMax ? next > best : next < best))
         best = next;
       any = true;
     });
     bool extremum = kind == ReduceKind::Max || kind == ReduceKind::Min;
-    if (extremum && !any)
+    if (extremum && !any && hasPointsBySizes)
       frame.report(this, InterpreterError::Arithmetic,
                    "the largest or smallest of no integers is wanted");
     auto total = extremum ? best : int64_t(sum);
@@ -376,6 +380,7 @@ bool Compiler::compileAxes(Operation *op, Code &nodes) {
         node->type = kindOf(reduce.getReduced().getType());
         if (reduce.getFilter())
           node->filter = slotOf(reduce.getFilter());
+        node->hasPointsBySizes = !reduce.getFilter() && reduce.getIndices().empty();
         node->result = slotOf(reduce.getResult());
         node->narrowResult = reduce.getType().isInteger(32);
         if (variesLessThanItsPlace(op))

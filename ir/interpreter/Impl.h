@@ -64,7 +64,8 @@ public:
   void run(const Code &code);
   /// Makes a temporary anew.
   void allocate(const Node *node, TensorState &tensor);
-  static std::string describe(const TensorState &tensor, llvm::ArrayRef<int64_t> subscripts);
+  static std::string describe(const TensorState &tensor, llvm::ArrayRef<int64_t> subscripts,
+                              llvm::ArrayRef<bool> areUnsigned = {});
   /// Before an element is read: false, reported, where nothing has defined it; reports a race.
   bool checkRead(const Node *node, const TensorState &tensor, int64_t position,
                  llvm::ArrayRef<int64_t> subscripts);
