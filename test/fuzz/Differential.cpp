@@ -183,8 +183,7 @@ std::string Run::interpretOne(mlir::ModuleOp module, llvm::StringRef name, bool 
     return "";
   bool isFirst = expected.empty();
   for (const InterpreterError &error : result.errors)
-    // Places are what such programs are made of: one that does not vary along an empty axis is computed all the same.
-    if (error.kind != InterpreterError::BadSubscript || !(isFirst || reports || accesses))
+    if (error.kind != InterpreterError::BadSubscript || !(isFirst || reports))
       return "the interpreter says: " + error.message;
   if (isFirst || isCompiledNext)
     reports = !result.ok();
@@ -357,7 +356,7 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
       std::move(ran),
       [&](const LaunchError &error) {
         didReport = error.kind == LaunchError::WrongResult;
-        if (!didReport || !(reports || runOnly || accesses))
+        if (!didReport || !(reports || runOnly))
           wrong = "running: " + error.message;
       },
       [&](const llvm::ErrorInfoBase &error) { wrong = "running: " + error.message(); });

@@ -49,6 +49,9 @@ private:
   void floatSizes();
   /// Through kernels of the library, whose runs of dims may broadcast.
   void library();
+  /// Places out of sequential loops, over tiles too, of sorts and of exact quotients.
+  void loops();
+  void sorted();
   /// Quotients and remainders by an index that a filter keeps from being zero, or does not.
   void divisors();
   void block(const std::string &y);
@@ -102,6 +105,10 @@ std::string AccessGenerator::leaf(unsigned depth) {
   }
   if (random.chance(6))
     return "count(a[e] > 0 for e in M)";
+  if (depth && random.chance(5)) { // of nothing, perhaps
+    static const std::vector<std::string> items = {"e in M if a[e] > 0", "e in M if h[e] == 1", "e in M if v[e] < -1", "e in 0:u[i] % 3"};
+    return std::string(random.chance(50) ? "max" : "min") + "(s[e, fill=1] for " + random.pick(items) + ")";
+  }
   return random.pick(leaves);
 }
 
@@ -289,7 +296,9 @@ void AccessGenerator::block(const std::string &y) {
 
 void AccessGenerator::statement() {
   if (random.chance(25)) {
-    switch (random.below(6)) {
+    switch (random.below(8)) {
+    case 6: return loops();
+    case 7: return sorted();
     case 0: return scatterInTiles();
     case 1: return scatterDistinct();
     case 2: return floatSizes();
@@ -499,6 +508,65 @@ void AccessGenerator::library() {
     line(t + "[i in 1, f in N, e in K] = z[f, e]");
     line(r + "[i in 2, e in K, f in N] = z[f, e] + i");
     line(y + " = matmul(" + t + ", " + r + ")");
+    return;
+  }
+}
+
+void AccessGenerator::loops() {
+  std::string y = fresh("y");
+  static const std::vector<std::string> ranges = {"N", "K", "3", "1:N", "K:N", "0:N - 1", "N - 2:N", "M:N", "2:2", "0:K - 1"};
+  std::string range = random.pick(ranges) + (random.chance(25) ? ", reverse" : "");
+  if (random.chance(40)) { // over tiles
+    output(y, "f32", {{"M", m}});
+    std::string state = fresh("h"), size = random.chance(50) ? "N" : "K";
+    line("parallel i in M {");
+    line("  state " + state + " = 0.0");
+    line("  for e in tiles(" + size + ") {");
+    names.push_back("e");
+    std::string place = random.chance(50) ? near("e") : integer(1);
+    std::string value = random.chance(40) ? "x[" + place + ", fill=1]"
+                        : random.chance(50) ? "where(" + protection(place, "N") + ", x[" + near(place) + "], 0.0)"
+                                            : "x[" + place + "]";
+    names.pop_back();
+    line("    " + state + " = " + state + " + sum(" + value + " for e" + (random.chance(30) ? " if e > 0" : "") + ")");
+    line("  }");
+    line("  " + y + "[i] = " + state);
+    line("}");
+    return;
+  }
+  output(y, "f32", {{"N", n}});
+  line(y + "[f] = 0.0");
+  line("for t in " + range + " {");
+  if (random.chance(50)) {
+    line("  " + y + "[" + near("t") + "] = x[" + (random.chance(50) ? near("t") : "t") + (random.chance(30) ? ", fill=2" : "") + "]");
+  } else {
+    takesPoint = false;
+    names.push_back("t");
+    std::string place = integer(1);
+    names.pop_back();
+    takesPoint = true;
+    line("  " + y + "[" + near(place) + "] " + (random.chance(50) ? "+=" : "max=") + " x[" + near("t") + "]*1.0 for i in M" +
+         (random.chance(60) ? " if " + protection(place, "N") : ""));
+  }
+  line("}");
+}
+
+void AccessGenerator::sorted() {
+  std::string o = fresh("o"), y = fresh("y");
+  output(y, "f32", {{"N", n}});
+  switch (random.below(3)) {
+  case 0:
+    line(o + "[f in N] = argsort(" + std::string(random.chance(50) ? "x[f]" : "-x[f]") + ", over=f" +
+         (random.chance(50) ? ", descending=true" : "") + ")");
+    line(y + "[f] = x[" + near(o + "[f]") + "]");
+    return;
+  case 1:
+    line(o + "[f in N] = cumsum(" + std::string(random.chance(50) ? "1" : "f") + ", over=f" + (random.chance(50) ? ", exclusive=true" : "") + ")");
+    line(y + "[f] = x[" + near(o + "[f]") + (random.chance(40) ? ", fill=1" : "") + "]");
+    return;
+  default: // an exact quotient, else the fill
+    line(y + "[f] = x[(f" + std::string(random.chance(50) ? " + 1" : random.chance(50) ? " - 3" : "") + ")/" +
+         (random.chance(60) ? "2" : "3") + ", fill=5]");
     return;
   }
 }
