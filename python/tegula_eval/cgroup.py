@@ -28,6 +28,17 @@ def own_folder(mounts: str, groups: str) -> Path | None:
     return None
 
 
+def sweep(beneath: Path) -> None:
+    """Ends the groups that a process has left that was killed, and what is in them."""
+    for folder in beneath.glob("tegula-*-*"):
+        pid = folder.name.split("-")[1]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            try:
+                Group(folder).end()
+            except OSError:  # another one is doing it
+                pass
+
+
 class Group:
     """One that is there. Raises OSError where it is not, or cannot be stopped and ended at once."""
 

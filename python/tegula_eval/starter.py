@@ -102,6 +102,7 @@ class _Guests:
         self.as_nobody = self.is_root and "user" not in self.without
         self.namespaces: bool | None = False if "namespaces" in self.without else None  # not known yet
         self.why = "left out" if "namespaces" in self.without else ""
+        self.swept = False
         self.shared = Path("/dev/shm")
         self.there: set[str] = set()  # what was in it before the first guest
         self.running: dict[int, tuple[int, cgroup.Group | None]] = {}  # by the guest's pid: its outer process
@@ -118,6 +119,9 @@ class _Guests:
                 folder = cgroup.own_folder(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
                 if folder is None:
                     raise FileNotFoundError("the system has none")
+                if not self.swept:
+                    cgroup.sweep(folder)
+                    self.swept = True
                 group = cgroup.Group.make(folder, message["memory"], MAX_PROCESSES)
                 group.add(pid)
             except OSError as error:

@@ -216,6 +216,23 @@ def test_own_folder_of_a_group():
     assert cgroup.own_folder(mounts, "4:memory:/\n") is None
 
 
+def test_groups_that_a_killed_process_has_left():
+    folder = cgroup.own_folder(open("/proc/self/mountinfo").read(), open("/proc/self/cgroup").read())
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as gone:
+        pass
+    left = folder and folder / f"tegula-{gone.pid}-0"
+    try:
+        left.mkdir()
+    except (AttributeError, OSError):
+        return  # no groups can be made here: the record says so (test_the_record_tells)
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"]) as helper:
+        (left / "cgroup.procs").write_text(str(helper.pid))
+        (left / "cgroup.freeze").write_text("1")
+        cgroup.sweep(folder)
+        assert helper.wait(10) == -signal.SIGKILL
+    assert not left.exists()
+
+
 def test_names_that_are_bytes_and_leaders_that_ended():
     code = '''
 import ctypes, os, sys, threading, time
