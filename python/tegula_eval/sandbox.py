@@ -17,6 +17,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from .library import library_path
+
 NOBODY = 65534
 _NEW = {"mount": 0x20000, "name": 0x4000000, "ipc": 0x8000000, "user": 0x10000000, "pid": 0x20000000,
         "network": 0x40000000}
@@ -38,6 +40,10 @@ def readable(cuda: bool) -> list[Path]:
     paths = [*SYSTEM, *(CUDA if cuda else ()), sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib"),
              sysconfig.get_path("platstdlib"), *site.getsitepackages(), os.path.realpath(sys.executable)]
     paths += [path for path in sys.path if path and _holds_packages(Path(path))]
+    try:
+        paths += map(str, library_path().parent.glob("libtegula*"))  # which exported programs load
+    except FileNotFoundError:
+        pass
     with open("/proc/self/maps", "rb") as maps:
         mapped = {os.fsdecode(line.split(None, 5)[5].rstrip(b"\n")) for line in maps if line.count(b"/")}
     paths += [path for path in mapped if os.path.isfile(path)]
