@@ -162,7 +162,7 @@ def mirrored(a, b, c, x):
 # check: N=1
 # check: N=37
 def triangle(x, y, z):
-    below = torch.tril(torch.ones(x.size(0), x.size(0))) > 0
+    below = torch.ones(x.size(0), x.size(0), device=x.device).tril() > 0
     n = x.size(0)
     left = torch.where(below, y[:, n:] + x, y[:, :n])
     return torch.cat((left, y[:, n:]), 1), torch.ones_like(z)

@@ -28,9 +28,10 @@ def t_index_copy(x, index, source):
 # check: A=3, B=5, C=3, D=7, N=29, T=f16
 # input: index = integers(0, 2)
 def t_index_add_dims(x, index, s0, s1, s2, s3):
-    wide = x.float()
-    return (wide.index_add(0, index, s0.float(), alpha=0.5).to(x.dtype), wide.index_add(1, index, s1.float()).to(x.dtype),
-            wide.index_add(2, index, s2.float(), alpha=2).to(x.dtype), wide.index_add(3, index, s3.float(), alpha=-1).to(x.dtype))
+    t = x.dtype if x.element_size() == 8 else x.float().dtype
+    wide = x.to(t)
+    return (wide.index_add(0, index, s0.to(t), alpha=0.5).to(x.dtype), wide.index_add(1, index, s1.to(t)).to(x.dtype),
+            wide.index_add(2, index, s2.to(t), alpha=2).to(x.dtype), wide.index_add(3, index, s3.to(t), alpha=-1).to(x.dtype))
 
 # check: M=5, K=7, N=41
 # input: index = integers(0, K)
@@ -60,8 +61,9 @@ def t_scatter(x, rows, columns, u, v):
     for m in range(x.size(0)):
         for j in range(columns.size(1)):
             b[m, int(columns[m, j])] = v[m, j]
-    wide = x.float()
-    return a, b, wide.scatter_add(0, rows, u.float()).to(x.dtype), wide.scatter_add(1, columns, v.float()).to(x.dtype)
+    t = x.dtype if x.element_size() == 8 else x.float().dtype
+    wide = x.to(t)
+    return a, b, wide.scatter_add(0, rows, u.to(t)).to(x.dtype), wide.scatter_add(1, columns, v.to(t)).to(x.dtype)
 
 # check: N=1, C=1, P=1
 # check: N=2, C=3, P=7
