@@ -286,7 +286,7 @@ std::vector<Token> ForeignTokens::run() {
     if (tokens[at].type == Lexer::STRING)
       if (auto error = reporter.report(Code::StringLiteral, reporter.span(tokens[at]),
                                        "the language has no strings"))
-        error->note(reporter.text(tokens[at]).drop_front().drop_back() == "same"
+        error->note(reporter.text(tokens[at]).trim("\"'") == "same"
                         ? "the padding is a number: 1 for 3 taps, 2 for 5; an even number of taps K has one more on the "
                           "right: 'y[n, o, p] = sum(x[n, c, p + r - (K - 1)//2, fill=0]*w[o, c, r] for c, r)'"
                         : "modes of PyTorch functions are kernels of their own: 'gelu_tanh(v)'; losses give the mean");

@@ -81,11 +81,11 @@ def _check(result: int, what: str) -> None:
 
 def separate(cuda: bool) -> None:
     """This process's namespaces; that of processes counts for the next one that it forks. `cuda`: it opens memory of a device
-    that another process shares, for which CUDA wants both to be in one namespace of processes and of queues. Raises
-    Refused."""
+    that another process shares, for which CUDA wants both to be in one namespace of processes, of queues and of local
+    addresses (with none of its own for the network seccomp alone keeps a guest from it). Raises Refused."""
     flags = 0
     for name, flag in _NEW.items():
-        if not cuda or name not in ("pid", "ipc"):
+        if not cuda or name not in ("pid", "ipc", "network"):
             flags |= flag
     _check(_libc().unshare(flags), "unshare")
 

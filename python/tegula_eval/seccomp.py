@@ -43,6 +43,7 @@ OWN = {"sched_setaffinity": ((203, 122), 0), "sched_setscheduler": ((144, 119), 
 PRLIMIT, CLONE, CLONE3, FCNTL, IOCTL = (302, 261), (56, 220), (435, 435), (72, 25), (16, 29)
 KILL, TKILL, TGKILL = (62, 129), (200, 130), (234, 131)
 SIGNALS = {"pidfd_send_signal": (424, 424), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
+LOCAL = 1  # AF_UNIX
 PAIR, STREAM, PACKETS = (53, 199), 1, 5  # socketpair: datagrams may be sent to any path
 NEW_NAMESPACES_OR_PARENT = 0x7E020000 | 0x8000
 FILE_OWNER = (8, 15)  # F_SETOWN, F_SETOWN_EX: who is sent SIGIO, by default to death
@@ -51,7 +52,8 @@ FILE_OWNER_BY_IOCTL = (0x8901, 0x8902)
 
 def program(machine: str, pid: int | None, cuda: bool = False) -> list[tuple[int, int, int, int]]:
     """The filter for a machine; with a `pid`, signals reach that process and its threads alone (its own group by 0); on
-    `cuda` the driver may make memory that belongs to no process. Raises KeyError where the machine is not known."""
+    `cuda` the driver may make memory that belongs to no process, and meet other processes at local addresses. Raises
+    KeyError where the machine is not known."""
     architecture, column = ARCHITECTURES[machine]
     code = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, REFUSED),
             (_LOAD, 0, 0, _NUMBER)]
@@ -69,9 +71,11 @@ def program(machine: str, pid: int | None, cuda: bool = False) -> list[tuple[int
     def low(place: int) -> tuple[int, int, int, int]:
         return _LOAD, 0, 0, _ARGUMENTS + 8 * place  # little-endian on both
 
+    driver = ("socket", "connect", "bind", "listen") if cuda else ()
     for table in (SOCKETS, OTHERS, PLACES, {} if cuda else KEPT):
-        for numbers in table.values():
-            answer(numbers, REFUSED)
+        for name, numbers in table.items():
+            if name not in driver:
+                answer(numbers, REFUSED)
     for numbers in GROUPS.values():
         answer(numbers, IGNORED)
     answer(CLONE3, ABSENT)  # its flags lie in memory: the C library falls back to clone
@@ -81,6 +85,9 @@ def program(machine: str, pid: int | None, cuda: bool = False) -> list[tuple[int
     # Limits of other processes may be asked for by nobody; own ones may be set.
     inspect(PRLIMIT, [low(0), (_EQUAL, 0, 1, 0), allow, refuse])
     inspect(PAIR, [low(1), (_AND, 0, 0, 0xF), (_EQUAL, 1, 0, STREAM), (_EQUAL, 0, 1, PACKETS), allow, refuse])
+    if cuda:  # the driver listens at a local address, and connects to that of the process whose memory it opens
+        inspect(SOCKETS["socket"], [low(0), (_EQUAL, 0, 5, LOCAL), low(1), (_AND, 0, 0, 0xF), (_EQUAL, 1, 0, STREAM),
+                                    (_EQUAL, 0, 1, PACKETS), allow, refuse])
     inspect(CLONE, [low(0), (_ANY_BIT, 0, 1, NEW_NAMESPACES_OR_PARENT), refuse, allow])
     inspect(FCNTL, [low(1), (_EQUAL, 1, 0, FILE_OWNER[0]), (_EQUAL, 0, 1, FILE_OWNER[1]), refuse, allow])
     inspect(IOCTL, [low(1), (_EQUAL, 1, 0, FILE_OWNER_BY_IOCTL[0]), (_EQUAL, 0, 1, FILE_OWNER_BY_IOCTL[1]), refuse,
