@@ -9,7 +9,8 @@
 // A window over a padded tensor leaves it at few points. So a reduction with reads that have a fill is
 // emitted twice: once for points where the first and the last element of each window exist, without
 // any check, and once with checks. Subscripts that grow or shrink steadily along each axis of the
-// reduction (and along lanes) are largest and smallest at the corners of its box.
+// reduction (and along lanes) are largest and smallest at the corners of its box: where what lies between the corners is
+// less than 2^63, so that subscripts, which wrap, do not come back into the tensor on the way.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/Emitter.h"
@@ -19,9 +20,18 @@ using namespace llvm;
 using namespace tegula;
 using tgl::ValueExpr;
 
+/// With steps and numbers of points of less than these, and at most 16 axes and lanes, corners are less than 2^63 apart.
+static constexpr int64_t maxStep = int64_t(1) << 16, maxPoints = int64_t(1) << 42;
+static constexpr unsigned maxAxes = 15;
+
+static bool isSmall(int64_t step) { return -maxStep < step && step < maxStep; }
+
 /// `subscript` at the corner of the reduction's box where it is smallest (largest); nothing where it is
-/// not steady along an axis. Axes are taken from the last, whose bounds may use those before.
-static std::optional<ValueExpr> atCorner(ValueExpr subscript, tgl::AxesOp op, bool largest) {
+/// not steady along an axis, or takes large steps. Axes are taken from the last, whose bounds may use those before. The
+/// numbers of points of the axes that it uses, where they are not known, are appended to `points`.
+static std::optional<ValueExpr> atCorner(ValueExpr subscript, tgl::AxesOp op, bool largest, SmallVectorImpl<ValueExpr> &points) {
+  if (op.getAxes().size() > maxAxes)
+    return std::nullopt;
   for (unsigned axis = op.getAxes().size(); axis-- > 0;) {
     mlir::Value variable = op.getAxes()[axis];
     if (!subscript.uses(variable))
@@ -29,9 +39,15 @@ static std::optional<ValueExpr> atCorner(ValueExpr subscript, tgl::AxesOp op, bo
     ValueExpr one(int64_t(1));
     ValueExpr next = subscript.substitute(variable, ValueExpr(variable) + one);
     std::optional<int64_t> step = (next - subscript).asConstant();
-    if (!step)
+    if (!step || !isSmall(*step))
       return std::nullopt;
     tgl::AxisRange range = tgl::getAxisRange(op, axis);
+    ValueExpr extent = range.hi - range.lo;
+    std::optional<int64_t> known = extent.asConstant();
+    if (known && *known >= maxPoints)
+      return std::nullopt;
+    if (!known)
+      points.push_back(extent);
     subscript = subscript.substitute(variable, (*step > 0) == largest ? range.hi - one : range.lo);
   }
   return subscript;
@@ -41,8 +57,10 @@ static std::optional<ValueExpr> atCorner(ValueExpr subscript, tgl::AxesOp op, bo
 /// cannot be said by its corners.
 Value *Emitter::emitInside(const ValueExpr &subscript, const IndexExpr &size, tgl::AxesOp op) {
   Value *inside = nullptr;
+  auto also = [&](Value *condition) { inside = inside ? b.CreateAnd(inside, condition) : condition; };
   for (bool largest : {false, true}) {
-    std::optional<ValueExpr> corner = atCorner(subscript, op, largest);
+    SmallVector<ValueExpr> points;
+    std::optional<ValueExpr> corner = atCorner(subscript, op, largest, points);
     if (!corner)
       return nullptr;
     bool atLastLane = false;
@@ -56,7 +74,7 @@ Value *Emitter::emitInside(const ValueExpr &subscript, const IndexExpr &size, tg
       }
       ValueExpr next = corner->substitute(operand, ValueExpr(operand) + ValueExpr(int64_t(1)));
       std::optional<int64_t> step = (next - *corner).asConstant();
-      if (!step)
+      if (!step || !isSmall(*step))
         return nullptr;
       atLastLane = (*step > 0) == largest;
     }
@@ -68,8 +86,15 @@ Value *Emitter::emitInside(const ValueExpr &subscript, const IndexExpr &size, tg
         return valueOf(operand);
       return atLastLane ? lanes->last : lanes->base;
     });
-    Value *one = largest ? b.CreateICmpSLT(value, emitSize(size)) : b.CreateICmpSGE(value, i64(0));
-    inside = inside ? b.CreateAnd(inside, one) : one;
+    also(largest ? b.CreateICmpULT(value, emitSize(size)) : b.CreateICmpSGE(value, i64(0)));
+    for (const ValueExpr &extent : largest ? ArrayRef(points) : ArrayRef<ValueExpr>()) {
+      bool isKnown = llvm::none_of(extent.operands(), [&](mlir::Value operand) {
+        return op->isAncestor(operand.getParentBlock()->getParentOp()) || isVector(valueOf(operand));
+      });
+      if (!isKnown)
+        return nullptr;
+      also(b.CreateICmpSLT(emitIndex(extent), i64(maxPoints)));
+    }
   }
   return inside;
 }
