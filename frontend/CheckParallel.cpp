@@ -274,8 +274,13 @@ void Checker::checkBlockWrites(TensorInfo &info) {
       if (earlier.write == write.write &&
           (write.write->meeting == Stmt::LastWins || (write.write->meeting == Stmt::Alike && !(write.loopDepth > loops.size() && followsInnerLoop(write.write->value)))))
         continue;
-      if (commute(*earlier.write, *write.write) || !mayMeetOtherPoint(earlier, write))
+      bool doCommute = commute(*earlier.write, *write.write);
+      if ((doCommute && write.write->accumulate) || !mayMeetOtherPoint(earlier, write))
         continue;
+      if (doCommute) { // one number: stores that may meet are of the kind for that
+        earlier.write->meeting = write.write->meeting = Stmt::Alike;
+        continue;
+      }
       std::string name = "'" + info.tensor->name + "'";
       if (earlier.write == write.write) {
         report(Code::AmbiguousWrite, write.span,

@@ -149,7 +149,7 @@ bool Checker::isDefinedBy(const Piece &piece, llvm::ArrayRef<IndexExpr> subscrip
   return true;
 }
 
-bool Checker::addPiece(LeftSide &left, const Stmt &out) {
+bool Checker::addPiece(LeftSide &left, Stmt &out) {
   TensorInfo &info = *left.info;
   Tensor::Kind kind = info.tensor->kind;
   if (inParallel) {

@@ -290,7 +290,7 @@ private:
 
   //===-- CheckPieces.cpp -------------------------------------------------===//
   bool checkInjective(LeftSide &left, Stmt &out);
-  bool addPiece(LeftSide &left, const Stmt &out);
+  bool addPiece(LeftSide &left, Stmt &out);
   /// The elements that a read touches lie in what one piece defined.
   bool isDefinedBy(const Piece &piece, llvm::ArrayRef<IndexExpr> subscripts);
   /// All elements of the tensor have a value from here on, or that is reported.

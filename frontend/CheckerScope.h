@@ -39,7 +39,7 @@ struct BlockAccess {
   /// A write has points along these indices of the block, and `isApart` says that no two of them meet.
   std::vector<unsigned> along;
   bool isApart = false;
-  const checked::Stmt *write = nullptr; // null: a read
+  checked::Stmt *write = nullptr; // null: a read
   size_t loopDepth = 0;
 };
 
