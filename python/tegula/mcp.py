@@ -191,20 +191,35 @@ class Judge:
 
 
 async def _with_progress(context: Any, work: Awaitable[Result], said: list[str]) -> Result:
-    """Tells the client, where it has asked for that, for how many seconds it goes on and what was last `said`."""
+    """Tells the client, where it has asked for that, each thing that is `said`, and from time to time that it goes on; the
+    progress is in seconds."""
+    started, told = time.monotonic(), 0
+
+    async def report(message: str) -> None:
+        await context.report_progress(round(time.monotonic() - started, 6), message=message)
+
+    async def report_new() -> None:
+        nonlocal told
+        while told < len(said):
+            await report(said[told])
+            told += 1
+
     async def tell() -> None:
-        started = time.monotonic()
         while True:
-            await context.report_progress(round(time.monotonic() - started, 3), message=said[-1])
-            before, end = len(said), time.monotonic() + PROGRESS_SECONDS
-            while time.monotonic() < end and len(said) == before:
+            await report_new()
+            end = time.monotonic() + PROGRESS_SECONDS
+            while time.monotonic() < end and told == len(said):
                 await asyncio.sleep(0.05)
+            if told == len(said):
+                await report(said[-1])
 
     telling = asyncio.ensure_future(tell())
     try:
-        return await work
+        result = await work
     finally:
         telling.cancel()
+    await report_new()
+    return result
 
 
 def make_server(judge: Judge) -> Any:
