@@ -18,7 +18,7 @@ _WRITE = sum(1 << bit for bit in (1, 4, 5, 6, 7, 8, 9, 10, 11, 12))  # write, re
 _REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
 _OF_FILES = 1 << 0 | 1 << 1 | 1 << 2 | _TRUNCATE | _IOCTL
 _BIND_CONNECT_TCP = 3
-_SCOPE_SOCKETS_SIGNALS, _SCOPE_SIGNALS = 3, 2
+_SCOPE_SOCKETS_SIGNALS = 3
 SCOPES_SIGNALS = 6  # the version from which on signals stay inside
 
 
@@ -36,15 +36,15 @@ def version() -> int:
     return max(0, ctypes.CDLL(None).syscall(_CREATE, None, 0, 1))
 
 
-def confine(readable: Iterable[Path], writable: Iterable[Path], meets: bool = False) -> int:
-    """Confines this process; `meets`: it may connect to local addresses outside. Paths that are not there are left out.
-    Returns the version of Landlock that does it, 0 where there is none."""
+def confine(readable: Iterable[Path], writable: Iterable[Path]) -> int:
+    """Confines this process. Paths that are not there are left out. Returns the version of Landlock that does it, 0
+    where there is none."""
     libc, abi = ctypes.CDLL(None, use_errno=True), version()
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     if not abi:
         return 0
     handled = _READ | _WRITE | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL if abi >= 5 else 0)
-    rules = _Ruleset(handled, _BIND_CONNECT_TCP if abi >= 4 else 0, 0 if abi < 6 else _SCOPE_SIGNALS if meets else _SCOPE_SOCKETS_SIGNALS)
+    rules = _Ruleset(handled, _BIND_CONNECT_TCP if abi >= 4 else 0, _SCOPE_SOCKETS_SIGNALS if abi >= 6 else 0)
     size = 8 if abi < 4 else 16 if abi < 6 else 24
     ruleset = libc.syscall(_CREATE, ctypes.byref(rules), size, 0)
     if ruleset < 0:

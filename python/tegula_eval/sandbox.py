@@ -1,7 +1,7 @@
 """Namespaces of a guest's own (Linux): users, processes, mounts, network, queues, host name.
 
 A guest sees a file system of its own: what Python and torch need, read-only; a folder, /tmp and /dev/shm that are its
-own and go with it; of the devices those that hold nothing, and on CUDA the GPU's. There is no other process in its
+own and go with it; of the devices those that hold nothing. There is no other process in its
 /proc and no network in its network. A judge with root's rights maps it to the user `nobody`; what an ordinary user
 starts stays that user, without any privilege.
 
@@ -35,7 +35,7 @@ SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/sto
 CUDA = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/proc/driver/nvidia", "/run/nvidia-persistenced")
 
 
-def readable(cuda: bool) -> list[Path]:
+def readable(cuda: bool = False) -> list[Path]:
     """Files and folders that a guest reads: the system's, Python's, its packages', and those of libraries in use."""
     paths = [*SYSTEM, *(CUDA if cuda else ()), sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib"),
              sysconfig.get_path("platstdlib"), *site.getsitepackages(), os.path.realpath(sys.executable)]
@@ -61,8 +61,9 @@ def _holds_packages(path: Path) -> bool:
         or path.name in ("lib-dynload", "site-packages", "dist-packages")
 
 
-def gpu_devices() -> list[Path]:
-    return [one for one in Path("/dev").iterdir() if one.name.startswith("nvidia")]
+def gpu_places() -> list[Path]:
+    """What CUDA writes to: its devices, and the names of its own threads, without which cuInit fails."""
+    return [*(one for one in Path("/dev").iterdir() if one.name.startswith("nvidia")), Path("/proc/self/task")]
 
 
 class Refused(Exception):
@@ -79,14 +80,11 @@ def _check(result: int, what: str) -> None:
         raise Refused(f"{what}: {os.strerror(number)}")
 
 
-def separate(cuda: bool) -> None:
-    """This process's namespaces; that of processes counts for the next one that it forks. `cuda`: it opens memory of a device
-    that another process shares, for which CUDA wants both to be in one namespace of processes, of queues and of local
-    addresses (with none of its own for the network seccomp alone keeps a guest from it). Raises Refused."""
+def separate() -> None:
+    """This process's namespaces; that of processes counts for the next one that it forks. Raises Refused."""
     flags = 0
-    for name, flag in _NEW.items():
-        if not cuda or name not in ("pid", "ipc", "network"):
-            flags |= flag
+    for flag in _NEW.values():
+        flags |= flag
     _check(_libc().unshare(flags), "unshare")
 
 
@@ -108,15 +106,14 @@ def map_users(pid: int, as_root: bool) -> None:
 class Root:
     """The file system of a guest, which `build` makes the root of the process that calls it. Its /tmp is `folder`."""
 
-    def __init__(self, folder: Path, paths: list[Path], devices: list[Path], shared_bytes: int, own_processes: bool):
-        self.folder, self.paths, self.devices, self.shared_bytes = folder, paths, devices, shared_bytes
-        self.own_processes = own_processes
+    def __init__(self, folder: Path, paths: list[Path], shared_bytes: int):
+        self.folder, self.paths, self.shared_bytes = folder, paths, shared_bytes
 
     def build(self) -> bool:
         """Whether there is a /proc, which some containers do not permit. Raises Refused."""
         self._mount(None, "/", None, _REC | _PRIVATE)
-        folder, processes = (os.open(path, os.O_PATH | os.O_CLOEXEC) for path in (self.folder, "/proc"))
-        devices = [*(Path("/dev") / name for name in DEVICES), *self.devices]
+        folder = os.open(self.folder, os.O_PATH | os.O_CLOEXEC)
+        devices = [Path("/dev") / name for name in DEVICES]
         links = [(path, os.readlink(path)) for path in self.paths if path.is_symlink()]
         sources = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in [*self.paths, *devices]
                    if not path.is_symlink()]
@@ -146,10 +143,7 @@ class Root:
         self._mount("tmpfs", f"{base}/dev/shm", "tmpfs", _NOSUID | _NODEV, f"mode=1777,size={self.shared_bytes}")
         os.symlink("/proc/self/fd", f"{base}/dev/fd")
         try:
-            if self.own_processes:
-                self._mount("proc", f"{base}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
-            else:
-                self._mount(f"/proc/self/fd/{processes}", f"{base}/proc", None, _BIND | _REC)
+            self._mount("proc", f"{base}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
             has_proc = True
         except Refused:
             has_proc = False
@@ -157,8 +151,7 @@ class Root:
         _check(_libc().syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."), "pivot_root")
         _check(_libc().umount2(b".", _DETACH), "umount the old root")
         os.chdir("/")
-        for fd in (folder, processes):  # ways to what lies outside
-            os.close(fd)
+        os.close(folder)  # a way to what lies outside
         self._mount(None, "/", None, _REMOUNT | _BIND | _READONLY | _NOSUID | _NODEV)
         return has_proc
 

@@ -239,7 +239,7 @@ class _Guests:
         try:
             isolation.die_with_parent()
             try:
-                sandbox.separate(message["cuda"])
+                sandbox.separate()
                 os.write(tells, b"apart\n")
                 if not os.read(hears, 2):
                     return
@@ -281,15 +281,15 @@ class _Guests:
                 os.write(tells, f"ready {has_proc}\n".encode())
                 os.close(tells)
 
-        devices = sandbox.gpu_devices() if message["cuda"] else []
-        paths = sandbox.readable(message["cuda"])
+        paths = sandbox.readable()
         has_proc = True
         if apart:
             shared = min((message["memory"] or 1 << 32) // 4, 1 << 30)
-            has_proc = sandbox.Root(folder, paths, devices, shared, not message["cuda"]).build()
+            has_proc = sandbox.Root(folder, paths, shared).build()
             folder = Path("/tmp")
         os.chdir(folder)
-        for name, value in (("CORE", 0), ("FSIZE", MAX_FILE_BYTES), ("DATA", message["memory"]),
+        for name, value in (("CORE", 0), ("FSIZE", MAX_FILE_BYTES),
+                            ("DATA", message["memory"] and message["memory"] + isolation.private_bytes()),
                             ("NPROC", MAX_PROCESSES if apart or self.as_nobody else None)):
             if value is not None:
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
@@ -303,12 +303,10 @@ class _Guests:
         layers = {"landlock": 0, "calls": False}
         if "landlock" not in self.without:
             shared = [Path("/dev/shm")] if apart or self.as_nobody else []
-            threads = [Path("/proc/self/task")] if message["cuda"] else []  # whose names the driver writes
             layers["landlock"] = confine.confine([*paths, Path("/proc"), Path("/sys")] if not apart else [Path("/")],
-                                                 [folder, *shared, *(Path("/dev") / name for name in sandbox.DEVICES),
-                                                  *devices, *threads], meets=message["cuda"])
+                                                 [folder, *shared, *(Path("/dev") / name for name in sandbox.DEVICES)])
         if "calls" not in self.without:
-            outside = (not apart or message["cuda"]) and not self.as_nobody and layers["landlock"] < confine.SCOPES_SIGNALS
+            outside = not apart and not self.as_nobody and layers["landlock"] < confine.SCOPES_SIGNALS
             layers["calls"] = seccomp.install(only_itself=outside, cuda=message["cuda"])
         ready()
         tempfile.tempdir = None

@@ -33,15 +33,16 @@ class Confined:
         for name in FOLDERS:
             os.environ[name] = str(self.folder)
         os.environ.pop("TEGULA_CACHE_DIR", None)  # shared with others' programs; the own folder has one
-        readable, writable = [Path("/")], [self.folder, Path("/dev")]
+        gpu = sandbox.gpu_places() if self.is_cuda else []
+        readable, writable = [Path("/")], [self.folder, Path("/dev"), *gpu]
         if self.is_foreign:
             readable = [*sandbox.readable(self.is_cuda), Path("/proc"), Path("/sys")]
             writable = [self.folder, *(Path("/dev") / name for name in sandbox.DEVICES),
-                        *(sandbox.gpu_devices() if self.is_cuda else ())]
+                        *gpu]
             sandbox.drop(None)
         level = confine.confine(readable, writable)
         if self.is_foreign:
-            seccomp.install(only_itself=level < confine.SCOPES_SIGNALS)
+            seccomp.install(only_itself=level < confine.SCOPES_SIGNALS, cuda=self.is_cuda)
         return with_variants(self.function)(request, stage)
 
 
