@@ -26,7 +26,6 @@ import ctypes
 import functools
 import os
 import random
-import resource
 import statistics
 from dataclasses import dataclass, field
 from typing import Callable
@@ -34,7 +33,7 @@ from typing import Callable
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
-from . import cheap, reference
+from . import cheap, isolation, reference
 from .evaluate import WIDE, caught, derived_seed, find_cached_variants, judge_case
 from .reference import Case, evaluate_reference
 from .roofline import least_seconds
@@ -166,9 +165,7 @@ class _Judge:
         return [Call(place, kind, place in exact, bool(self.turns) and place >= WARM_UP) for place, kind in enumerate(kinds)]
 
     def _session(self, trusted: bool) -> Session:
-        limit = resource.getrlimit(resource.RLIMIT_DATA)[0]  # this process's own
-        return Session(starter(), self.target, self.arena, self.request.get("threads", 1),
-                       None if limit == resource.RLIM_INFINITY else limit, trusted)
+        return Session(starter(), self.target, self.arena, self.request.get("threads", 1), isolation.allowed_bytes, trusted)
 
     def _load(self, session: Session, text: str, entry: str) -> None:
         session.load(text, entry, self.base.built.init, self._parameters(), self.base.state, self.drawn)

@@ -82,6 +82,9 @@ def _close_others(kept: set[int]) -> None:
         start = one + 1
 
 
+allowed_bytes: int | None = None  # in a child: the memory that it may have, which its guests may have too
+
+
 def private_bytes() -> int:
     """What RLIMIT_DATA counts of this process already: torch's import alone maps three quarters of a gigabyte."""
     with open("/proc/self/status") as status:
@@ -106,7 +109,8 @@ def _child(function, request, memory_bytes, file_bytes, write, output, kept) -> 
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
         if memory_bytes:
             # Not the address space: CUDA reserves much more of that than it uses.
-            most = memory_bytes + private_bytes()
+            global allowed_bytes
+            allowed_bytes, most = memory_bytes, memory_bytes + private_bytes()
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
         def tell(message: dict) -> None:

@@ -233,7 +233,8 @@ def test_a_token_of_any_bytes(stub):
     for given in (b"\xff", b"Bearer", b"Bearer ", b"Bearer token token", b"bearer token", b"Basic token", b"Bearer \xc3\xa9", b"x" * 60000):
         with stub.connect() as connection:
             connection.sendall(POST + b"Authorization: " + given + b"\r\nContent-Length: 2\r\n\r\n{}")
-            assert status_of(connection) == 401
+            # A head of more than 16 KiB is no HTTP for the server unless it arrives in one piece.
+            assert status_of(connection) in ((400, 401, 431) if len(given) > 16 << 10 else (401,))
 
 
 RECORD = {"outcome": "right", "reason": "", "message": "", "seconds": 0.0}
