@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/DeviceEmitter.h"
 #include "ir/TglUtils.h"
+#include "llvm/Support/MathExtras.h"
 #include <set>
 
 using namespace llvm;
@@ -34,6 +35,10 @@ static constexpr int64_t mostElements = 96;
 static constexpr int64_t enoughThreads = 1 << 15;
 /// Tiles are worth it from this share of the loads' time on.
 static constexpr int64_t percentSaved = 20;
+
+/// What a window takes along one axis, and how far its terms are from its first element: so far numbers of 32 bits do for
+/// comparisons with the dims.
+static constexpr int64_t longestStep = 1 << 20, farthestTerm = 1 << 29;
 
 namespace {
 /// Elements of a line that are loaded together, from `place` on, in displacements from a tile's
@@ -59,7 +64,7 @@ static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::
     SmallVector<int64_t> &steps = window.steps[axis];
     for (const tgl::ValueExpr &subscript : window.subscripts) {
       std::optional<int64_t> step = tgl::stepAlong(subscript, axis);
-      if (!step)
+      if (!step || std::abs(*step) > longestStep)
         return false;
       steps.push_back(*step);
     }
@@ -88,8 +93,11 @@ static std::optional<DeviceEmitter::Window> findWindow(tgl::ParallelOp op, tgl::
     for (const SmallVector<int64_t> &term : window.terms)
       for (int64_t n = *low, end = *low + *tgl::knownPoints(nest, unsigned(number)); n < end; ++n) {
         terms.push_back(term);
-        for (auto [place, step] : zip_equal(terms.back(), window.steps[own]))
-          place += n * step;
+        for (auto [place, step] : zip_equal(terms.back(), window.steps[own])) {
+          int64_t moved;
+          if (MulOverflow(n, step, moved) || AddOverflow(place, moved, place) || std::abs(place) > farthestTerm)
+            return std::nullopt;
+        }
       }
     window.terms = std::move(terms);
     for (tgl::ValueExpr &subscript : window.subscripts)

@@ -225,6 +225,34 @@ Value *DeviceContraction::imageOf(const PlaneProduct &product, const PlaneOperan
   return image;
 }
 
+/// What a formula of axes between constants does not exceed; without end where it is of other things.
+static double reachOf(const tgl::ValueExpr &expr, const IndexExpr &part) {
+  constexpr double endless = std::numeric_limits<double>::infinity();
+  double total = 0;
+  for (const IndexExpr::Term &term : part.terms()) {
+    double reach = std::abs(double(term.coefficient));
+    for (const auto &[atom, power] : term.factors) {
+      double factor = 0;
+      for (const IndexExpr &operand : atom->operands)
+        factor += reachOf(expr, operand);
+      if (atom->kind == IndexExpr::AtomKind::Variable) {
+        if (atom->var.isSymbol())
+          return endless;
+        auto argument = dyn_cast<mlir::BlockArgument>(expr.operands()[atom->var.position()]);
+        std::optional<tgl::AxisRange> range = argument ? tgl::getRange(argument) : std::nullopt;
+        std::optional<int64_t> lo = range ? range->lo.asConstant() : std::nullopt;
+        std::optional<int64_t> hi = range ? range->hi.asConstant() : std::nullopt;
+        if (!lo || !hi)
+          return endless;
+        factor = std::max(std::abs(double(*lo)), std::abs(double(*hi)));
+      }
+      reach *= std::pow(factor, power);
+    }
+    total += reach;
+  }
+  return total;
+}
+
 /// Starts the copies of stage `number` (i64, of the whole sum).
 void DeviceContraction::copyWindows(const PlaneProduct &product, const PlaneOperand &operand, const PackedSide &side,
                                     Value *number, Value *stage) {
@@ -240,7 +268,9 @@ void DeviceContraction::copyWindows(const PlaneProduct &product, const PlaneOper
   // no more bytes.
   constexpr int64_t mostShort = (int64_t(1) << 31) - 1;
   std::optional<int64_t> start = side.planes.asConstant();
-  bool isShort = start && *start + 2 * window.keptElements() * operand.planes <= mostShort;
+  SmallVector<tgl::ValueExpr> places = read.getSubscriptExprs();
+  bool isShort = start && *start + 2 * window.keptElements() * operand.planes <= mostShort &&
+                 all_of(places, [&](const tgl::ValueExpr &place) { return reachOf(place, place.expr()) <= mostShort; });
   Type *placeType = isShort ? b.getInt32Ty() : b.getInt64Ty();
   // Four threads share a line: then few enough lines are a thread's for their places to stay in registers.
   constexpr unsigned perLine = 4;
