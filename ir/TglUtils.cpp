@@ -25,9 +25,12 @@ ValueExpr tgl::getValueExpr(Value value) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return constant.getSExtValue();
-  if (auto index = value.getDefiningOp<IndexOp>())
-    return index.getValueExpr().substitute(
+  if (auto index = value.getDefiningOp<IndexOp>()) {
+    ValueExpr whole = index.getValueExpr().substitute(
         [](Value operand) -> std::optional<ValueExpr> { return getValueExpr(operand); });
+    if (!whole.expr().isOverflow())
+      return whole;
+  }
   return value;
 }
 
@@ -101,12 +104,24 @@ static void rebuildExprs(IndexedOp op, llvm::ArrayRef<Value> oldDims, Rewrite re
 }
 
 void tgl::rewriteExprs(IndexedOp op, llvm::function_ref<ValueExpr(const ValueExpr &)> rewrite) {
-  rebuildExprs(op, dimValues(op),
-               [&](llvm::StringRef, size_t, const ValueExpr &expr) { return rewrite(expr); });
+  rebuildExprs(op, dimValues(op), [&](llvm::StringRef, size_t, const ValueExpr &expr) {
+    ValueExpr rewritten = rewrite(expr);
+    return rewritten.expr().isOverflow() ? expr : rewritten;
+  });
 }
 
 void tgl::replaceIndex(IndexedOp op, Value from, const ValueExpr &to) {
-  rewriteExprs(op, [&](const ValueExpr &expr) { return expr.substitute(from, to); });
+  Value value; // of `to`, where a formula of both would be too large
+  rewriteExprs(op, [&](const ValueExpr &expr) {
+    ValueExpr replaced = expr.substitute(from, to);
+    if (!replaced.expr().isOverflow())
+      return replaced;
+    if (!value) {
+      OpBuilder builder(op);
+      value = materialize(builder, op->getLoc(), to);
+    }
+    return expr.substitute(from, ValueExpr(value));
+  });
 }
 
 void tgl::replaceAllUsesWithExpr(OpBuilder &builder, Value from, const ValueExpr &to) {

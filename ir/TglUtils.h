@@ -23,8 +23,8 @@ ValueExpr getValueExpr(mlir::Value value);
 /// A value of type index: the one that the expression is, a constant, or a new `tgl.index`.
 mlir::Value materialize(mlir::OpBuilder &builder, mlir::Location loc, const ValueExpr &expr);
 
-/// Replaces each expression of the op (subscripts, bounds, positions) by `rewrite` of it. The op's
-/// own axes are values here like any other. Rebuilds `indices`: distinct, each used, in order of
+/// Replaces each expression of the op (subscripts, bounds, positions) by `rewrite` of it, or keeps it where that
+/// is no formula (overflow). The op's own axes are values here like any other. Rebuilds `indices`: distinct, each used, in order of
 /// use.
 void rewriteExprs(IndexedOp op, llvm::function_ref<ValueExpr(const ValueExpr &)> rewrite);
 /// `from` becomes `to` in the expressions of the op.

@@ -24,10 +24,10 @@ static LogicalResult afterSimplify(Operation *op) {
   if (auto kernel = dyn_cast<KernelOp>(op); kernel && kernel.isCalled())
     return op->emitError() << "a private kernel is left after phase simplify (pass tgl-inline)";
   if (auto indexed = dyn_cast<IndexedOp>(op))
-    for (Value index : indexed.getIndices())
-      if (index.getDefiningOp<IndexOp>())
-        return op->emitError()
-               << "an index is not folded into this access after phase simplify (pass tgl-simplify-accesses)";
+    if (llvm::any_of(indexed.getIndices(), [](Value index) { return index.getDefiningOp<IndexOp>(); }) &&
+        hasFoldableIndices(indexed))
+      return op->emitError()
+             << "an index is not folded into this access after phase simplify (pass tgl-simplify-accesses)";
   return success();
 }
 

@@ -290,7 +290,7 @@ bool Compiler::compileAccess(Operation *op, Code &nodes) {
         IndexCode code = indexCode(index.getExpr(), index.getIndices(), loc);
         Slot out = slotOf(index.getResult());
         nodes.push_back(
-            makeNode(loc, [=](Frame &f, const Node *node) { f.slots[out] = code.eval(f, node); }));
+            makeNode(loc, [=](Frame &f, const Node *node) { f.slots[out] = code.eval(f, node, /*wraps=*/true); }));
         return true;
       })
       .Case([&](tgl::TempOp temp) {
