@@ -132,7 +132,7 @@ Value Checker::bits(Binary op, const Value &a, const Value &b, Span span, Span o
       return *y == isAnd ? a : b;
     return strong(binaryNode(isAnd ? Binary::And : Binary::Or, a.expr, b.expr, DType::Bool, span));
   }
-  if (a.isIndex() && b.isIndex())
+  if (a.isIndex() && b.isIndex() && isFormula(a, b))
     if (std::optional<IndexExpr> index = bitsOfIndex(op, *a.index, *b.index))
       return indexValue(named(*index), span);
   auto [type, weak] = meet(a, b, span);
@@ -141,7 +141,7 @@ Value Checker::bits(Binary op, const Value &a, const Value &b, Span span, Span o
 
 /// A shift has the type that both operands meet in; where one is unsigned, the left one's.
 Value Checker::shift(Binary op, const Value &a, const Value &b, Span span) {
-  if (a.isIndex() && b.isIndex())
+  if (a.isIndex() && b.isIndex() && isFormula(a, b))
     if (std::optional<IndexExpr> index = bitsOfIndex(op, *a.index, *b.index))
       return indexValue(named(*index), span);
   bool ownType = isUnsigned(a.expr->type) || (isUnsigned(b.expr->type) && !a.weak);

@@ -125,6 +125,12 @@ const checked::Expr *Checker::indexNode(const IndexExpr &index, Span span) {
   }
   Expr *expr = make(Expr::Index, DType::I64, span);
   expr->index = index;
+  // A polynomial of which 64 bits are left is a number that wraps; a quotient or an extreme of one is another.
+  for (const IndexExpr::Term &term : index.terms())
+    for (const auto &[atom, power] : term.factors)
+      for (const IndexExpr &operand : atom->operands)
+        if (atom->kind != IndexExpr::AtomKind::Float)
+          requireIn64Bits(operand, span);
   return finish(expr);
 }
 

@@ -104,6 +104,11 @@ Value Checker::compare(Binary op, const Value &a, const Value &b, Span span) {
                                       : fold(x->intValue, y->intValue);
     return strong(boolean(value, span));
   }
+  for (const Expr *side : {x, y})
+    if (side->kind == Expr::Index && !requireIn64Bits(side->index, span))
+      return {};
+  if (x->kind == Expr::Index && y->kind == Expr::Index && !requireIn64Bits(x->index - y->index, span))
+    return {};
   if (isInteger(type) && (mayWrap(x) || mayWrap(y))) {
     x = widen(in64Bits(x), DType::I64);
     y = widen(in64Bits(y), DType::I64);
@@ -207,7 +212,7 @@ Value Checker::select(const Expr *test, Value yes, Value no, Span span) {
       return std::nullopt;
     };
     std::optional<IndexExpr> a = asIndex(test->operands[0]), b = asIndex(test->operands[1]);
-    if (cmp && a && b) {
+    if (cmp && a && b && isFormula(yes, no) && !(usesData(*a) && !isExact(*a)) && !(usesData(*b) && !isExact(*b))) {
       if (swap)
         std::swap(a, b);
       index = named(IndexExpr::select(*cmp, *a, *b, *yes.index, *no.index));

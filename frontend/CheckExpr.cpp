@@ -282,14 +282,14 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
       index = *a.index * *b.index;
       break;
     case Binary::Div:
-      if (b.index->asConstant() == 0)
+      if (b.index->asConstant() == 0 || !isFormula(a, b))
         break; // inf or nan as a value; reported where it is a subscript or size
       index = named(IndexExpr::floorDiv(*a.index, *b.index));
       exact.push_back({*a.index, *b.index});
       break;
     case Binary::FloorDiv:
     case Binary::Mod:
-      if (!isDivisor(*b.index))
+      if (!isDivisor(*b.index) || !isFormula(a, b))
         break;
       // Where a divisor of 0 leaves the dividend's indices without points nothing is divided: `i % N`, i from 0 to 2*N.
       if (!isSilent() && !usesData(*a.index) && !usesData(*b.index)) {
@@ -347,7 +347,7 @@ Value Checker::arith(Binary op, const Value &a, const Value &b, Span span) {
 Value Checker::extremum(Binary op, const Value &a, const Value &b, Span span) {
   if (a.isPoison() || b.isPoison())
     return {};
-  if (a.isIndex() && b.isIndex())
+  if (a.isIndex() && b.isIndex() && isFormula(a, b))
     return indexValue(named(op == Binary::Max ? IndexExpr::max(*a.index, *b.index)
                                               : IndexExpr::min(*a.index, *b.index)),
                       span);

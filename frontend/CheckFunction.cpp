@@ -167,7 +167,7 @@ Value Checker::unary(checked::Unary op, const Value &a, Span span) {
   if (keeps && !isFloat(a.expr->type)) {
     if (rounds)
       return a;
-    if (a.isIndex() && op == U::Abs)
+    if (a.isIndex() && op == U::Abs && isFormula(a, a))
       return indexValue(named(IndexExpr::max(*a.index, -*a.index)), span);
     if (isUnsigned(a.expr->type))
       return op == U::Abs ? a : extremum(checked::Binary::Min, a, indexValue(IndexExpr(1), span), span);

@@ -140,8 +140,11 @@ std::optional<IndexExpr> Checker::computeIndex(const Expr *expr) {
 
 const checked::Var *Checker::dataVar(const Expr *expr) {
   unsigned key = keyOf(expr);
-  if (const Var *known = dataVars.lookup(key))
+  if (const Var *known = dataVars.lookup(key)) {
+    if (known->hasRange) // perhaps from a first pass, which adds no guards
+      isExact(known->lo), isExact(known->hi);
     return known;
+  }
   auto range = rangeOf(expr);
   Var &made = program->vars.emplace_back();
   made.kind = Var::Data;
@@ -214,6 +217,8 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::computeRange(const Expr 
       return std::nullopt;
     return std::pair(IndexExpr(expr->intValue), IndexExpr(expr->intValue));
   case Expr::Index:
+    if (!isExact(expr->index))
+      return std::nullopt;
     return std::pair(expr->index, expr->index);
   case Expr::Widen:
     if (isInteger(expr->operands[0]->type))

@@ -380,6 +380,8 @@ bool Checker::checkLeftBounds(LeftSide &left, Stmt &out) {
     const Subscript &value = left.values[i];
     const IndexExpr &dim = info.tensor->dims[i];
     requireExact(value.exact, value.span);
+    if (!requireIn64Bits(value.index, value.span.isValid() ? value.span : left.target->span))
+      return false;
     if (value.bare && value.bare->lo == IndexExpr(0) && value.bare->hi == dim)
       continue;
     // A temporary is as large as what is written to it.

@@ -475,6 +475,9 @@ std::optional<std::pair<IndexExpr, IndexExpr>> Checker::evalRange(const ast::Ran
     return std::nullopt;
   requireExact(lo->exact, range.span);
   requireExact(hi->exact, range.span);
+  for (const IndexExpr &one : {lo->index, hi->index, hi->index - lo->index})
+    if (!requireIn64Bits(one, range.span))
+      return std::nullopt;
   return std::pair(lo->index, hi->index);
 }
 

@@ -310,6 +310,13 @@ const checked::Expr *Checker::readTensor(TensorInfo &info, llvm::ArrayRef<Subscr
   if (tensor.isTypeless && !fill)
     type = tensor.isWholeDefault ? DType::I64 : DType::F64;
   info.isRead = true;
+  for (const Subscript &subscript : subscripts) {
+    if (!requireIn64Bits(subscript.index, subscript.span.isValid() ? subscript.span : span))
+      return nullptr;
+    for (const auto &[numerator, denominator] : subscript.exact)
+      if (!requireIn64Bits(numerator, span) || !requireIn64Bits(denominator, span))
+        return nullptr;
+  }
   if (tensor.constantValue) {
     const Expr *inside = type == DType::Bool ? boolean(*tensor.constantValue != 0, span)
                                              : constant(*tensor.constantValue, type, span);

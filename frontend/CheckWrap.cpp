@@ -8,11 +8,12 @@
 //
 // Arithmetic on data wraps at its type; subscripts, bounds of ranges and comparisons compute in 64 bits
 // what they are made of. The prover knows integers without end, so that a condition is a fact for it, and a
-// bound a formula, only where 64 bits are enough whatever the data: `isExact` alone says so.
+// bound a formula, only where 64 bits are enough whatever the data: `isExact` alone says so (CheckExact.cpp).
 //
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Checker.h"
+#include "ir/Guards.h"
 
 using namespace tegula;
 using namespace tegula::checked;
@@ -52,6 +53,13 @@ static IntegerRange hull(const IntegerRange &a, const IntegerRange &b) {
 }
 
 static Wide magnitude(const IntegerRange &a) { return std::max(a.hi < 0 ? -a.hi : a.hi, a.lo < 0 ? -a.lo : a.lo); }
+
+static IntegerRange quotient(const IntegerRange &a, const IntegerRange &b) {
+  if (b.lo > 0)
+    return {std::min(floorDivide(a.lo, b.lo), floorDivide(a.lo, b.hi)),
+            std::max(floorDivide(a.hi, b.lo), floorDivide(a.hi, b.hi))};
+  return {-magnitude(a), magnitude(a)};
+}
 
 //===----------------------------------------------------------------------===//
 // Arithmetic that is computed in 64 bits
@@ -151,10 +159,7 @@ Checker::Interval Checker::intervalOf(const Expr *expr) {
       case Binary::Mul:
         return product(x, y);
       case Binary::FloorDiv:
-        if (y.lo > 0)
-          return {std::min(floorDivide(x.lo, y.lo), floorDivide(x.lo, y.hi)),
-                  std::max(floorDivide(x.hi, y.lo), floorDivide(x.hi, y.hi))};
-        return {-magnitude(x), magnitude(x)};
+        return quotient(x, y);
       case Binary::Mod: // 0 where the divisor is; else of its sign
         return {y.lo < 0 ? y.lo + 1 : 0, y.hi > 0 ? y.hi - 1 : 0};
       case Binary::Max:
@@ -179,32 +184,69 @@ Checker::Interval Checker::intervalOf(const Expr *expr) {
 }
 
 Checker::Interval Checker::intervalOf(const IndexExpr &expr) {
-  constexpr Interval all{INT64_MIN, INT64_MAX};
   if (expr.isOverflow())
     return {-farAway, farAway};
   unsigned depth = 0;
+  // A launch refuses dims beyond `maxBoundSize`, and sizes that leave 64 bits.
+  auto ofSymbol = [&](llvm::StringRef name) -> Interval {
+    if (auto known = symbolIntervals.find(name); known != symbolIntervals.end())
+      return known->second;
+    const SizeFacts &facts = prover->facts();
+    Interval all{INT64_MIN, INT64_MAX}, interval{0, maxBoundSize};
+    auto defined = llvm::find_if(facts.definitions, [&](const auto &one) { return one.first == name; });
+    if (llvm::is_contained(facts.signedSymbols, name)) {
+      interval = all;
+    } else if (defined != facts.definitions.end()) {
+      interval = intervalOf(defined->second);
+      interval = {std::clamp(interval.lo, all.lo, all.hi), std::clamp(interval.hi, all.lo, all.hi)};
+    }
+    return symbolIntervals[name] = interval;
+  };
+  auto ofVar = [&](unsigned position) -> Interval {
+    const Var &var = program->vars[position];
+    if (var.kind == Var::Data) {
+      Interval value = mayWrap(var.data) ? *integerRange(var.data->type) : intervalOf(var.data);
+      if (var.hasRange) { // between sizes
+        value.lo = std::max(value.lo, intervalOf(var.lo).lo);
+        value.hi = std::max(value.lo, std::min(value.hi, intervalOf(var.hi).hi - 1));
+      }
+      return value;
+    }
+    if (auto known = varIntervals.find(position); known != varIntervals.end())
+      return known->second;
+    varIntervals[position] = {INT64_MIN, INT64_MAX}; // ranges may depend on each other
+    Interval lo = intervalOf(var.lo), hi = intervalOf(var.hi);
+    Interval range{std::max<Wide>(lo.lo, INT64_MIN), std::min<Wide>(hi.hi - 1, INT64_MAX)};
+    return varIntervals[position] = range.lo <= range.hi ? range : Interval{range.lo, range.lo};
+  };
   auto visit = [&](auto &&visit, const IndexExpr &one) -> Interval {
     Interval result;
     if (++depth > 32)
       return {-farAway, farAway};
+    auto operand = [&](const IndexExpr::Atom &atom, unsigned k) { return visit(visit, atom.operands[k]); };
     auto atom = [&](const IndexExpr::Atom &atom) -> Interval {
-      if (atom.kind != IndexExpr::AtomKind::Variable)
-        return all;
-      if (atom.var.isSymbol())
-        return {llvm::is_contained(prover->facts().signedSymbols, atom.var.name()) ||
-                        llvm::any_of(prover->facts().definitions,
-                                     [&](const auto &one) { return one.first == atom.var.name(); })
-                    ? INT64_MIN
-                    : 0,
-                INT64_MAX};
-      const Var &var = program->vars[atom.var.position()];
-      if (var.kind == Var::Data) {
-        Interval value = intervalOf(var.data);
-        return mayWrap(var.data) ? *integerRange(var.data->type) : value;
+      switch (atom.kind) {
+      case IndexExpr::AtomKind::Variable:
+        return atom.var.isSymbol() ? ofSymbol(atom.var.name()) : ofVar(atom.var.position());
+      case IndexExpr::AtomKind::FloorDiv:
+        return quotient(operand(atom, 0), operand(atom, 1));
+      case IndexExpr::AtomKind::Min:
+      case IndexExpr::AtomKind::Max: {
+        bool isMin = atom.kind == IndexExpr::AtomKind::Min;
+        Interval extreme = operand(atom, 0);
+        for (unsigned k = 1; k < atom.operands.size(); ++k) {
+          Interval next = operand(atom, k);
+          extreme = isMin ? Interval{std::min(extreme.lo, next.lo), std::min(extreme.hi, next.hi)}
+                          : Interval{std::max(extreme.lo, next.lo), std::max(extreme.hi, next.hi)};
+        }
+        return extreme;
       }
-      Interval lo = visit(visit, var.lo), hi = visit(visit, var.hi);
-      Interval range{std::max<Wide>(lo.lo, INT64_MIN), std::min<Wide>(hi.hi - 1, INT64_MAX)};
-      return range.lo <= range.hi ? range : Interval{range.lo, range.lo};
+      case IndexExpr::AtomKind::Select:
+        return hull(operand(atom, 2), operand(atom, 3));
+      case IndexExpr::AtomKind::Float:
+        return {-(Wide(1) << 53), Wide(1) << 53};
+      }
+      return {INT64_MIN, INT64_MAX};
     };
     for (const IndexExpr::Term &term : one.terms()) {
       Interval value{term.coefficient, term.coefficient};
@@ -248,99 +290,11 @@ const Expr *Checker::in64Bits(const Expr *expr) {
   return wideExprs[expr] = finish(copy);
 }
 
-//===----------------------------------------------------------------------===//
-// Formulas that the prover may use
-//===----------------------------------------------------------------------===//
-
-/// What the absolute value does not exceed, in sizes; nothing where data could be any number.
-std::optional<IndexExpr> Checker::magnitudeOf(const IndexExpr &expr) {
-  auto constant = [](const Interval &interval, Wide largest) -> std::optional<IndexExpr> {
-    if (magnitude(interval) > largest)
-      return std::nullopt;
-    return IndexExpr(int64_t(magnitude(interval)));
-  };
-  unsigned depth = 0;
-  auto visit = [&](auto &&visit, const IndexExpr &one) -> std::optional<IndexExpr> {
-    if (++depth > 32 || one.isOverflow())
-      return std::nullopt;
-    auto sumOf = [&](llvm::ArrayRef<IndexExpr> parts) -> std::optional<IndexExpr> {
-      IndexExpr total;
-      for (const IndexExpr &part : parts) {
-        std::optional<IndexExpr> size = visit(visit, part);
-        if (!size)
-          return std::nullopt;
-        total = total + *size;
-      }
-      return total;
-    };
-    auto atom = [&](const IndexExpr::Atom &atom) -> std::optional<IndexExpr> {
-      if (atom.kind != IndexExpr::AtomKind::Variable)
-        return sumOf(atom.operands); // quotients too are no larger than what is divided
-      IndexExpr variable = IndexExpr::variable(atom.var);
-      Interval interval = intervalOf(variable);
-      if (std::optional<IndexExpr> small = constant(interval, Wide(1) << 32))
-        return small;
-      if (atom.var.isSymbol())
-        return interval.lo < 0 ? IndexExpr::max(variable, -variable) : variable;
-      const Var &var = program->vars[atom.var.position()];
-      if (var.hasRange)
-        if (std::optional<IndexExpr> size = sumOf({var.lo, var.hi}))
-          return size;
-      return constant(interval, INT64_MAX);
-    };
-    IndexExpr total;
-    for (const IndexExpr::Term &term : one.terms()) {
-      if (term.coefficient == INT64_MIN)
-        return std::nullopt;
-      IndexExpr value(std::abs(term.coefficient));
-      for (const auto &[factor, power] : term.factors) {
-        std::optional<IndexExpr> size = atom(*factor);
-        if (!size)
-          return std::nullopt;
-        for (unsigned i = 0; i != power; ++i)
-          value = value * *size;
-      }
-      total = total + value;
-    }
-    --depth;
-    return total;
-  };
-  std::optional<IndexExpr> result = visit(visit, expr);
-  if (result && result->isOverflow())
-    return std::nullopt;
-  return result;
-}
-
-bool Checker::isExact(const IndexExpr &expr) {
-  if (expr.isOverflow())
-    return false;
-  if (Interval{INT64_MIN, INT64_MAX}.contains(intervalOf(expr)))
-    return true;
-  // A formula of sizes and indices alone, with small coefficients, needs memory that no machine has to wrap.
-  constexpr int64_t small = 1 << 16;
-  if (!usesData(expr) && llvm::all_of(expr.terms(), [&](const IndexExpr::Term &term) {
-        return term.coefficient >= -small && term.coefficient <= small;
-      }))
-    return true;
-  std::optional<IndexExpr> magnitude = magnitudeOf(expr);
-  if (!magnitude || !magnitude->isSize())
-    return false;
-  if (std::optional<int64_t> known = magnitude->asConstant())
-    return *known != INT64_MAX;
-  if (!isSilent())
-    addGuard(Guard::InBounds, named(*magnitude), IndexExpr(INT64_MAX),
-             show(expr) + " may leave the range of 64 bits", currentStmt ? currentStmt->span : Span());
-  return true;
-}
-
 std::optional<Subscript> Checker::evalBound(const ast::Expr &e, const llvm::Twine &what, Code code) {
   Value value = eval(e);
   std::optional<Subscript> bound = toSubscript(value, e.span, what, code);
   if (!bound || !usesData(bound->index))
     return bound;
-  if (std::optional<IndexVar> var = bound->index.asVariable();
-      var && !var->isSymbol() && program->vars[var->position()].hasRange)
-    return bound; // between sizes
   // The length of a range is 64 bits too: nothing is as far away as 2^61.
   constexpr int64_t farthest = int64_t(1) << 61;
   if (Interval{-farthest, farthest}.contains(intervalOf(bound->index)))

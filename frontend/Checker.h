@@ -442,7 +442,7 @@ private:
   unsigned keyOf(const Expr *expr);
   void forgetValues();
 
-  //===-- CheckWrap.cpp ---------------------------------------------------===//
+  //===-- CheckWrap.cpp, CheckExact.cpp ---------------------------------------------------===//
   using Interval = checked::IntegerRange;
   /// What an integer can be, computed without end: of its type where nothing more is known.
   Interval intervalOf(const Expr *expr);
@@ -454,7 +454,16 @@ private:
   /// Whether the polynomial, computed in 64 bits, is never another number than without end: at the sizes
   /// that a launch admits, for which it may add a guard. Only then is it more than a number to the prover.
   bool isExact(const IndexExpr &expr);
-  std::optional<IndexExpr> magnitudeOf(const IndexExpr &expr);
+  /// Whether quotients, extremes and bits of the two may be formulas: not where an index between bounds of data makes a
+  /// number that wraps.
+  bool isFormula(const Value &a, const Value &b);
+  /// Reports a formula of sizes and indices that is not exact, or a part of one: a subscript, a bound, or a
+  /// side of a comparison. What data makes is another matter: it is checked while running.
+  bool requireIn64Bits(const IndexExpr &expr, Span span);
+  /// What the absolute value does not exceed, in sizes; nothing where data could be any number.
+  std::optional<IndexExpr> magnitudeOf(const IndexExpr &expr, unsigned depth = 0);
+  std::optional<IndexExpr> magnitudeOf(const IndexExpr::Term &term, unsigned depth);
+  std::optional<IndexExpr> magnitudeOf(const IndexVar &var, unsigned depth);
   /// As evalIndex, for the bound of a range: what may wrap is a value of its own, with no formula.
   std::optional<Subscript> evalBound(const ast::Expr &e, const llvm::Twine &what, Code code);
 
@@ -599,6 +608,9 @@ private:
   llvm::DenseMap<const Expr *, unsigned> exprKeys;
   llvm::DenseMap<const Expr *, Interval> exprIntervals;
   llvm::DenseMap<const Expr *, bool> exprWraps;
+  llvm::StringMap<Interval> symbolIntervals;
+  llvm::DenseMap<unsigned, Interval> varIntervals; // of axes and loops
+  std::vector<IndexExpr> boundedMagnitudes;        // that a guard keeps within 64 bits
   llvm::DenseMap<const Expr *, const Expr *> wideExprs;
   llvm::DenseMap<const Expr *, std::optional<IndexExpr>> exprIndices;
   llvm::DenseMap<const Expr *, std::optional<std::pair<IndexExpr, IndexExpr>>> exprRanges;

@@ -167,6 +167,9 @@ LaunchChecks::run(llvm::function_ref<int64_t(unsigned, unsigned)> dimOf,
   for (unsigned i = 0; i < state->sizes.size() && !failure; ++i) {
     if (state->sizes[i].boundBy) {
       slots[i] = dimOf(state->sizes[i].boundBy->first, state->sizes[i].boundBy->second);
+      if (slots[i] > maxBoundSize)
+        failure = {GuardFailure::SizeError, i,
+                   "size " + state->sizes[i].name + " = " + std::to_string(slots[i]) + " is beyond 2^48, the largest dim"};
     } else if (std::optional<int64_t> value = state->definitions[i]->run(slots)) {
       slots[i] = *value;
     } else {
@@ -219,6 +222,8 @@ LaunchChecks::State::Answer LaunchChecks::State::decideBox(unsigned index,
   if (guard.linear) {
     // Largest and smallest at corners.
     std::optional<int64_t> rest = guard.linear->rest.run(slots), size = guard.rhs.run(slots);
+    if (!rest && size == INT64_MAX)
+      return Answer::Fails; // that a formula stays within 64 bits is what is asked
     if (!rest || !size)
       return Answer::Unknown;
     Wide least = *rest, most = *rest;

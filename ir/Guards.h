@@ -30,6 +30,10 @@ namespace tgl {
 class KernelOp;
 } // namespace tgl
 
+/// The largest dim that binds a size, of tensors without elements too: no machine has memory for more. Formulas of indices
+/// with coefficients of less than 2^14 need no check for that.
+inline constexpr int64_t maxBoundSize = int64_t(1) << 48;
+
 /// A size symbol: bound by a dim of an argument, or derived from sizes before it.
 struct SizeSpec {
   std::string name;

@@ -215,9 +215,21 @@ static std::optional<ValueExpr> integerExprOfDefinition(Value value) {
 }
 
 std::optional<ValueExpr> tegula::integerExprOf(Value value) {
-  if (std::optional<ValueExpr> expr = integerExprOfDefinition(value))
+  if (std::optional<ValueExpr> expr = integerExprOfDefinition(value); expr && !expr->expr().isOverflow())
     return expr;
   return isa<IndexType>(value.getType()) ? std::optional<ValueExpr>(value) : std::nullopt;
+}
+
+bool tegula::hasFoldableIndices(IndexedOp op) {
+  bool found = false;
+  rewriteExprs(op, [&](const ValueExpr &expr) {
+    if (llvm::any_of(expr.operands(), [](Value value) { return value.getDefiningOp<IndexOp>(); }))
+      found |= !expr.substitute([](Value value) -> std::optional<ValueExpr> { return integerExprOf(value); })
+                    .expr()
+                    .isOverflow();
+    return expr;
+  });
+  return found;
 }
 
 unsigned tegula::foldIndices(IndexedOp op) {
@@ -380,6 +392,41 @@ SizeFacts tegula::sizeFacts(KernelOp kernel) {
   for (Type type : kernel.getArgumentTypes())
     addDims(type);
   return facts;
+}
+
+/// Whether a bound of an axis uses 64-bit data.
+static bool isBoundedByData(Value axis) {
+  SmallVector<Value> pending{axis};
+  DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    auto argument = dyn_cast<BlockArgument>(value);
+    std::optional<AxisRange> range = argument ? getRange(argument) : std::nullopt;
+    if (range) {
+      llvm::append_range(pending, range->lo.operands());
+      llvm::append_range(pending, range->hi.operands());
+      continue;
+    }
+    Operation *widening = value.getDefiningOp();
+    if (!isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(widening))
+      return true;
+  }
+  return false;
+}
+
+bool tegula::mayWrap(const ValueExpr &expr) {
+  int64_t steps = 0;
+  for (Value operand : expr.operands()) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    if (!argument || !getRange(argument) || !isBoundedByData(argument))
+      continue;
+    std::optional<int64_t> step = stepAlong(expr, operand);
+    if (!step || *step < -2 || *step > 2 || (steps += std::abs(*step)) > 2)
+      return true;
+  }
+  return false;
 }
 
 AxisScope::AxisScope(Prover &prover, Operation *place) : prover(prover) {

@@ -59,6 +59,8 @@ unsigned dropSinglePoints(mlir::Operation *root);
 /// Makes the `indices` of an op distinct values that its expressions use, with integer arithmetic
 /// folded in. Returns the number of folded ones.
 unsigned foldIndices(tgl::IndexedOp op);
+/// Whether foldIndices has something to do: not where a formula would be too large.
+bool hasFoldableIndices(tgl::IndexedOp op);
 
 /// Elements of a row from where on no cluster of blocks keeps it.
 inline constexpr int64_t veryLongRow = 1 << 20;
@@ -154,6 +156,10 @@ private:
   Domain ranges;
   llvm::SmallVector<mlir::Value> values;
 };
+
+/// Whether the expression may wrap in 64 bits: a multiple of an axis whose bounds are data, which lie within 2^61.
+/// Of all other axes formulas are exact [frontend/CheckExact.cpp]; for data ranges say nothing.
+bool mayWrap(const tgl::ValueExpr &expr);
 
 /// What is known of the sizes of a kernel: definitions, guards, dims.
 SizeFacts sizeFacts(tgl::KernelOp kernel);

@@ -53,6 +53,8 @@ static bool guardsAccess(Value condition) {
 
 /// True or false where the ranges around `place` decide a comparison.
 static std::optional<bool> decide(const Comparison &comparison, AxisScope &scope) {
+  if (mayWrap(comparison.expr))
+    return std::nullopt;
   if (scope.proves(comparison.inDims(scope)))
     return true;
   if (scope.proves(comparison.negated().inDims(scope)))
@@ -126,7 +128,7 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
     AxisScope scope(prover, read);
     if (read.getGuard())
       for (const Conjunct &conjunct : conjunctsOf(read.getGuard()))
-        if (conjunct.comparison)
+        if (conjunct.comparison && !mayWrap(conjunct.comparison->expr))
           scope.assume(conjunct.comparison->inDims(scope));
     // Divisions that are always exact.
     SmallVector<Attribute> numerators, denominators;
@@ -165,7 +167,8 @@ struct SimplifyAccessesPass : Counted<tegula::impl::SimplifyAccessesPassBase<Sim
     for (const Conjunct &conjunct : conjuncts) {
       if (matchPattern(conjunct.value, m_One()))
         continue;
-      if (!conjunct.comparison || !scope.proves(conjunct.comparison->inDims(scope)) ||
+      if (!conjunct.comparison || mayWrap(conjunct.comparison->expr) ||
+          !scope.proves(conjunct.comparison->inDims(scope)) ||
           !scope.hasPoints(conjunct.comparison->expr, subscripts))
         return;
     }

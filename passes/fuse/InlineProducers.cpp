@@ -194,7 +194,7 @@ static bool isContracted(ReadOp read) {
 /// behind `t[2*v[i], fill=0]`), its place is another than the one that is compared with the dim.
 static bool multipliesData(ReadOp read) {
   return llvm::any_of(read.getSubscriptExprs(), [](const ValueExpr &subscript) {
-    return llvm::any_of(subscript.operands(), [&](Value operand) {
+    return mayWrap(subscript) || llvm::any_of(subscript.operands(), [&](Value operand) {
       auto argument = dyn_cast<BlockArgument>(operand);
       std::optional<int64_t> step = stepAlong(subscript, operand);
       return !(argument && getRange(argument)) && step != 1 && step != -1;
@@ -250,9 +250,10 @@ static Value insideOf(OpBuilder &builder, ReadOp read, Prover &prover) {
   AxisScope scope(prover, read);
   for (auto [subscript, dim] : llvm::zip_equal(read.getSubscriptExprs(), read.getTensorType().getDims())) {
     IndexExpr dims = scope.toDims(subscript);
-    if (!scope.proves(Condition::nonNegative(dims)))
+    bool isWhole = mayWrap(subscript); // either half says something then
+    if (isWhole || !scope.proves(Condition::nonNegative(dims)))
       holds(arith::CmpIPredicate::sge, subscript, ValueExpr(0));
-    if (!scope.proves(Condition::lessThan(dims, dim.getExpr())))
+    if (isWhole || !scope.proves(Condition::lessThan(dims, dim.getExpr())))
       holds(arith::CmpIPredicate::slt, subscript, ValueExpr(dim.getExpr()));
   }
   return inside;

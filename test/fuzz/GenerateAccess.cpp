@@ -54,6 +54,8 @@ private:
   void sorted();
   /// Quotients and remainders by an index that a filter keeps from being zero, or does not.
   void divisors();
+  /// Indices times large numbers and products of sizes.
+  void far();
   void block(const std::string &y);
   void output(const std::string &name, const std::string &type, std::vector<std::pair<std::string, int64_t>> dims);
   void line(const std::string &text) { body += "  " + text + "\n"; }
@@ -296,7 +298,9 @@ void AccessGenerator::block(const std::string &y) {
 
 void AccessGenerator::statement() {
   if (random.chance(25)) {
-    switch (random.below(8)) {
+    switch (random.below(10)) {
+    case 8:
+    case 9: return far();
     case 6: return loops();
     case 7: return sorted();
     case 0: return scatterInTiles();
@@ -568,6 +572,63 @@ void AccessGenerator::sorted() {
     line(y + "[f] = x[(f" + std::string(random.chance(50) ? " + 1" : random.chance(50) ? " - 3" : "") + ")/" +
          (random.chance(60) ? "2" : "3") + ", fill=5]");
     return;
+  }
+}
+
+void AccessGenerator::far() {
+  static const std::vector<std::string> factors = {
+      "2147483648",          "4294967296",          "1099511627776", "281474976710656",     "1152921504606846976", "2305843009213693952",
+      "3074457345618258603", "4611686018427387904", "2147483647",    "9223372036854775807", "N*N*N",               "M*N*1073741824",
+      "K*1152921504606846976"};
+  std::string y = fresh("y"), t = fresh("t");
+  output(y, "f32", {{"M", m}});
+  std::string factor = random.pick(factors);
+  auto multiple = [&](const std::string &index) {
+    if (random.chance(15))
+      return "(" + index + " << " + std::to_string(30 + random.below(33)) + ")";
+    return index + "*" + (random.chance(20) ? "(-" + factor + ")" : factor);
+  };
+  static const std::vector<std::string> ends = {"", "", " + i", " + i", " - i", " + 1", " + M"};
+  std::string place = multiple("e") + random.pick(ends);
+  switch (random.below(6)) {
+  case 0: place = "(" + place + ")//" + factor; break;
+  case 1: place = "(" + place + ") % " + (random.chance(50) ? "N" : "3"); break;
+  case 2: place = std::string(random.chance(50) ? "minimum(" : "maximum(") + place + ", " + (random.chance(50) ? "N - 1" : "i") + ")"; break;
+  case 3: place = "clamp(" + std::string(random.chance(50) ? "v[i]" : "a[i]") + ", min=" + place + ", max=" + multiple("i") + ")"; break;
+  default: break;
+  }
+  std::string value = "x[" + place + ", fill=2]";
+  switch (random.below(5)) {
+  case 0: value = "where(" + protection(place, "N") + ", x[" + near(place) + "], -1.0)"; break;
+  case 1: // what may be computed where it is read
+    line(t + "[f in N] = where(" + protection(multiple("f"), "N") + ", x[" + multiple("f") + ", fill=1], 4.0)");
+    value = t + "[" + place + ", fill=3]";
+    break;
+  case 2:
+    line(t + "[f in N] = x[f//2]*2");
+    value = t + "[" + place + (random.chance(50) ? ", fill=3]" : "]");
+    break;
+  default: break;
+  }
+  static const std::vector<std::string> ranges = {"K", "K", "3", "0:N", "i:i + 2", "u[i]:u[i] + 2", "v[i]:v[i] + 2", "w[i] - 1:w[i] + 1"};
+  switch (random.below(5)) {
+  case 0:
+    line("parallel i in M {");
+    line("  state h = 0.0");
+    line("  for e in tiles(" + std::string(random.chance(50) ? "K" : "N") + ") {");
+    line("    h = h + sum(" + value + " for e)");
+    line("  }");
+    line("  " + y + "[i] = h");
+    line("}");
+    return;
+  case 1: // the range itself is far away
+    line(y + "[i] = sum(x[f - " + place + ", fill=1]*f for e in K, f in " + place + ":" + place + " + 2)");
+    return;
+  case 2:
+    line(y + "[i] = sum(" + value + " for e in K if " + protection(place, "N") + ")");
+    return;
+  default:
+    line(y + "[i] = sum(" + value + " for e in " + random.pick(ranges) + ")");
   }
 }
 
