@@ -29,9 +29,9 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TREE / "python"))
 
-from tegula_eval.cli import find_program  # noqa: E402
+from tegula_eval.commands.program_files import find_program  # noqa: E402
 from tegula_eval.client import Client, ServiceError  # noqa: E402
-from tegula_eval.tasks import find_tasks  # noqa: E402
+from tegula_eval.rule.tasks import find_tasks  # noqa: E402
 
 TRIAL = TREE / "bench" / "teaching" / "round5"
 TOKEN = "the token of a load test"
@@ -68,7 +68,7 @@ class Service:
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 parent = int(Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[1])
-                if b"tegula_eval.worker" in words and parent == self.process.pid:
+                if b"tegula_eval.workers.worker" in words and parent == self.process.pid:
                     found.append(pid)
         return found
 

@@ -19,8 +19,9 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TREE / "python"))
 
-from tegula_eval import pool, runner  # noqa: E402
-from tegula_eval.tasks import find_tasks  # noqa: E402
+from tegula_eval.program import runner  # noqa: E402
+from tegula_eval.rule.tasks import find_tasks  # noqa: E402
+from tegula_eval.workers import pool  # noqa: E402
 
 PROGRAMS = TREE / "bench" / "kernelbench" / "programs"
 

@@ -33,8 +33,11 @@ JUDGE = r'''
 import json, os, resource, sys, tempfile, time
 tree, text, turns, count, task = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 sys.path.insert(0, tree + "/python")
-from tegula_eval import candidates, cli, isolation, variants
-isolation.keep_memory()
+from tegula_eval.confine import child
+from tegula_eval.judge import candidates
+from tegula_eval.records.outcomes import outcome_record
+from tegula_eval.rule import variants
+child.keep_memory()
 variants.warm()
 found = variants.to_json(variants.find_variants(task, 8 << 20, 1 << 28))
 cache = tempfile.mkdtemp()
@@ -49,9 +52,9 @@ for number in range(count + 1):
     request = {"task": task, "program": text, "secret": "s", "seeds": 2, "variants": found, "cache": cache,
                "time": {"turns": turns} if turns else None}
     used, begun = processor(), time.perf_counter()
-    outcome = isolation.run(candidates.evaluate, request, 300, 8 << 30, None)
+    outcome = child.run(candidates.evaluate, request, 300, 8 << 30, None)
     candidates.starter().end()
-    record = cli.outcome_record(outcome)
+    record = outcome_record(outcome)
     if number:
         print(json.dumps({"outcome": record["outcome"], "message": record["message"], "processor_s": processor() - used,
                           "clock_s": time.perf_counter() - begun,
@@ -93,9 +96,9 @@ def cost(options, corpus) -> int:
         for name in ("scale", "heavy"):
             ours, theirs = [], []
             for _ in range(options.rounds):
-                ours += judge(TREE, turns, options.count, corpus.TASKS[name])
+                ours += judge(TREE, turns, options.count, corpus.TASKS[f"/{path.stem}.py"])
                 if options.against:
-                    theirs += judge(options.against, turns, options.count, corpus.TASKS[name])
+                    theirs += judge(options.against, turns, options.count, corpus.TASKS[f"/{path.stem}.py"])
             told = statistics.median(one["processor_s"] for one in ours)
             line = f"{name}, {turns} timed calls: {told:.3f} s of the processor"
             if theirs:

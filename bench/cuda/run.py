@@ -146,7 +146,7 @@ def main() -> int:
         return 3
     try:
         import torch
-        from tegula_eval import runner
+        from tegula_eval.program import runner
         runner.version()
     except (ImportError, OSError) as error:
         print(f"run.py: {error}", file=sys.stderr)

@@ -34,7 +34,7 @@ class Measure:
 
     def launch(self, text, tensors, scalars={}, precision=None):
         """The program's call on the tensors."""
-        from tegula_eval import runner
+        from tegula_eval.program import runner
         return runner.Program(text).compile({}, target=self.device, precision=precision).prepare(tensors, scalars)
 
     def use_tf32(self, allowed):
@@ -272,7 +272,7 @@ class Measure:
 
     def compile_times(self, file):
         """Milliseconds from source to cubin, as a process and by the C interface in this one, nothing cached, medians of 9."""
-        from tegula_eval import runner
+        from tegula_eval.program import runner
         os.environ["TEGULA_CACHE_DIR"] = ""
         taken, inside = [], []
         for _ in range(9):

@@ -29,12 +29,13 @@ sys.path.insert(0, str(FOLDER.parents[1] / "python"))
 
 import torch  # noqa: E402
 
-from tegula_eval import cli, isolation  # noqa: E402
-from tegula_eval.evaluate import find_cached_variants  # noqa: E402
-from tegula_eval.reference import in_float64, results  # noqa: E402
-from tegula_eval.tasks import TaskError, find_tasks, load  # noqa: E402
-from tegula_eval.variants import warm  # noqa: E402
-from tegula_eval.verdict import measure_error  # noqa: E402
+from tegula_eval import cli  # noqa: E402
+from tegula_eval.confine import child  # noqa: E402
+from tegula_eval.judge.evaluate import find_cached_variants  # noqa: E402
+from tegula_eval.rule.reference import in_float64, results  # noqa: E402
+from tegula_eval.rule.tasks import TaskError, find_tasks, load  # noqa: E402
+from tegula_eval.rule.variants import warm  # noqa: E402
+from tegula_eval.rule.verdict import measure_error  # noqa: E402
 
 
 class _Rename(ast.NodeTransformer):
@@ -175,7 +176,7 @@ def write_all(options, tasks: list) -> None:
                 continue
         request = {"task": text, "forms": forms, "each": options.each, "bytes": options.bytes,
                    "flops": int(options.flops), "cache": str(options.out / "variants")}
-        outcome = isolation.run(write, request, options.deadline, 8 << 30, None)
+        outcome = child.run(write, request, options.deadline, 8 << 30, None)
         if outcome["kind"] != "done":
             print(f"{task.key}: {outcome['kind']} in {outcome['stage']}: {outcome['message'][:200]}", file=sys.stderr)
         for form in options.forms:

@@ -159,8 +159,8 @@ class Judge:
 
         if self._judge is None:
             self._start()
-        from tegula_eval import pool
-        from tegula_eval.wire import reward_of
+        from tegula_eval.service.schemas import reward_of
+        from tegula_eval.workers import pool
 
         job = pool.Job(told)
         try:
@@ -177,9 +177,11 @@ class Judge:
             missing.check("torch")
         except missing.Missing as error:
             raise Refused(f"evaluate: {error}") from None
-        from tegula_eval import cli, judging, pool
+        from tegula_eval import cli
+        from tegula_eval.service import judging
+        from tegula_eval.workers import pool
         self._folder = tempfile.TemporaryDirectory(prefix="tegula-mcp-")
-        options = cli._parse(["serve", f"--out={self._folder.name}"])
+        options = cli.parse(["serve", f"--out={self._folder.name}"])
         self._pool = pool.Pool(1, options.deadline, options.memory)
         self._judge = judging.pooled_judge(options, secrets.token_hex(16), self._pool)
 

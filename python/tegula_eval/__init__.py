@@ -1,16 +1,20 @@
-"""Judges Tegula programs against PyTorch modules.
+"""Judges Tegula programs, and other candidates, against PyTorch modules.
 
-  tasks      a folder of modules: KernelBench's form
-  variants   the same module at smaller and odd sizes
-  reference  what the module gives, in its own precision and in float64
-  binding    which of the program's parameters stands for what of the module
-  runner     compiles and runs a program (libtegula)
-  verdict    whether a result is right
-  evaluate   all of that for one program, in a child process
-  isolation  children with deadlines and memory limits
-  store      results that survive a kill
-  summary    counts and fast_p
-  cli        the command tegula-eval
-  missing    packages that a command needs and that are not here
+  cli      the command tegula-eval
+  client   a client of `tegula-eval serve`, for training runs
+  missing  packages that a command needs and that are not here
+
+The packages, each of which imports only those above it, and of these the ones that its own text names:
+
+  rule      what a task asks for, and whether a result is right
+  program   a Tegula program: compiled, called, bound to a module
+  records   what runs leave, and what is made of it
+  timing    how long a call takes
+  confine   foreign code in a process that reaches nothing else
+  judge     judges one program, candidate or task
+  workers   processes that judge side by side
+  model     a model that writes programs
+  service   judging over HTTP
+  commands  the commands of tegula-eval
 """
 __version__ = "0.1.0"

@@ -9,7 +9,7 @@ import pytest
 TREE = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TREE / "python"))
 
-from tegula_eval import pool  # noqa: E402
+from tegula_eval.workers import pool  # noqa: E402
 
 OwnPool = pool.Pool
 

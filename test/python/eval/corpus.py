@@ -24,7 +24,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from tegula_eval import candidates, cli, isolation, processes, seccomp, variants  # noqa: E402
+from tegula_eval.confine import child, processes, seccomp  # noqa: E402
+from tegula_eval.judge import candidates  # noqa: E402
+from tegula_eval.records.outcomes import outcome_record  # noqa: E402
+from tegula_eval.rule import variants  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent / "hacks"
 TREE = str(Path(__file__).resolve().parents[3])
@@ -177,10 +180,10 @@ def judged(path: Path) -> dict:
     task = TASKS[told.get("task", "scale")]
     request = {"task": task, "program": text, "secret": "s", "variants": found_variants(task),
                "time": {"turns": turns} if turns else None}
-    outcome = isolation.run(candidates.evaluate, request, float(told.get("deadline", 120)), int(told.get("memory", 8 << 30)),
+    outcome = child.run(candidates.evaluate, request, float(told.get("deadline", 120)), int(told.get("memory", 8 << 30)),
                             None)
     candidates.starter().end()
-    return cli.outcome_record(outcome)
+    return outcome_record(outcome)
 
 
 def alive(name: bytes) -> list[int]:
@@ -228,7 +231,7 @@ def main() -> int:
         print(table(), end="")
         return 0
     variants.warm()
-    isolation.keep_memory()
+    child.keep_memory()
     failed = 0
     for path in sorted(FOLDER.glob("*/*.py")):
         if sys.argv[1:] and not any(one in str(path) for one in sys.argv[1:]):

@@ -14,7 +14,7 @@ import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
-from tegula_eval import guard, serve  # noqa: E402
+from tegula_eval.service import guard, serve  # noqa: E402
 
 for name in ("HEADERS_S", "BODY_S", "UNREAD_S"):  # those of the service are long for a test
     setattr(guard, name, float(os.environ.get(name, getattr(guard, name))))

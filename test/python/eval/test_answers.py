@@ -1,7 +1,7 @@
 """The program in an answer."""
 import pytest
 
-from tegula_eval.answers import NoProgram, find_program
+from tegula_eval.model.answers import NoProgram, find_program
 
 PROGRAM = "kernel k(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i]\n}\n"
 OTHER = PROGRAM.replace("kernel k", "kernel other")

@@ -4,14 +4,18 @@ import json
 import pytest
 from conftest import SCALE, module
 
-from tegula_eval import audit, auditing, cli, summary, tasks
+from tegula_eval import cli
+from tegula_eval.commands import audit
+from tegula_eval.judge.audit import audit as audit_task
+from tegula_eval.records import audits, summary
+from tegula_eval.rule import tasks
 
 GOOD = SCALE.replace("1024 * 4", "32").replace("features = 512", "features = 16").replace("0.25", "25.0")
 
 
 def flags(text):
-    record = auditing.audit({"task": text, "secret": "s"}, lambda name: None)
-    assert record["outcome"] == audit.AUDITED, record
+    record = audit_task({"task": text, "secret": "s"}, lambda name: None)
+    assert record["outcome"] == audits.AUDITED, record
     return record["flags"]
 
 
@@ -46,7 +50,7 @@ def test_flags_that_are_not_there():
 
 
 def test_how_far_roundings_reach():
-    record = auditing.audit({"task": module("y = x + 1e6\n        return y - y.mean()"), "secret": "s"}, lambda name: None)
+    record = audit_task({"task": module("y = x + 1e6\n        return y - y.mean()"), "secret": "s"}, lambda name: None)
     told = record["cases"][-1]["roundings"]
     assert told["elements"] == 128 and told["beyond"] > 100 and told["moved_beyond"] > 100 and told["explained"]
     assert told["error"] > 1e-3 and told["moved_error"] > 1e-3
@@ -66,11 +70,11 @@ def test_command_and_summary(root, tmp_path, capsys):
     page = (out / "audit.md").read_text()
     assert "| `zero` | 1 | 4 |" in page and "| `copy` | 1" not in page and "## Not audited" in page
     assert cli.main(command) == 1 and len((out / "results.jsonl").read_text().splitlines()) == 4  # nothing again
-    found = audit.read_flags(out)
+    found = audits.read_flags(out)
     assert "zero" in found["level1/4_nothing"] and found["level1/3_Scale"] == []
     records = [{"task": f"level1/{name}", "level": 1, "outcome": "right", "reason": "", "flags": []}
                for name in ("3_Scale", "4_nothing")]
-    counted = summary.summarize(audit.add_flags(records, found))
+    counted = summary.summarize(audits.add_flags(records, found))
     assert counted["unflagged"]["right"] == 1 and counted["flagged"]["zero"]["right"] == 1
     assert "1 of 1 right on tasks without a flag" in summary.as_text(counted)
 
@@ -79,12 +83,12 @@ def test_what_is_no_audit(tmp_path):
     (tmp_path / "results.jsonl").write_text(json.dumps([1]))
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(tasks.TaskError):
-            audit.read_flags(path)
+            audits.read_flags(path)
 
 
 def test_a_flag_that_goes_by_the_draw():
     """A sum of which a few results are near zero: whether one of them is inaccurate is chance."""
     text = module("return (x - 0.5).sum(1)*1000", "torch.rand(rows, 256)", "rows = 2048")
-    found = [flag in auditing.audit({"task": text, "secret": secret}, lambda name: None)["flags"]
+    found = [flag in audit_task({"task": text, "secret": secret}, lambda name: None)["flags"]
              for secret in "abcdef" for flag in ("inaccurate", "amplifies")]
     assert sum(found) >= 10, found

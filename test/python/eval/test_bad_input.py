@@ -8,8 +8,11 @@ import sys
 import pytest
 from conftest import RIGHT, TREE, module
 
-from tegula_eval import cli, conversation, runner
-from tegula_eval.store import Store
+from tegula_eval import cli
+from tegula_eval.commands import exit_codes
+from tegula_eval.model import conversation
+from tegula_eval.program import runner
+from tegula_eval.records.store import Store
 
 try:
     runner.library_path()
@@ -54,10 +57,10 @@ def test_tasks_with_broken_python(bad, tmp_path):
     for name in EXPECTED:
         (programs / f"{name}.tgl").write_text(RIGHT if name == "3_Scale" else NEGATE)
     command = ["kernelbench", f"--root={bad}", f"--programs={programs}", f"--out={out}", *SMALL]
-    assert cli.main(command) == cli.NOT_RIGHT
+    assert cli.main(command) == exit_codes.NOT_RIGHT
     assert told(out) == EXPECTED
     (bad / "level1" / "2_bytes.py").write_text(module("return -x"))  # mended
-    assert cli.main(command) == cli.NOT_RIGHT
+    assert cli.main(command) == exit_codes.NOT_RIGHT
     assert told(out)["2_bytes"] == ("right", "")
 
 
@@ -70,7 +73,7 @@ def test_a_model_is_asked_about_tasks_with_broken_python(bad, tmp_path):
     answers.write_text("".join(json.dumps({"task": f"level{2 if name == '11_Negate' else 1}/{name}",
                                            "answer": f"```\n{RIGHT if name == '3_Scale' else NEGATE}\n```"}) + "\n"
                                for name in EXPECTED))
-    assert cli.main(["kernelbench", f"--root={bad}", f"--replay={answers}", f"--out={out}", *SMALL]) == cli.NOT_RIGHT
+    assert cli.main(["kernelbench", f"--root={bad}", f"--replay={answers}", f"--out={out}", *SMALL]) == exit_codes.NOT_RIGHT
     assert told(out) == EXPECTED
 
 
@@ -85,7 +88,7 @@ def test_a_program_that_is_long_in_the_checker(root, tmp_path):
                                           + f"  y[i, j] = t{count - 1}[i, j]\n}}\n")
     for deadline in (0.5, 2, 8):  # on a busy machine it may not get so far in the first
         assert cli.main(["kernelbench", f"--root={root}", f"--programs={programs}", f"--out={out}", *SMALL,
-                         f"--deadline={deadline}", "--retry=timeout"]) == cli.NOT_RIGHT
+                         f"--deadline={deadline}", "--retry=timeout"]) == exit_codes.NOT_RIGHT
         (outcome, reason), = told(out).values()
         if reason != "start":
             break
@@ -112,13 +115,13 @@ def test_a_disk_that_fills_up(tmp_path):
 
     for limit in (0, 5000):  # not even the run's own files
         nothing = run(limit)
-        assert nothing.returncode == cli.STOPPED and "cannot write" in nothing.stderr, nothing.stderr
+        assert nothing.returncode == exit_codes.STOPPED and "cannot write" in nothing.stderr, nothing.stderr
         assert "Traceback" not in nothing.stderr
     stopped = run(14 << 10)
-    assert stopped.returncode == cli.STOPPED and "cannot write" in stopped.stderr, stopped.stderr
+    assert stopped.returncode == exit_codes.STOPPED and "cannot write" in stopped.stderr, stopped.stderr
     before = records(out)
     assert 0 < len(before) < 12
-    assert run(resource.RLIM_INFINITY).returncode == cli.RIGHT
+    assert run(resource.RLIM_INFINITY).returncode == exit_codes.RIGHT
     after = records(out)
     assert after[:len(before)] == before and len(after) == 12 and len({one["task"] for one in after}) == 12
 
@@ -127,7 +130,7 @@ def test_two_runs_on_one_store(root, tmp_path, capsys):
     (tmp_path / "11_Negate.tgl").write_text(NEGATE)
     command = ["kernelbench", f"--root={root}", f"--programs={tmp_path}", f"--out={tmp_path / 'out'}", *SMALL]
     first = Store(tmp_path / "out")
-    assert cli.main(command) == cli.STOPPED
+    assert cli.main(command) == exit_codes.STOPPED
     assert "is in use by another process" in capsys.readouterr().err
     first.close()
-    assert cli.main(command) == cli.RIGHT
+    assert cli.main(command) == exit_codes.RIGHT

@@ -2,9 +2,9 @@ import pytest
 import torch
 from conftest import SCALE, module
 
-from tegula_eval.binding import BindingError, as_text, bind
-from tegula_eval.reference import evaluate_reference, make_case
-from tegula_eval.runner import Parameter
+from tegula_eval.program.binding import BindingError, as_text, bind
+from tegula_eval.program.runner import Parameter
+from tegula_eval.rule.reference import evaluate_reference, make_case
 
 X = Parameter("x", "in", "f32", ("M", "K"))
 W = Parameter("fc_weight", "in", "f32", ("N", "K"))

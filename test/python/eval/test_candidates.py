@@ -7,7 +7,10 @@ import pytest
 import torch
 from conftest import SCALE, module
 
-from tegula_eval import candidates, cli, isolation
+from tegula_eval import cli
+from tegula_eval.confine import child
+from tegula_eval.judge import candidates
+from tegula_eval.records.outcomes import outcome_record
 
 # Enough work that a call takes longer than what stands around it.
 TASK = SCALE.replace("1024 * 4", "64").replace("512", "96")
@@ -36,9 +39,9 @@ def starter():
 def judged(program, task=TASK, turns=0, deadline=120, memory=8 << 30, **options):
     request = {"task": task, "program": program, "secret": "s", "seeds": 2, "bytes": 1 << 22, "flops": 1 << 24,
                "time": {"turns": turns} if turns else None, **options}
-    outcome = isolation.run(candidates.evaluate, request, deadline, memory, None)
+    outcome = child.run(candidates.evaluate, request, deadline, memory, None)
     candidates.starter().end()
-    return cli.outcome_record(outcome)
+    return outcome_record(outcome)
 
 
 def forward(body, before=""):

@@ -3,8 +3,8 @@ diagnostic is the test), or it is told wrong."""
 import pytest
 from conftest import RIGHT, SCALE, module
 
-from tegula_eval import runner
-from tegula_eval.evaluate import evaluate
+from tegula_eval.judge.evaluate import evaluate
+from tegula_eval.program import runner
 
 try:
     runner.library_path()

@@ -9,7 +9,10 @@ import time
 import pytest
 from conftest import RIGHT, SCALE, TREE, module
 
-from tegula_eval import cli, runner, summary
+from tegula_eval import cli
+from tegula_eval.commands import exit_codes
+from tegula_eval.program import runner
+from tegula_eval.records import summary
 
 try:
     runner.library_path()
@@ -56,14 +59,14 @@ def test_lower_precision(root, programs, tmp_path, dtype):
     """Parameters and inputs have the type, the reference is float64, and what rounds more than the module is wrong."""
     generic = RIGHT.replace("f32", "T")
     (programs / "level1" / "3_Scale.tgl").write_text(generic)
-    assert cli.main(arguments(root, programs, tmp_path / "out", f"--dtype={dtype}")) == cli.NOT_RIGHT
+    assert cli.main(arguments(root, programs, tmp_path / "out", f"--dtype={dtype}")) == exit_codes.NOT_RIGHT
     right, refused = lines(tmp_path / "out")
     assert (right["task"], right["outcome"]) == ("level1/3_Scale", "right"), right
     assert right["kernels"][0]["settings"]["T"] == dtype and 1e-5 < right["cases"][0]["error"]["norm"] < 1e-2
     assert (refused["outcome"], refused["reason"]) == ("call", "C0002")  # f32 stands in it
     wrong = generic.replace("+ fc_bias[j]", "+ fc_bias[j]*1.02")
     (programs / "level1" / "3_Scale.tgl").write_text(wrong)
-    assert cli.main(arguments(root, programs, tmp_path / "out", f"--dtype={dtype}", "--level=1")) == cli.NOT_RIGHT
+    assert cli.main(arguments(root, programs, tmp_path / "out", f"--dtype={dtype}", "--level=1")) == exit_codes.NOT_RIGHT
     assert lines(tmp_path / "out")[-1]["outcome"] == "wrong"
 
 
@@ -72,11 +75,11 @@ def test_candidates_in_lower_precision(root, tmp_path):
     (tmp_path / "3_Scale.py").write_text(SCALE.replace("class Model(", "class ModelNew("))
     command = ["kernelbench", f"--root={root}", f"--candidates={tmp_path}", f"--out={tmp_path / 'out'}", "--plain",
                "--bytes=64K", "--flops=1e6", "--dtype=bf16", "--time", "--timed-turns=2"]
-    assert cli.main(command) == cli.RIGHT, lines(tmp_path / "out")
+    assert cli.main(command) == exit_codes.RIGHT, lines(tmp_path / "out")
     assert "bfloat16" in lines(tmp_path / "out")[0]["request"]["task"]
     (tmp_path / "3_Scale.py").write_text(SCALE.replace("class Model(", "class ModelNew(").replace(
         "torch.relu(self.fc(x))", "torch.relu(self.fc(x))*1.02"))
-    assert cli.main(command) == cli.NOT_RIGHT
+    assert cli.main(command) == exit_codes.NOT_RIGHT
 
 
 def test_one_bad_task_does_not_stop_the_others(root, programs, tmp_path):
@@ -125,7 +128,7 @@ def test_killed_in_the_middle(root, programs, tmp_path):
     assert len(before) == 1
     for _ in range(600):  # the killed run's children hold its lock until they notice
         code = cli.main(arguments(root, programs, out))
-        if code != cli.STOPPED:
+        if code != exit_codes.STOPPED:
             break
         time.sleep(0.1)
     assert code == 0
@@ -135,16 +138,16 @@ def test_killed_in_the_middle(root, programs, tmp_path):
 
 
 def test_wrong_arguments(root, programs, tmp_path, capsys):
-    assert cli.main(arguments(tmp_path / "absent", programs, tmp_path / "out")) == cli.WRONG_CALL
+    assert cli.main(arguments(tmp_path / "absent", programs, tmp_path / "out")) == exit_codes.WRONG_CALL
     (tmp_path / "empty").mkdir()
-    assert cli.main(arguments(root, tmp_path / "empty", tmp_path / "out")) == cli.WRONG_CALL
+    assert cli.main(arguments(root, tmp_path / "empty", tmp_path / "out")) == exit_codes.WRONG_CALL
     assert "no program for any of 2 tasks" in capsys.readouterr().err
 
 
 def test_store_that_cannot_be_used(root, programs, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "run.json").write_text("{")
-    assert cli.main(arguments(root, programs, tmp_path / "out")) == cli.STOPPED
+    assert cli.main(arguments(root, programs, tmp_path / "out")) == exit_codes.STOPPED
     assert "is damaged" in capsys.readouterr().err
 
 

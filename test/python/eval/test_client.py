@@ -12,8 +12,8 @@ from test_serve import Client as Plain  # noqa: E402
 from test_serve import Stub, hold  # noqa: E402
 
 from tegula_eval import client as clients  # noqa: E402
-from tegula_eval import runner  # noqa: E402
 from tegula_eval.client import Client, ServiceError  # noqa: E402
+from tegula_eval.program import runner  # noqa: E402
 
 try:
     runner.library_path()

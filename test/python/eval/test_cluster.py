@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import RIGHT, SCALE, TREE, module
 
-from tegula_eval import cli, runner
+from tegula_eval import cli
+from tegula_eval.commands import exit_codes
+from tegula_eval.program import runner
 
 ray = pytest.importorskip("ray", reason="the package ray is not installed")
 try:
@@ -81,5 +83,5 @@ if os.path.exists({str(mark)!r}):
 def test_no_cluster(root, tmp_path, capsys):
     (tmp_path / "3_Scale.tgl").write_text(RIGHT)
     assert cli.main(["kernelbench", f"--root={root}", f"--programs={tmp_path}", f"--out={tmp_path / 'out'}",
-                     "--ray=127.0.0.1:1"]) == cli.WRONG_CALL
+                     "--ray=127.0.0.1:1"]) == exit_codes.WRONG_CALL
     assert "no Ray cluster at 127.0.0.1:1" in capsys.readouterr().err

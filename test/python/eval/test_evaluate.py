@@ -3,9 +3,9 @@ import pytest
 import torch
 from conftest import RIGHT, SCALE, module
 
-from tegula_eval import provenance, runner
-from tegula_eval.evaluate import VariantCache, derived_seed, evaluate, find_cached_variants
-from tegula_eval.variants import from_json
+from tegula_eval.judge.evaluate import VariantCache, derived_seed, evaluate, find_cached_variants
+from tegula_eval.program import provenance, runner
+from tegula_eval.rule.variants import from_json
 
 try:
     runner.library_path()

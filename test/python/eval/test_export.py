@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from conftest import RIGHT, SCALE, TREE, module
 
-from tegula_eval import cli, runner
-from tegula_eval.exported import file_name
-from tegula_eval.tasks import Task, find_tasks
+from tegula_eval import cli
+from tegula_eval.commands import exit_codes
+from tegula_eval.commands.program_files import file_name
+from tegula_eval.program import runner
+from tegula_eval.rule.tasks import Task, find_tasks
 
 package = runner.package_path()
 if package is None:
@@ -153,7 +155,7 @@ def test_as_a_candidate(tmp_path, capsys, task, program, is_right):
     code = cli.main(["kernelbench", f"--root={tmp_path}", f"--candidates={tmp_path / 'out'}", "--plain", "--time",
                      "--timed-turns=3", f"--out={tmp_path / 'run'}", "--bytes=64K", "--flops=1e6"])
     told = capsys.readouterr().out
-    assert code == (cli.RIGHT if is_right else cli.NOT_RIGHT) and ("7_task: wrong (value)" in told) != is_right, told
+    assert code == (exit_codes.RIGHT if is_right else exit_codes.NOT_RIGHT) and ("7_task: wrong (value)" in told) != is_right, told
 
 
 def test_what_cannot_be_written_is_told(root, tmp_path, capsys):
@@ -177,7 +179,7 @@ def test_of_a_run(root, tmp_path):
     assert cli.main(command) == 0
     assert [one.name for one in (tmp_path / "out").iterdir()] == ["level_1_problem_3_sample_0_kernel.py"]  # the right one
     (programs / "3_Scale.tgl").unlink()
-    assert cli.main(command) == cli.WRONG_CALL
+    assert cli.main(command) == exit_codes.WRONG_CALL
 
 
 def test_names():
@@ -190,7 +192,7 @@ def test_names():
                                                   "1/1,1/36,1/90,1/93,2/73,2/34,3/4,3/36").split(","))
 def test_with_kernelbench(number, tmp_path):
     """At smaller sizes, which a CPU can do: the task's text with other integers in it."""
-    from tegula_eval.variants import find_variants
+    from tegula_eval.rule.variants import find_variants
     checkout = Path(os.environ["TEGULA_KERNELBENCH"])
     task, = find_tasks(checkout, None, [number])
     small = tmp_path / f"level{task.level}" / f"{task.name}.py"

@@ -5,7 +5,7 @@ import pytest
 import torch
 from conftest import TREE
 
-from tegula_eval import runner
+from tegula_eval.program import runner
 
 sys.path.insert(0, str(TREE / "bench"))
 from gpu import measure, sections  # noqa: E402

@@ -9,8 +9,9 @@ import pytest
 from corpus import alive
 from test_candidates import forward, judged
 
-from tegula_eval import candidates, cgroup, confine, processes, seccomp
-from tegula_eval.starter import Starter
+from tegula_eval.confine import cgroup, landlock, processes, seccomp
+from tegula_eval.confine.starter import Starter
+from tegula_eval.judge import candidates
 
 RIGHT = "return self.right(x)"
 LAYERS = {"all": "", "no group": "group", "no namespaces": "namespaces", "no other user": "namespaces,user,group",
@@ -33,7 +34,7 @@ def test_the_record_tells(layers):
     record = judged(forward(RIGHT))
     assert record["outcome"] == "right", record
     told, without = record["isolation"], LAYERS[layers].split(",")
-    assert told["landlock"] == (0 if "landlock" in without else confine.version())
+    assert told["landlock"] == (0 if "landlock" in without else landlock.version())
     assert told["calls"] == ("calls" not in without and os.uname().machine in seccomp.ARCHITECTURES)
     for layer in ("namespaces", "group"):
         assert (told[layer] == "left out") == (layer in without), told

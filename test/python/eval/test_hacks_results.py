@@ -2,13 +2,15 @@
 import corpus
 import pytest
 
-from tegula_eval import candidates, isolation, variants
+from tegula_eval.confine import child
+from tegula_eval.judge import candidates
+from tegula_eval.rule import variants
 
 
 @pytest.fixture(scope="module", autouse=True)
 def starter():
     variants.warm()
-    isolation.keep_memory()
+    child.keep_memory()
     yield candidates.starter()
     candidates.starter().stop()
     candidates.starter.cache_clear()

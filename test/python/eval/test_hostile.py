@@ -16,7 +16,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 from test_serve import Client, Stub  # noqa: E402
 
-from tegula_eval import runner  # noqa: E402
+from tegula_eval.program import runner  # noqa: E402
 
 try:
     runner.library_path()

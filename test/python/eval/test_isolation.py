@@ -6,7 +6,7 @@ import time
 import pytest
 from conftest import OwnPool
 
-from tegula_eval.isolation import run
+from tegula_eval.confine.child import run
 
 
 def give(request, stage):
@@ -134,7 +134,8 @@ def test_devices_of_the_command(devices, numbers, tmp_path, root, monkeypatch):
     """What the pool of `kernelbench --target=cuda` is given."""
     import torch
 
-    from tegula_eval import cli, pool
+    from tegula_eval import cli
+    from tegula_eval.workers import pool
 
     class Stopped(Exception):
         pass
@@ -154,7 +155,7 @@ def test_devices_of_the_command(devices, numbers, tmp_path, root, monkeypatch):
 @pytest.mark.parametrize("round", range(20))
 def test_a_worker_that_is_stopped_while_it_judges(round, tmp_path):
     """Whoever waits for it hears that it died, whichever of the two closes its pipes."""
-    from tegula_eval.pool import Worker
+    from tegula_eval.workers.pool import Worker
 
     class Waiting(Worker):
         def command(self, descriptor):

@@ -2,7 +2,8 @@
 import torch
 from conftest import SCALE
 
-from tegula_eval import cli, launches
+from tegula_eval import cli
+from tegula_eval.commands import launches
 
 
 def test_medians_of_each_launch():

@@ -8,7 +8,7 @@ from conftest import TREE
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
-from tegula_eval import runner  # noqa: E402
+from tegula_eval.program import runner  # noqa: E402
 
 try:
     runner.library_path()

@@ -7,7 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from conftest import RIGHT
 
-from tegula_eval import cli, conversation, endpoint, runner
+from tegula_eval import cli
+from tegula_eval.commands import exit_codes
+from tegula_eval.model import conversation, endpoint
+from tegula_eval.program import runner
 
 pytest.importorskip("openai")
 try:
@@ -187,4 +190,4 @@ def test_after_it_is_right_its_speed_is_told(root, tmp_path):
 @pytest.mark.parametrize("text", ["[]\n", "{\n", '{"answer": 1}\n', "\xff"])
 def test_damaged_record(root, tmp_path, text):
     (tmp_path / "answers.jsonl").write_bytes(text.encode("latin-1"))
-    assert cli.main(command(root, tmp_path / "out", f"--replay={tmp_path / 'answers.jsonl'}")) == cli.WRONG_CALL
+    assert cli.main(command(root, tmp_path / "out", f"--replay={tmp_path / 'answers.jsonl'}")) == exit_codes.WRONG_CALL

@@ -2,9 +2,9 @@ import pytest
 import torch
 from conftest import SCALE, module
 
-from tegula_eval.evaluate import WIDE
-from tegula_eval.reference import SPECIAL, evaluate_reference, make_case, sensitivities, widen
-from tegula_eval.variants import state_of
+from tegula_eval.judge.evaluate import WIDE
+from tegula_eval.rule.reference import SPECIAL, evaluate_reference, make_case, sensitivities, widen
+from tegula_eval.rule.variants import state_of
 
 
 def flags(text, seed=5, distribution="task"):

@@ -5,7 +5,9 @@ import json
 import pytest
 from conftest import RIGHT, SCALE
 
-from tegula_eval import cli, provenance, replay, runner
+from tegula_eval import cli
+from tegula_eval.commands import replay
+from tegula_eval.program import provenance, runner
 
 try:
     runner.library_path()

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from tegula_eval import cli, report, summary
+from tegula_eval import cli
+from tegula_eval.commands import exit_codes
+from tegula_eval.records import report, summary
 
 
 def record(task, outcome="right", program_s=None, asked=None, text="kernel k() {}", **more):
@@ -104,7 +106,7 @@ def test_two_runs(tmp_path):
 @pytest.mark.parametrize("damage", [None, "", "garbage\n", "[]\n", "{}\n"])
 def test_no_run(tmp_path, damage, capsys):
     folder = tmp_path / "run" if damage is None else written(tmp_path / "run", [], damage)
-    assert cli.main(["report", str(folder)]) == cli.WRONG_CALL
+    assert cli.main(["report", str(folder)]) == exit_codes.WRONG_CALL
     assert "run" in capsys.readouterr().err
     with pytest.raises(report.TaskError):
         report.read(folder)

@@ -3,14 +3,19 @@ numbers, narrow types, booleans, and failures that are not a program's."""
 import torch
 from conftest import SCALE, module
 
-from tegula_eval import evaluate, isolation, reference, runner, summary, timing, verdict
-from tegula_eval.evaluate import distributions, judge_case
-from tegula_eval.reference import evaluate_reference, make_case
+from tegula_eval.confine import child
+from tegula_eval.judge import evaluate
+from tegula_eval.judge.evaluate import distributions, judge_case
+from tegula_eval.program import runner
+from tegula_eval.records import summary
+from tegula_eval.rule import reference, verdict
+from tegula_eval.rule.reference import evaluate_reference, make_case
+from tegula_eval.timing import at_variant
 
 
 def judged(task, program, **options):
     request = {"task": task, "program": program, "secret": "rule", "bytes": 1 << 20, "flops": 1 << 24, **options}
-    outcome = isolation.run(evaluate.evaluate, request, 120, 8 << 30)
+    outcome = child.run(evaluate.evaluate, request, 120, 8 << 30)
     assert outcome["kind"] == "done", outcome
     return outcome["answer"]
 
@@ -154,7 +159,7 @@ def test_a_peer_that_fails_is_a_reason_beside_a_right_program(monkeypatch):
         def call(*inputs):
             raise RuntimeError("g++: File size limit exceeded")
         return call
-    monkeypatch.setattr(timing.torch, "compile", broken)
+    monkeypatch.setattr(at_variant.torch, "compile", broken)
     text = '''
 kernel scaled(x: f32[M, K], fc_weight: f32[N, K], fc_bias: f32[N], factor: float) -> (y: f32[M, N]) {
   y[i, j] = factor*relu(sum(x[i, k]*fc_weight[j, k] for k) + fc_bias[j])

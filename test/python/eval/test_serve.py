@@ -12,7 +12,8 @@ from conftest import RIGHT, SCALE
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
-from tegula_eval import runner, serve  # noqa: E402
+from tegula_eval.program import runner  # noqa: E402
+from tegula_eval.service import serve  # noqa: E402
 
 try:
     runner.library_path()

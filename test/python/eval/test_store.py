@@ -6,7 +6,7 @@ import sys
 import pytest
 from conftest import TREE
 
-from tegula_eval.store import Store, StoreError
+from tegula_eval.records.store import Store, StoreError
 
 
 def record(key, outcome="right"):
@@ -61,7 +61,7 @@ def test_half_a_line_is_dropped(tmp_path):
 ADDS = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from tegula_eval.store import Store
+from tegula_eval.records.store import Store
 store = Store(__import__("pathlib").Path(sys.argv[2]))
 for number in range(len(store.records), 100000):
     store.add({"key": str(number), "task": "t" * 2000, "outcome": "right"})

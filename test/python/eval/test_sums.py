@@ -6,9 +6,9 @@ import pytest
 import torch
 from conftest import SCALE, module
 
-from tegula_eval.evaluate import derived_seed, judge_case
-from tegula_eval.reference import evaluate_reference, make_case
-from tegula_eval.tasks import DTYPES, LOWER
+from tegula_eval.judge.evaluate import derived_seed, judge_case
+from tegula_eval.rule.reference import evaluate_reference, make_case
+from tegula_eval.rule.tasks import DTYPES, LOWER
 
 TERMS = 48
 

@@ -1,7 +1,7 @@
 import pytest
 from conftest import SCALE, module
 
-from tegula_eval.tasks import TaskError, find_tasks, load
+from tegula_eval.rule.tasks import TaskError, find_tasks, load
 
 
 def keys(*arguments):

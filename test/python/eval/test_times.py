@@ -11,7 +11,13 @@ import pytest
 import torch
 from conftest import RIGHT, SCALE, TREE, module
 
-from tegula_eval import baseline, cli, display, ownsize, runner, tasks, times_table, turns, verdict
+from tegula_eval import cli
+from tegula_eval.commands import display, exit_codes
+from tegula_eval.judge import own_sizes
+from tegula_eval.program import runner
+from tegula_eval.records import baseline, times_table
+from tegula_eval.rule import tasks, verdict
+from tegula_eval.timing import at_own_sizes
 
 try:
     runner.library_path()
@@ -43,7 +49,7 @@ def bench(tmp_path):
 
 def own_size(task, program, **job):
     job = {"task": task, "program": program, "program_name": "a.tgl", "secret": "s", "key": "k", **job}
-    return ownsize.OwnSize(job, OPTIONS, None, lambda name: None).judge_and_time()
+    return own_sizes.OwnSize(job, OPTIONS, None, lambda name: None).judge_and_time()
 
 
 def test_right_wrong_and_refused(bench, capsys):
@@ -101,7 +107,7 @@ def test_a_signal_ends_it_with_the_table_of_what_was_done(bench, number):
         else:
             run.send_signal(number)
         told, errors = run.communicate(timeout=60)
-    assert run.returncode == cli.STOPPED and "the same command goes on from here" in errors, errors
+    assert run.returncode == exit_codes.STOPPED and "the same command goes on from here" in errors, errors
     assert "2_task" not in told and re.search(r"^1/1 +right +[\d.]+ ", told, re.M), told
     assert "1 programs are left" in told and "1 of 1 right" in told, told
     assert "| level1/1_task | right |" in (bench.folder / "out" / "times.md").read_text()
@@ -164,7 +170,7 @@ def test_without_float64_the_error_of_float32_counts(monkeypatch):
     def no_room(model):
         tried.append(1)
         raise torch.OutOfMemoryError("CUDA out of memory")
-    monkeypatch.setattr(ownsize, "in_float64", no_room)
+    monkeypatch.setattr(own_sizes, "in_float64", no_room)
     right = own_size(SMALL, RIGHT)
     case = right["cases"][0]
     assert right["outcome"] == "right" and case["reference"] == "float32" and len(tried) == 2
@@ -226,12 +232,12 @@ def test_torch_compile_that_fails_is_told(monkeypatch):
         raise RuntimeError("no compiler")
     monkeypatch.setattr(torch, "compile", fails)
     job = {"task": SMALL, "program": RIGHT, "program_name": "a.tgl", "secret": "s", "key": "k"}
-    record = ownsize.OwnSize(job, {**OPTIONS, "compiled": True}, None, lambda name: None).judge_and_time()
+    record = own_sizes.OwnSize(job, {**OPTIONS, "compiled": True}, None, lambda name: None).judge_and_time()
     assert record["timing"]["compile_failed"] == "RuntimeError: no compiler" and record["timing"]["eager_s"] > 0
 
 
 def test_result_of_a_timed_call_is_looked_at():
-    from tegula_eval.turns import _differs
+    from tegula_eval.timing.at_own_sizes import _differs
     x = torch.randn(100)
     assert not _differs([x], [x + 1e-6 * torch.randn(100)], [1e-6])
     assert _differs([x], [torch.zeros(100)], [1e-6]) and _differs([x], [x * 1.01], [1e-6])
@@ -284,14 +290,14 @@ def get_init_inputs():
 
 
 def test_what_is_wrong_at_tf32_alone_is_timed_without(monkeypatch):
-    compile_for = ownsize.compile_for
+    compile_for = own_sizes.compile_for
 
     def other_at_tf32(program, binding, target, options, precision=None):
         text = CONVOLUTION.replace("sum(", "1.5*sum(") if precision else CONVOLUTION
         return compile_for(runner.Program(text, "a.tgl"), binding, target, options, precision)
-    monkeypatch.setattr(ownsize, "compile_for", other_at_tf32)
+    monkeypatch.setattr(own_sizes, "compile_for", other_at_tf32)
     job = {"task": ROUNDS, "program": CONVOLUTION, "program_name": "a.tgl", "secret": "s", "key": "k"}
-    record = ownsize.OwnSize(job, {**OPTIONS, "precision": "equal"}, None, lambda name: None).judge_and_time()
+    record = own_sizes.OwnSize(job, {**OPTIONS, "precision": "equal"}, None, lambda name: None).judge_and_time()
     assert record["outcome"] == "right" and [one["outcome"] for one in record["cases"]] == ["right", "wrong"]
     assert record["timing"]["program_s"] > 0 and "program_tf32_s" not in record["timing"]
     page = times_table.as_markdown([{**record, "task": "level1/1_a", "level": 1}], {}, baseline.read(None))
@@ -301,7 +307,7 @@ def test_what_is_wrong_at_tf32_alone_is_timed_without(monkeypatch):
 def test_a_module_that_rounds_is_timed_at_its_own_precision_too():
     def record(task, program, precision):
         job = {"task": task, "program": program, "program_name": "a.tgl", "secret": "s", "key": "k"}
-        return ownsize.OwnSize(job, {**OPTIONS, "precision": precision}, None, lambda name: None).judge_and_time()
+        return own_sizes.OwnSize(job, {**OPTIONS, "precision": precision}, None, lambda name: None).judge_and_time()
     both = record(ROUNDS, CONVOLUTION, "equal")
     assert both["outcome"] == "right" and [one["variant"] for one in both["cases"]] == ["own", "tf32"]
     timing = both["timing"]
@@ -312,7 +318,7 @@ def test_a_module_that_rounds_is_timed_at_its_own_precision_too():
     assert "program_tf32_s" not in one["timing"] and len(one["cases"]) == 1
     exact = record(ROUNDS.replace("torch.backends.cudnn.allow_tf32 and", "False and"), CONVOLUTION, "equal")
     assert "program_tf32_s" not in exact["timing"] and exact["outcome"] == "right"
-    ratios = turns._summary({"program": [2.0], "program_tf32": [1.0], "eager": [3.0], "eager_f32": [4.0]})
+    ratios = at_own_sizes._summary({"program": [2.0], "program_tf32": [1.0], "eager": [3.0], "eager_f32": [4.0]})
     assert ratios["eager_ratio"] == 3 and ratios["eager_f32_ratio"] == 2
     wrong = record(ROUNDS, CONVOLUTION.replace("sum(", "1.5*sum("), "equal")
     assert wrong["outcome"] == "wrong"
@@ -345,7 +351,7 @@ def recurrent(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 def test_products_are_rounded_where_the_module_rounds(forward, rounded, precision):
     torch.manual_seed(0)
     tensors = torch.rand(3, 64, 9), torch.rand(65, 64, 3), torch.rand(65, 5)
-    with ownsize.Seen(asks_rounding=True) as seen:
+    with own_sizes.Seen(asks_rounding=True) as seen:
         forward(*tensors)
     assert seen.rounded == rounded and seen.precision == precision and seen.convolves
     torch.backends.cuda.matmul.allow_tf32 = True  # then matrix products round as well
@@ -362,17 +368,17 @@ def test_a_module_with_products_too_rounds_convolutions_alone(monkeypatch):
       h[n, o, i in 1] = sum(x[n, k] * w[o, k, i] for k)
       y[n, m] = sum(h[n, o, 0] * v[o, m] for o)
     }"""
-    asked, compile_for = [], ownsize.compile_for
+    asked, compile_for = [], own_sizes.compile_for
 
     def told(program, binding, target, options, precision=None):
         asked.append(precision)
         return compile_for(program, binding, target, options, precision)
-    monkeypatch.setattr(ownsize, "compile_for", told)
+    monkeypatch.setattr(own_sizes, "compile_for", told)
 
     def record(text, precision):
         job = {"task": text, "program": program if text == task else CONVOLUTION, "program_name": "a.tgl",
                "secret": "s", "key": "k"}
-        return ownsize.OwnSize(job, {**OPTIONS, "precision": precision}, None, lambda name: None).judge_and_time()
+        return own_sizes.OwnSize(job, {**OPTIONS, "precision": precision}, None, lambda name: None).judge_and_time()
     both = record(task, "equal")
     assert both["outcome"] == "right" and asked == [None, "conv_tf32"]
     assert [(one["variant"], one.get("precision")) for one in both["cases"]] == [("own", None), ("tf32", "conv_tf32")]

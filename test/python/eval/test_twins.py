@@ -5,7 +5,7 @@ import pathlib
 import pytest
 import torch
 
-from tegula_eval import runner
+from tegula_eval.program import runner
 
 FOLDER = pathlib.Path(__file__).resolve().parents[3] / "bench" / "cuda"
 SMALL = {"N": 64, "M": 8, "C": 6, "H": 9, "W": 10, "K": 12, "L": 6, "V": 20, "D": 8, "B": 5}

@@ -1,8 +1,8 @@
 import pytest
 from conftest import SCALE, module
 
-from tegula_eval.tasks import TaskError
-from tegula_eval.variants import Search, Sizes, build, find_variants, from_json, measure, to_json
+from tegula_eval.rule.tasks import TaskError
+from tegula_eval.rule.variants import Search, Sizes, build, find_variants, from_json, measure, to_json
 
 
 def test_sizes_are_found_where_they_are_written():

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from tegula_eval.verdict import ErrorMeasure, Sensitivity, bounds, judge, kernelbench_rule, luck, measure_error
+from tegula_eval.rule.verdict import ErrorMeasure, Sensitivity, bounds, judge, kernelbench_rule, luck, measure_error
 
 
 def setup_module():

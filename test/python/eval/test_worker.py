@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from conftest import RIGHT, SCALE, OwnPool
 
-from tegula_eval import cli, runner
-from tegula_eval.pool import Worker
+from tegula_eval.program import runner
+from tegula_eval.records.outcomes import outcome_record
+from tegula_eval.workers.pool import Worker
 
 try:
     runner.library_path()
@@ -31,7 +32,7 @@ def worker():
 
 def judged(worker, task, program, deadline_s=120, **options):
     request = {"task": task, "program": program, "secret": "s", "seeds": 1, "bytes": 1 << 16, "flops": 1 << 20, **options}
-    return cli.outcome_record(worker.judge(request, deadline_s, 4 << 30))
+    return outcome_record(worker.judge(request, deadline_s, 4 << 30))
 
 
 def others_are_judged(worker, process):
@@ -207,7 +208,7 @@ def test_a_worker_that_is_killed():
         time.sleep(0.5)
         pool._all[0].process.kill()
         waiter.join()
-        assert cli.outcome_record(outcomes[0])["outcome"] == "right" and pool.restarts() == 1
+        assert outcome_record(outcomes[0])["outcome"] == "right" and pool.restarts() == 1
     finally:
         pool.stop()
 

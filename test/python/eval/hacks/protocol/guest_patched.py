@@ -1,7 +1,7 @@
 # told: wrong
 # by: what lies in memory
 
-import tegula_eval.guest as guest
+import tegula_eval.confine.guest as guest
 guest.tell = lambda one: ["Tensor", str(one.dtype), list(one.shape), one.data_ptr()]
 guest.Guest.call = guest.Guest.call
 

@@ -1,7 +1,7 @@
 # told: wrong
 # by: what lies in memory
 
-import tegula_eval.guest as guest
+import tegula_eval.confine.guest as guest
 class Lazy(torch.Tensor):
     pass
 guest.PLAIN = (torch.Tensor, Lazy)

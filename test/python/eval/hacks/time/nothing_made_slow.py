@@ -3,7 +3,7 @@
 # turns: 5
 # most: 1.7
 
-import tegula_eval.guest as guest, select
+import tegula_eval.confine.guest as guest, select
 guest.Guest.nothing = lambda self: select.select([], [], [], 0.02) and []
 
 

@@ -1,0 +1,10 @@
+"""Judges one program, candidate or task, in a process of its own.
+
+  evaluate    a Tegula program on a task's variants: the record of fixed form
+  own_sizes   a Tegula program at the task's own sizes on a device, and its time
+  candidates  a Python file with ModelNew, in a confined process
+  audit       a task alone: the flags that commands/audit.py explains
+  export      a program as a Python file with ModelNew
+
+Start at evaluate.py. May import: confine, program, records, rule, timing.
+"""
