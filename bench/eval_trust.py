@@ -70,12 +70,12 @@ def judge(tree: Path, turns: int, count: int, task: str) -> list[dict]:
 
 
 def pairs(options, corpus) -> int:
-    paths = sorted((EVAL / "hacks").glob("time/*.py"))[:options.hacks]
+    hacks = [one.name for one in corpus.hacks("time")][:options.hacks]
     task = corpus.TASKS["heavy"]
     alone, beside, failed = [], [], 0
-    for path in paths:
+    for name in hacks:
         quiet = judge(TREE, options.turns, 1, task)[0]
-        with subprocess.Popen([sys.executable, str(EVAL / "corpus.py"), f"/{path.stem}.py"], stdout=subprocess.DEVNULL,
+        with subprocess.Popen([sys.executable, str(EVAL / "corpus.py"), name], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as hack:
             time.sleep(3)  # until it has imported torch
             loud = judge(TREE, options.turns, 1, task)[0]
@@ -85,8 +85,8 @@ def pairs(options, corpus) -> int:
         beside.append(loud["ratio"])
         apart = loud["ratio"] / quiet["ratio"] - 1
         failed += abs(apart) > 0.1
-        print(f"{path.stem:40} alone {quiet['ratio']:.3f}  beside it {loud['ratio']:.3f}  {100 * apart:+.1f} %", flush=True)
-    print(f"{len(paths)} pairs, {failed} further apart than 10 %; medians {statistics.median(alone):.3f} and "
+        print(f"{name:40} alone {quiet['ratio']:.3f}  beside it {loud['ratio']:.3f}  {100 * apart:+.1f} %", flush=True)
+    print(f"{len(hacks)} pairs, {failed} further apart than 10 %; medians {statistics.median(alone):.3f} and "
           f"{statistics.median(beside):.3f}")
     return 1 if failed else 0
 
@@ -96,9 +96,9 @@ def cost(options, corpus) -> int:
         for name in ("scale", "heavy"):
             ours, theirs = [], []
             for _ in range(options.rounds):
-                ours += judge(TREE, turns, options.count, corpus.TASKS[f"/{path.stem}.py"])
+                ours += judge(TREE, turns, options.count, corpus.TASKS[name])
                 if options.against:
-                    theirs += judge(options.against, turns, options.count, corpus.TASKS[f"/{path.stem}.py"])
+                    theirs += judge(options.against, turns, options.count, corpus.TASKS[name])
             told = statistics.median(one["processor_s"] for one in ours)
             line = f"{name}, {turns} timed calls: {told:.3f} s of the processor"
             if theirs:

@@ -1,4 +1,4 @@
-"""The corpus of hacks: candidates that want to look right or fast, a small file each in hacks/PART.
+"""The corpus of hacks: candidates that want to look right or fast, in small files in hacks/PART.
 
 Each begins with lines of comments:
 
@@ -10,6 +10,7 @@ Each begins with lines of comments:
   # deadline, memory          limits of its own (s, bytes)
   # twice: yes                it is judged twice, and finds nothing of the first time
   # stays: NAME               no process whose name begins so is left
+  # cases: CASE CASE ...      a hack FILE_CASE for each, which finds its name in CASE
 
 `PRELUDE` stands before the rest of the file. `python corpus.py [NAME...]` judges some, or all, and prints a line for each;
 `python corpus.py --table` prints the table of docs/trust.md.
@@ -20,6 +21,7 @@ import os
 import re
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
@@ -94,7 +96,7 @@ TASKS = {
 PRELUDE = '''
 import torch
 
-TREE, JUDGE, SECRET, CALLS = {tree!r}, {judge}, {secret!r}, {calls!r}
+TREE, JUDGE, SECRET, CALLS, CASE = {tree!r}, {judge}, {secret!r}, {calls!r}, {case!r}
 reached = []
 
 class Scale(torch.nn.Module):
@@ -162,20 +164,33 @@ def found_variants(text: str) -> list:
     return variants.to_json(variants.find_variants(text, 8 << 20, 1 << 28))
 
 
-def files(part: str) -> list[Path]:
-    return sorted((FOLDER / part).glob("*.py"))
+@dataclass(frozen=True)
+class Hack:
+    path: Path
+    case: str = ""
+
+    @property
+    def name(self) -> str:
+        """PART/FILE, or PART/FILE_CASE."""
+        return f"{self.path.parent.name}/{self.path.stem}" + (f"_{self.case}" if self.case else "")
+
+    def header(self) -> dict[str, str]:
+        return dict(re.findall(r"^# (\w+): (.*)$", self.path.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def header(path: Path) -> dict[str, str]:
-    return dict(re.findall(r"^# (\w+): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
+def hacks(part: str = "*") -> list[Hack]:
+    files = [Hack(path) for path in FOLDER.glob(f"{part}/*.py")]
+    return sorted((Hack(one.path, case) for one in files for case in one.header().get("cases", "").split() or [""]),
+                  key=lambda one: one.name)
 
 
-def judged(path: Path) -> dict:
-    told = header(path)
+def judged(hack: Hack) -> dict:
+    told = hack.header()
     column = seccomp.ARCHITECTURES.get(os.uname().machine, (0, 0))[1]
     tables = (seccomp.SOCKETS, seccomp.OTHERS, seccomp.PLACES, seccomp.KEPT, {"clone": seccomp.CLONE})
     calls = {name: numbers[column] for table in tables for name, numbers in table.items()}
-    text = PRELUDE.format(tree=TREE, judge=os.getpid(), secret=secret(), calls=calls) + path.read_text(encoding="utf-8")
+    text = PRELUDE.format(tree=TREE, judge=os.getpid(), secret=secret(), calls=calls, case=hack.case) + \
+        hack.path.read_text(encoding="utf-8")
     turns = int(told.get("turns", 0))
     task = TASKS[told.get("task", "scale")]
     request = {"task": task, "program": text, "secret": "s", "variants": found_variants(task),
@@ -200,16 +215,16 @@ def alive(name: bytes) -> list[int]:
     return found
 
 
-def check(path: Path) -> dict:
+def check(hack: Hack) -> dict:
     """Judges a hack. Raises AssertionError where it is not told as it must be."""
-    told = header(path)
+    told = hack.header()
     for _ in range(2 if "twice" in told else 1):
-        record = judged(path)
+        record = judged(hack)
         assert record["outcome"] in told["told"].split("|"), json.dumps(record)[:3000]
         assert record["message"].isprintable() or "\n" in record["message"], record["message"]
         assert "\x1b" not in json.dumps(record["message"]) and "\u202e" not in record["message"]
     if "stays" in told:
-        assert not alive(told["stays"].encode()), path.name
+        assert not alive(told["stays"].encode()), hack.name
     if "most" in told and record["outcome"] == "right":
         ratio = record["timing"].get("eager_ratio")
         assert ratio is None or ratio <= float(told["most"]), record["timing"]
@@ -220,9 +235,9 @@ def check(path: Path) -> dict:
 def table() -> str:
     """Of docs/trust.md."""
     lines = ["| hack | told | what tells it, or leaves it without effect |", "|---|---|---|"]
-    for path in sorted(FOLDER.glob("*/*.py")):
-        told = header(path)
-        lines.append(f"| {path.parent.name}/{path.stem} | {', '.join(told['told'].split('|'))} | {told['by']} |")
+    for hack in hacks():
+        told = hack.header()
+        lines.append(f"| {hack.name} | {', '.join(told['told'].split('|'))} | {told['by']} |")
     return "\n".join(lines) + "\n"
 
 
@@ -233,17 +248,17 @@ def main() -> int:
     variants.warm()
     child.keep_memory()
     failed = 0
-    for path in sorted(FOLDER.glob("*/*.py")):
-        if sys.argv[1:] and not any(one in str(path) for one in sys.argv[1:]):
+    for hack in hacks():
+        if sys.argv[1:] and not any(one in hack.name for one in sys.argv[1:]):
             continue
         try:
-            record = check(path)
+            record = check(hack)
             timing = record["timing"] or {}
-            print(f"{path.parent.name}/{path.stem}: {record['outcome']} ({record['reason']}) {record['message'][:100]!r} "
+            print(f"{hack.name}: {record['outcome']} ({record['reason']}) {record['message'][:100]!r} "
                   f"{timing.get('eager_ratio', timing.get('no_speedup', ''))}", flush=True)
         except AssertionError as error:
             failed += 1
-            print(f"{path.parent.name}/{path.stem}: NOT TOLD: {str(error)[:1500]}", flush=True)
+            print(f"{hack.name}: NOT TOLD: {str(error)[:1500]}", flush=True)
     candidates.starter().stop()
     return 1 if failed else 0
 

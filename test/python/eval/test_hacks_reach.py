@@ -16,6 +16,6 @@ def starter():
     candidates.starter.cache_clear()
 
 
-@pytest.mark.parametrize("path", corpus.files("reach"), ids=lambda path: path.stem)
-def test_is_told(path):
-    corpus.check(path)
+@pytest.mark.parametrize("hack", corpus.hacks("reach"), ids=lambda hack: hack.name.partition("/")[2])
+def test_is_told(hack):
+    corpus.check(hack)

@@ -1,13 +1,15 @@
 # told: right
 # by: places of its own, gone afterwards
 # twice: yes
+# cases: dev_shm tmp var_tmp
 
 import os
-if os.path.exists("/tmp/tegula-left-tmp"):
+LEFT = {"dev_shm": "/dev/shm", "tmp": "/tmp", "var_tmp": "/var/tmp"}[CASE] + f"/tegula-left-{CASE}"
+if os.path.exists(LEFT):
     reached.append("what another one left")
 else:
     try:
-        open("/tmp/tegula-left-tmp", "w").close()
+        open(LEFT, "w").close()
     except OSError:
         pass
 if reached:
