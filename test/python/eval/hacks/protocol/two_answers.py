@@ -1,4 +1,4 @@
-# told: tampered
+# told: tampered|wrong
 # by: one answer for one question
 
 
