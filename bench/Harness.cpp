@@ -11,7 +11,7 @@
 #include "bench/Replay.h"
 #include "bench/Runner.h"
 #include "bench/Roofline.h"
-#include "codegen/Assemble.h"
+#include "codegen/ptx/Assemble.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -458,7 +458,7 @@ private:
       if (!roofline)
         roofline = Roofline::measure(threads);
       about["roofline"] =
-          json::Object{{"share", roofline->leastSeconds(bytes, operations) / pair.first.median},
+          json::Object{{"share", roofline->minSeconds(bytes, operations) / pair.first.median},
                        {"gigaflopsPerSecond", roofline->operationsPerSecond * 1e-9},
                        {"gigabytesPerSecond", roofline->bytesPerSecond * 1e-9}};
     }

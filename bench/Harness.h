@@ -22,8 +22,8 @@
 
 #include "bench/RefFile.h"
 #include "bench/Timing.h"
-#include "frontend/Module.h"
-#include "frontend/Signature.h"
+#include "frontend/parse/Module.h"
+#include "frontend/check/Signature.h"
 #include "llvm/Support/JSON.h"
 #include <string>
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Repeat.h"
 
-#include "passes/DeviceFacts.h"
+#include "target/DeviceFacts.h"
 #include <cstring>
 
 using namespace llvm;

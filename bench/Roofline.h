@@ -19,7 +19,7 @@ struct Roofline {
   double operationsPerSecond = 0; ///< of f32, a fused multiply-add being two
 
   /// The least time that moving so many bytes once and doing so many operations takes.
-  double leastSeconds(double bytes, double operations) const {
+  double minSeconds(double bytes, double operations) const {
     return std::max(bytes / bytesPerSecond, operations / operationsPerSecond);
   }
 

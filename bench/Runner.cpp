@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Runner.h"
-#include "codegen/Ptx.h"
+#include "codegen/ptx/Ptx.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

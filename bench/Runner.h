@@ -16,7 +16,7 @@
 #include "bench/RefFile.h"
 #include "bench/Reference.h"
 #include "bench/Tensor.h"
-#include "frontend/Signature.h"
+#include "frontend/check/Signature.h"
 #include "runtime/Launch.h"
 #include <map>
 #include <memory>
@@ -106,7 +106,7 @@ public:
   /// What runs: on a device the code for these sizes.
   const CompiledKernel &machineCode() const { return code ? *code->compiled : runner.kernel(); }
   unsigned threads() const { return runner.pool().size(); }
-  /// Operations of one run, and the most terms of one sum (codegen/Work.h).
+  /// Operations of one run, and the most terms of one sum (compiler/Work.h).
   double operations() const;
   double depth() const;
   unsigned roundings() const { return kernel().work.roundings(); }

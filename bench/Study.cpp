@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "bench/Study.h"
 #include "bench/report/Disassembly.h"
-#include "codegen/Assemble.h"
+#include "codegen/ptx/Assemble.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"

@@ -16,7 +16,7 @@
 #include "bench/Compare.h"
 #include "bench/Runner.h"
 #include "bench/Timing.h"
-#include "frontend/Module.h"
+#include "frontend/parse/Module.h"
 
 namespace tegula::bench {
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Tensor.h"
-#include "runtime/Memory.h"
+#include "support/HostMemory.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"

@@ -110,9 +110,9 @@ void CacheFlush::run() {
 }
 
 void awaitRest(function_ref<double()> seconds) {
-  constexpr unsigned mostWaits = 100;
+  constexpr unsigned maxWaits = 100;
   constexpr long waitNanoseconds = 500'000;
-  for (unsigned wait = 0; wait < mostWaits; ++wait) {
+  for (unsigned wait = 0; wait < maxWaits; ++wait) {
     double before = seconds();
     timespec pause{0, waitNanoseconds};
     ::nanosleep(&pause, nullptr);
@@ -126,7 +126,7 @@ std::optional<TimedPair> timeInTurns(function_ref<std::optional<double>(unsigned
                                      const TimingLimits &limits, function_ref<void()> flush) {
   std::vector<double> ours, theirs, ratios;
   double spent = 0;
-  for (unsigned turn = 0; turn < limits.warmup + limits.mostCalls; ++turn) {
+  for (unsigned turn = 0; turn < limits.warmup + limits.maxCalls; ++turn) {
     flush();
     std::optional<double> mine = first(turn);
     if (!mine)
@@ -146,7 +146,7 @@ std::optional<TimedPair> timeInTurns(function_ref<std::optional<double>(unsigned
       ratios.push_back(*mine > 0 ? *other / *mine : 0);
     }
     spent += *mine + *other;
-    if (ours.size() >= limits.leastCalls && spent >= limits.seconds)
+    if (ours.size() >= limits.minCalls && spent >= limits.seconds)
       break;
   }
   auto [lower, upper] = medianInterval(ratios);

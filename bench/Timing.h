@@ -76,8 +76,8 @@ struct TimedPair {
 };
 
 struct TimingLimits {
-  unsigned warmup = 2, leastCalls = 15, mostCalls = 200;
-  double seconds = 1; // of measured calls, both together, unless leastCalls needs more
+  unsigned warmup = 2, minCalls = 15, maxCalls = 200;
+  double seconds = 1; // of measured calls, both together, unless minCalls needs more
 };
 
 /// `flush` empties the caches before each call. Each function makes its `turn`-th call and says how long it took; nothing on failure, which ends

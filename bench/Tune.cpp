@@ -15,13 +15,13 @@ using namespace llvm;
 namespace tegula::bench {
 
 /// Alternatives that the model expects to take longer by more than this are not tried.
-static constexpr double mostExpected = 4;
+static constexpr double maxExpected = 4;
 /// Of the blocks that share a sum, for one shape of tile.
 static constexpr unsigned splitsOfShape = 2;
 /// What decides on the form of a kernel and may be left out, in the order of the pipeline. Code without it differs in
 /// the order of additions at most.
 static constexpr StringRef optionalSteps[] = {"tgl-split-phases", "tgl-order-windows", "tgl-split-reductions",
-                                              "tgl-spread-nests", "tgl-split-scans", "contraction", "row-tiles"};
+                                              "tgl-spread-nests", "tgl-split-scans", "contraction", "tile-loop"};
 
 //===----------------------------------------------------------------------===//
 // What there is to try
@@ -34,7 +34,7 @@ static void addTiles(const CompiledKernel &code, std::vector<std::pair<double, S
     for (const TileOption &option : options) {
       double expected = options.front().clocks > 0 ? option.clocks / options.front().clocks : 1;
       StringRef shape = StringRef(option.name).split('/').first;
-      if (seen[shape]++ >= splitsOfShape || &option == &options.front() || expected > mostExpected)
+      if (seen[shape]++ >= splitsOfShape || &option == &options.front() || expected > maxExpected)
         continue;
       ScheduleChoice choice;
       choice.tiles.resize(statement + 1);

@@ -22,7 +22,7 @@
 #define TEGULA_BENCH_TUNE_H
 
 #include "bench/Study.h"
-#include "codegen/ScheduleChoice.h"
+#include "compiler/ScheduleChoice.h"
 #include "llvm/Support/JSON.h"
 
 namespace tegula::bench {

@@ -9,7 +9,7 @@
 #define TEGULA_DRIVER_CHECKKERNELS_H
 
 #include "driver/Load.h"
-#include "frontend/Checked.h"
+#include "frontend/check/Checked.h"
 
 namespace tegula {
 

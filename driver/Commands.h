@@ -24,7 +24,7 @@ struct Command {
 };
 
 extern const Command benchCommand, bisectCommand, checkCommand, compileCommand, explainCommand,
-    explainLayoutCommand, fixCommand, fmtCommand, grammarCommand, mcpCommand, promptCommand, runCommand,
+    explainLayoutCommand, fixCommand, fmtCommand, grammarCommand, mcpCommand, passesCommand, promptCommand, runCommand,
     tuneCommand;
 
 } // namespace tegula

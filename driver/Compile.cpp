@@ -6,17 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/report/Report.h"
-#include "codegen/Assemble.h"
-#include "codegen/Compiler.h"
-#include "codegen/HostTarget.h"
-#include "codegen/Ptx.h"
+#include "codegen/ptx/Assemble.h"
+#include "compiler/Compiler.h"
+#include "codegen/cpu/HostTarget.h"
+#include "codegen/ptx/Ptx.h"
 #include "driver/CheckKernels.h"
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
 #include "driver/InstanceArgs.h"
 #include "driver/Load.h"
-#include "frontend/Printer.h"
-#include "frontend/Signature.h"
+#include "driver/Why.h"
+#include "frontend/print/Printer.h"
+#include "frontend/check/Signature.h"
+#include "support/Switches.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -88,8 +90,11 @@ static cl::opt<bool> lineTables("lines", cl::desc("Device code tells lines of th
 static cl::opt<std::string> reportPath("report", cl::value_desc("FILE.html"),
                                        cl::desc("Write a page on the program, its IR, code and figures"),
                                        cl::sub(sub));
+static cl::opt<std::string> why("why", cl::ValueOptional, cl::value_desc("json"),
+                                cl::desc("Say for each launch its strategy, what bounds it, and why other strategies do not compute it"),
+                                cl::sub(sub));
 static cl::opt<std::string> machineName("machine", cl::value_desc("h200|h100"),
-                                        cl::desc("With --report: the device for occupancy and roofline (default: h200 "
+                                        cl::desc("With --report and --why: the device for occupancy and roofline (default: h200 "
                                                  "for sm_90a)"),
                                         cl::sub(sub));
 static cl::opt<double> microseconds("microseconds", cl::value_desc("12.5"), cl::init(0),
@@ -116,7 +121,7 @@ static StringRef stageAfter(Phase phase, bool isDevice) {
     return "ast";
   if (phase == Phase::Emit)
     return "tgl";
-  if (phase <= Phase::Place)
+  if (phase <= Phase::Schedule)
     return "scheduled";
   if (phase == Phase::Assemble)
     return isDevice ? "cubin" : "asm";
@@ -153,8 +158,6 @@ static std::optional<Stage> wantedStage(bool isDevice) {
     errs() << "tegula: --emit=asm is for the CPU; a device has --emit=ptx and --emit=cubin\n";
     return std::nullopt;
   }
-  if (stage->name == "placed" && last == Phase::Place)
-    last = stage->phase; // layouts are found while lowering
   return Stage{stage->name, last ? *last : stage->phase};
 }
 
@@ -365,7 +368,8 @@ static ExitCode compile(std::optional<Stage> stage) {
   options.keepStages = {stage->name == "placed" ? "scheduled" : stage->name.str()};
   options.lineTables = lineTables;
   options.printLocations = locations;
-  options.pipeline.disabled.assign(disabled.begin(), disabled.end());
+  for (const std::string &name : disabled)
+    options.pipeline.disabled.push_back(currentName(name).str());
   options.pipeline.enabled.assign(enabled.begin(), enabled.end());
   if (!disabled.empty() || !enabled.empty() || !printAfter.empty())
     options.pipeline.runs = std::make_shared<PassRuns>(options.pipeline.disabled, PassRuns::all,
@@ -396,9 +400,24 @@ static ExitCode compile(std::optional<Stage> stage) {
 
   if (!fitsKernel(*entry, instance))
     return ExitWrongCall;
-  if (reportPath.empty() && (!machineName.empty() || microseconds.getNumOccurrences())) {
-    errs() << "tegula: --machine and --microseconds are for --report\n";
+  bool asksWhy = why.getNumOccurrences();
+  if (reportPath.empty() && ((!machineName.empty() && !asksWhy) || microseconds.getNumOccurrences())) {
+    errs() << "tegula: --machine is for --report and --why, --microseconds for --report\n";
     return ExitWrongCall;
+  }
+  const report::DeviceLimits *machine = nullptr;
+  if (asksWhy) {
+    if (!isDevice) {
+      errs() << "tegula: --why is for device targets: --target=sm_90a\n";
+      return ExitWrongCall;
+    }
+    if (!why.empty() && why != "json") {
+      errs() << "tegula: --why takes nothing, or json, not '" << why << "'\n";
+      return ExitWrongCall;
+    }
+    if (!findMachine(machine))
+      return ExitWrongCall;
+    options.explain = true;
   }
   if (!reportPath.empty())
     return writeReport(*loaded, options);
@@ -421,6 +440,9 @@ static ExitCode compile(std::optional<Stage> stage) {
   if (timing)
     for (const PhaseTime &time : kernel.times)
       errs() << formatv("{0,-10} {1,8:f2} ms\n", time.phase, time.milliseconds);
+  if (asksWhy)
+    return writeText(outPath, why == "json" ? formatv("{0:2}\n", json::Value(whyJson(kernel.launches, machine))).str()
+                                            : whyText(kernel.launches, machine));
   if (stage->name == "placed" && stage->phase >= Phase::Lower)
     return writeText(outPath, placedText(kernel));
   if (stage->name == layoutsStage) {

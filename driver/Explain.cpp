@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "driver/Commands.h"
-#include "frontend/Diagnostics.h"
+#include "frontend/diagnostics/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"

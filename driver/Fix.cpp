@@ -11,7 +11,7 @@
 #include "driver/Load.h"
 #include "driver/Programs.h"
 #include "driver/UnifiedDiff.h"
-#include "frontend/FixUntilStable.h"
+#include "frontend/diagnostics/FixUntilStable.h"
 
 using namespace llvm;
 

@@ -9,7 +9,7 @@
 #include "driver/FileIO.h"
 #include "driver/Load.h"
 #include "driver/Programs.h"
-#include "frontend/Printer.h"
+#include "frontend/print/Printer.h"
 
 using namespace llvm;
 

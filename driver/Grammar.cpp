@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "frontend/Grammar.h"
+#include "frontend/grammar/Grammar.h"
 #include "driver/Commands.h"
 #include "dsl/GrammarText.h"
 

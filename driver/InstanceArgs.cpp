@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "driver/InstanceArgs.h"
 #include "bench/RefFile.h"
-#include "passes/TensorTile.h"
+#include "strategies/contraction/plan/TensorTile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"

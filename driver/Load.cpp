@@ -9,7 +9,8 @@
 
 #include "driver/Crash.h"
 #include "driver/FileIO.h"
-#include "frontend/Parser.h"
+#include "frontend/OpenModule.h"
+#include "frontend/parse/Parser.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -28,7 +29,7 @@ std::unique_ptr<LoadedFile> loadText(StringRef path, std::string text) {
   setCrashProgram(path, text);
   loaded->file = loaded->sources.add(path == "-" ? "<stdin>" : path.str(), std::move(text));
   loaded->module =
-      std::make_unique<Module>(loaded->sources, loaded->file, loaded->diagnostics);
+      openModule(loaded->sources, loaded->file, loaded->diagnostics);
   return loaded;
 }
 

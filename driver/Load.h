@@ -8,8 +8,8 @@
 #ifndef TEGULA_DRIVER_LOAD_H
 #define TEGULA_DRIVER_LOAD_H
 
-#include "frontend/Diagnostics.h"
-#include "frontend/Module.h"
+#include "frontend/diagnostics/Diagnostics.h"
+#include "frontend/parse/Module.h"
 #include <memory>
 
 namespace tegula {

@@ -14,7 +14,7 @@
 #include "driver/Commands.h"
 #include "driver/FileIO.h"
 #include "dsl/prompt/PromptText.h"
-#include "frontend/Diagnostics.h"
+#include "frontend/diagnostics/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

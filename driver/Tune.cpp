@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/Tune.h"
-#include "codegen/DiskCache.h"
+#include "support/DiskCache.h"
 #include "driver/CaseStudies.h"
 #include "driver/Commands.h"
 #include "driver/InstanceArgs.h"

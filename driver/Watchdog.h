@@ -8,7 +8,7 @@
 #ifndef TEGULA_DRIVER_WATCHDOG_H
 #define TEGULA_DRIVER_WATCHDOG_H
 
-#include "codegen/Workers.h"
+#include "support/Workers.h"
 #include "runtime/LaunchWatch.h"
 #include <condition_variable>
 #include <mutex>

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "driver/Commands.h"
 #include "driver/Crash.h"
-#include "frontend/Diagnostics.h"
+#include "frontend/diagnostics/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
@@ -23,7 +23,7 @@ using namespace tegula;
 static const Command *const commands[] = {&checkCommand, &compileCommand, &runCommand,
                                           &benchCommand, &bisectCommand, &tuneCommand, &fmtCommand,
                                           &fixCommand, &explainCommand, &explainLayoutCommand,
-                                          &grammarCommand, &promptCommand, &mcpCommand};
+                                          &passesCommand, &grammarCommand, &promptCommand, &mcpCommand};
 
 static void printVersion(raw_ostream &os) {
   os << "tegula " TEGULA_VERSION " (LLVM " LLVM_VERSION_STRING ")\n";

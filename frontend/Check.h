@@ -8,37 +8,12 @@
 #ifndef TEGULA_FRONTEND_CHECK_H
 #define TEGULA_FRONTEND_CHECK_H
 
-#include "frontend/Checked.h"
-#include "frontend/Diagnostics.h"
-#include <map>
+#include "frontend/diagnostics/Diagnostics.h"
+#include "frontend/check/InstanceOptions.h"
+#include "frontend/parse/Module.h"
 #include <memory>
-#include <string>
 
 namespace tegula {
-
-/// A parsed file with what it may call: its own kernels and fns, then the standard library's,
-/// parsed from the text built into the compiler when first called.
-class Module;
-
-/// What fixes one instance of a kernel. Everything left out takes its default, or a stand-in that
-/// `tegula check` uses: `...` of rank 1, generic types f32 (or i64 where they only subscript),
-/// constants without a default as unknown sizes.
-struct InstanceOptions {
-  std::string kernel; // empty: the file's last kernel
-  /// Types bound to the capitalised names of the entry kernel: T -> f16.
-  std::map<std::string, checked::DType> types;
-  std::optional<unsigned> ellipsisRank;
-  std::map<std::string, std::variant<int64_t, double, bool, std::vector<int64_t>>> constants;
-  /// Optional tensors and scalars that are passed (others read as their default).
-  std::vector<std::string> givenOptionals;
-  /// Sizes known when compiling: they replace their symbol everywhere.
-  std::map<std::string, int64_t> sizes;
-  /// What a kernel without a statement `precision` has (checked::isPrecision); empty: f32.
-  std::string precision;
-  /// Report, as remarks, guards that no declaration could prove: divisibility, sizes that must not
-  /// be negative. Those that one could are warnings in any case.
-  bool remarks = false;
-};
 
 /// Checks one kernel. Null, with errors in `diagnostics`, where the program is wrong.
 std::unique_ptr<checked::Program> check(const Module &module, const InstanceOptions &options,

@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What each pass does is said in Passes.td; Pipeline.cpp puts them in order.
+// Passes.td describes each pass; Pipeline.cpp puts them in order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TEGULA_PASSES_PASSES_H
 #define TEGULA_PASSES_PASSES_H
 
-#include "ir/Tgl.h"
+#include "ir/tgl/Tgl.h"
 #include "mlir/Pass/Pass.h"
-#include "passes/Counters.h"
-#include "passes/DeviceFacts.h"
+#include "support/Counters.h"
+#include "target/DeviceFacts.h"
 
 namespace tegula {
 #define GEN_PASS_DECL

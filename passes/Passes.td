@@ -193,7 +193,7 @@ def TileSoftmaxPass : Pass<"tgl-tile-softmax", "::tegula::tgl::KernelOp"> {
     acc = acc*exp(m - m') + sum_j bf16(p)*v[j, d] }; o = acc/l }`. The pass recognises the softmax by what it computes,
     as a function or written out: the largest score, powers of distances from it, their sum, quotients, and a product
     over the same j. Scores may be any function of a sum of products: scaled, masked, with a bias. Where the strategy
-    `row-tiles` takes the loop it replaces the statements.
+    `tile-loop` takes the loop it replaces the statements.
 
     m begins with the lowest number. Rows of nothing but -inf are 0/0, NaN as in the equations.
 
@@ -201,7 +201,7 @@ def TileSoftmaxPass : Pass<"tgl-tile-softmax", "::tegula::tgl::KernelOp"> {
     (tgl-distribute). For a GPU.
     *Rounding*: powers are rounded in place of quotients, and the sum of products is divided; sums have another order.
     *Stops*: at scores or quotients that something else reads, at axes that are not known, and wherever no block of rows
-    fits registers and shared memory (passes/RowTiles.h), or where more than two would share columns, as with 1024 of v.
+    fits registers and shared memory (strategies/tile_loop/plan/TileLoop.h), or where more than two would share columns, as with 1024 of v.
   }];
 }
 
@@ -233,7 +233,7 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
     *Rounding*: none: a temporary of a storage type rounds also when it is read through (`tgl.convert`).
     *Stops*: at dependences that are not point to point along the shared axes, at contractions, whose
     operands are reused along the axes that a nest would run in order, and at recomputing reductions; where the
-    machine is wide (`fewest-points`), at nests of few points with much work each, at elements that are windows
+    machine is wide (`min-points`), at nests of few points with much work each, at elements that are windows
     over more than caches hold, and at sums inside a point that would have a thread each: as statements of their own
     they have a team.
   }];
@@ -244,7 +244,7 @@ def FusePass : Pass<"tgl-fuse", "::tegula::tgl::KernelOp"> {
            "merge contractions of a batch, of which blocks of rows run together later (tgl-block-rows)">,
     Option<"groupedProducts", "grouped-products", "bool", /*default=*/"false",
            "products with a factor that data chooses are contractions (tgl-group-products)">,
-    Option<"fewestPoints", "fewest-points", "int64_t", /*default=*/"0",
+    Option<"minPoints", "min-points", "int64_t", /*default=*/"0",
            "points of a nest with much to do at each: fewer leave parts of the machine without work">];
 }
 
@@ -404,7 +404,7 @@ def ReduceInTilesPass : Pass<"tgl-reduce-in-tiles", "::tegula::tgl::KernelOp"> {
     stay. Parts are in the order of a tile's columns, so that they belong to the tile.
     *Rounding*: sums are added up in another, fixed order.
     *Stops*: at sizes that are not known; at other kinds than sum, min and max; where anything else reads the product's results; where parts would not be of a tile's own
-    rows and columns (`passes/TileParts.h`). What cannot run in tiles, such as a call whose addresses are not multiples of 16, adds
+    rows and columns (`strategies/contraction/plan/TileReductions.h`). What cannot run in tiles, such as a call whose addresses are not multiples of 16, adds
     up in one order too, slowly.
   }];
   let options = [Option<"tensorTile", "tensor-tile", "std::string", /*default=*/"\"\"",
@@ -470,7 +470,7 @@ def SplitScansPass : Pass<"tgl-split-scans", "::tegula::tgl::KernelOp"> {
     `tgl.for %i = 0 to 1048576 iter (%c = %init) { n = c + x[i]; write n to y[i]; yield n }` in a statement of one point
     is one block's. It gets a statement of its own and a `scan_tile`: how many neighbouring points a tile has, how many
     elements a thread, and how many parts of the steps a group. Blocks take tiles as they come, and find the total before
-    theirs by looking back at what earlier ones have published (codegen/DeviceScanTiles.h). Sums, products, largest and
+    theirs by looking back at what earlier ones have published (strategies/scan/lower/LookBackScan.h). Sums, products, largest and
     smallest elements, in both directions, with whatever else the loop computes and writes.
 
     *Why here*: as for tgl-split-reductions, which gives values that loops use; nests that read what a loop writes have

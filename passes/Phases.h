@@ -25,8 +25,7 @@ enum class Phase {
   Simplify, // calls inlined, accesses canonical, dead and repeated equations gone
   Fuse,     // each value computed once per point of its own axes; statements grouped into launches
   Schedule, // a strategy, sizes and an order of axes for each launch
-  Place,    // device code: layouts, memory spaces, asynchronous copies
-  Lower,    // LLVM dialect, or NVVM device functions with a host plan
+  Lower,    // LLVM IR: a host function, or device functions and a plan of launches
   EmitPtx,  // PTX text
   Assemble, // machine code: a cubin, or host code in memory
 };

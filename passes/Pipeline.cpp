@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - The table of contents of the compiler --------------------------===//
+//===- Pipeline.cpp - The passes in order ---------------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,7 +9,8 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
-#include "passes/schedule/Strategy.h"
+#include "strategies/Strategy.h"
+#include "support/Switches.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -17,7 +18,7 @@ using namespace tegula;
 using tgl::KernelOp;
 
 namespace {
-/// Adds passes to a manager, or only notes their names.
+/// Adds passes to a manager, or only notes them.
 class PipelineBuilder {
 public:
   PipelineBuilder(OpPassManager *manager, const PipelineOptions &options)
@@ -25,8 +26,8 @@ public:
 
   void add(std::unique_ptr<Pass> pass) {
     StringRef flag = pass->getArgument();
-    if (!llvm::is_contained(names, flag))
-      names.push_back(flag.str());
+    if (llvm::none_of(passes, [&](const PipelinePass &one) { return one.name == flag; }))
+      passes.push_back({flag.str(), pass->getDescription().str(), Phase::Parse, false, false});
     if (!manager || (options.runs && !options.runs->shouldRun(flag, "")) ||
         llvm::is_contained(options.disabled, flag))
       return;
@@ -40,6 +41,8 @@ public:
 
   /// What the phase guarantees from here on.
   void endPhase(Phase phase) {
+    for (; numOfPhases < passes.size(); ++numOfPhases)
+      passes[numOfPhases].phase = phase;
     if (!manager || !options.checkInvariants)
       return;
     VerifyPhasePassOptions verifyOptions;
@@ -47,9 +50,10 @@ public:
     manager->addPass(createVerifyPhasePass(verifyOptions));
   }
 
-  std::vector<std::string> names;
+  std::vector<PipelinePass> passes;
 
 private:
+  size_t numOfPhases = 0; // passes whose phase has ended
   OpPassManager *manager;
   const PipelineOptions &options;
 };
@@ -105,7 +109,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   pipeline.add(createEliminateCommonEquationsPass());
   pipeline.add(createEliminateDeadEquationsPass());
   // Attention by equations: while the statements of a softmax stand apart.
-  if (options.machine == Machine::GPU && options.tiles.hasWarpgroups && !llvm::is_contained(options.disabled, "row-tiles"))
+  if (options.machine == Machine::GPU && options.tiles.hasWgmma && !llvm::is_contained(options.disabled, "tile-loop"))
     pipeline.add(createTileSoftmaxPass());
   // Structural zeros bound the loops: after what compares reductions and asks which axes they use.
   pipeline.add(createBoundLoopsPass());
@@ -113,7 +117,7 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   FusePassOptions fuseOptions;
   fuseOptions.batchedProducts = options.machine == Machine::CPU;
   fuseOptions.groupedProducts = options.machine == Machine::GPU;
-  fuseOptions.fewestPoints = options.machine == Machine::GPU ? 512 : 0; // blocks: four for each multiprocessor
+  fuseOptions.minPoints = options.machine == Machine::GPU ? 512 : 0; // blocks: four for each multiprocessor
   pipeline.add(createFusePass(fuseOptions));
   // Transposed convolutions become convolutions: on fused nests, whose axes it splits for all that is in them.
   // A GPU multiplies by zeros where it can read the image once for all of them.
@@ -147,14 +151,14 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
     OrderWindowsPassOptions windowOptions;
     windowOptions.tensorTile = options.tensorTile;
     windowOptions.sharedBytes = options.tiles.sharedBytes;
-    windowOptions.warpgroups = options.tiles.hasWarpgroups;
+    windowOptions.warpgroups = options.tiles.hasWgmma;
     pipeline.add(createOrderWindowsPass(windowOptions));
     // What reduces a product's results begins in its tiles: while it has the product's axes.
     if (!llvm::is_contained(options.disabled, "contraction")) {
       ReduceInTilesPassOptions partOptions;
       partOptions.tensorTile = options.tensorTile;
       partOptions.sharedBytes = options.tiles.sharedBytes;
-      partOptions.warpgroups = options.tiles.hasWarpgroups;
+      partOptions.warpgroups = options.tiles.hasWgmma;
       pipeline.add(createReduceInTilesPass(partOptions));
     }
   }
@@ -178,15 +182,15 @@ static void addPasses(PipelineBuilder &pipeline, const PipelineOptions &options,
   scheduleOptions.tensorTile = options.tensorTile;
   scheduleOptions.clusterBlocks = options.clusterBlocks;
   scheduleOptions.sharedBytes = options.tiles.sharedBytes;
-  scheduleOptions.warpgroups = options.tiles.hasWarpgroups;
+  scheduleOptions.warpgroups = options.tiles.hasWgmma;
   scheduleOptions.without.assign(options.disabled.begin(), options.disabled.end());
   // A strategy counts as a pass that runs before its choice.
   if (options.runs) {
     for (const Strategy *strategy : strategies())
       if (strategy != &generalStrategy() && !options.runs->shouldRun(strategy->name(), ""))
         scheduleOptions.without.push_back(strategy->name().str());
-    if (!options.runs->shouldRun("counted-stores", "")) // of strategy `recurrence`
-      scheduleOptions.without.push_back("counted-stores");
+    if (!options.runs->shouldRun("async-stores", "")) // of strategy `recurrence`
+      scheduleOptions.without.push_back("async-stores");
   }
   pipeline.add(createSchedulePass(scheduleOptions));
   pipeline.endPhase(Phase::Schedule);
@@ -197,11 +201,30 @@ void tegula::buildPipeline(OpPassManager &manager, const PipelineOptions &option
   addPasses(builder, options, stopAfter);
 }
 
-std::vector<std::string> tegula::pipelinePassNames() {
+static std::vector<PipelinePass> passesOf(Machine machine) {
   PipelineOptions options;
+  options.machine = machine;
+  options.tiles.hasWgmma = machine == Machine::GPU;
   PipelineBuilder builder(nullptr, options);
   addPasses(builder, options, Phase::Schedule);
-  return builder.names;
+  return std::move(builder.passes);
+}
+
+std::vector<PipelinePass> tegula::pipelinePasses() {
+  std::vector<PipelinePass> all = passesOf(Machine::GPU);
+  for (PipelinePass &pass : all)
+    pass.onGpu = true;
+  auto at = all.begin();
+  for (PipelinePass &pass : passesOf(Machine::CPU)) {
+    auto found = llvm::find_if(all, [&](const PipelinePass &one) { return one.name == pass.name; });
+    if (found == all.end()) {
+      pass.onGpu = false;
+      found = all.insert(at, pass);
+    }
+    found->onCpu = true;
+    at = std::next(found);
+  }
+  return all;
 }
 
 void tegula::instrument(PassManager &manager, const PipelineOptions &options, raw_ostream &stream) {
@@ -276,7 +299,8 @@ void tegula::registerTegulaPasses(const std::shared_ptr<Counters> &counters) {
         PipelineOptions options;
         options.counters = counters;
         options.machine = text.gpu ? Machine::GPU : Machine::CPU;
-        options.disabled.assign(text.disable.begin(), text.disable.end());
+        for (const std::string &name : text.disable)
+          options.disabled.push_back(currentName(name).str());
         buildPipeline(manager, options, parsePhase(text.stopAfter).value_or(Phase::Schedule));
       });
 }

@@ -1,4 +1,4 @@
-//===- Pipeline.h - The passes in order ---------------------------------*- C++ -*-===//
+//===- Pipeline.h - The passes in order -------------------------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,9 +9,9 @@
 #define TEGULA_PASSES_PIPELINE_H
 
 #include "mlir/Pass/PassManager.h"
-#include "passes/Counters.h"
-#include "passes/DeviceFacts.h"
-#include "passes/PassRuns.h"
+#include "support/Counters.h"
+#include "target/DeviceFacts.h"
+#include "support/PassRuns.h"
 #include "passes/Phases.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -20,9 +20,6 @@
 #include <vector>
 
 namespace tegula {
-
-/// What kind of machine the schedule is for.
-enum class Machine { CPU, GPU };
 
 struct PipelineOptions {
   Machine machine = Machine::CPU;
@@ -61,8 +58,16 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options,
 void instrument(mlir::PassManager &manager, const PipelineOptions &options,
                 llvm::raw_ostream &stream = llvm::errs());
 
-/// The flags that `disabled` and `printAfter` understand, in pipeline order.
-std::vector<std::string> pipelinePassNames();
+/// A pass of the pipeline: once, where it runs first.
+struct PipelinePass {
+  std::string name;     // as `disabled` and `printAfter` take it
+  std::string sentence; // what it does
+  Phase phase;
+  bool onCpu, onGpu;
+};
+
+/// All passes in pipeline order.
+std::vector<PipelinePass> pipelinePasses();
 
 /// Registers every pass and the pipeline `tgl-pipeline` with command lines (tegula-opt). Passes made
 /// from a command line count into `counters`.

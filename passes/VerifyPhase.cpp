@@ -1,11 +1,11 @@
-//===- VerifyPhase.cpp - What each phase guarantees -----------------------------------===//
+//===- VerifyPhase.cpp - Verifies the invariants of each phase ------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Nest.h"
+#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
 #include "passes/Phases.h"
 

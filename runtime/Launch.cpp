@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Launch.h"
-#include "codegen/Assemble.h"
-#include "runtime/Memory.h"
+#include "codegen/ptx/Assemble.h"
+#include "support/HostMemory.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -423,7 +423,7 @@ Expected<SpecialKernel *> DeviceKernel::specialFor(ArrayRef<int64_t> sizes) {
   for (const std::unique_ptr<SpecialKernel> &known : specials)
     if (ArrayRef<int64_t>(known->sizes) == sizes)
       return known.get();
-  if (specials.size() == mostSpecials)
+  if (specials.size() == maxSpecializations)
     return nullptr;
   auto made = std::make_unique<SpecialKernel>();
   made->sizes.assign(sizes.begin(), sizes.end());

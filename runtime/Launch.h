@@ -8,7 +8,7 @@
 #ifndef TEGULA_RUNTIME_LAUNCH_H
 #define TEGULA_RUNTIME_LAUNCH_H
 
-#include "codegen/Compiler.h"
+#include "compiler/Compiler.h"
 #include "runtime/PreparedPlan.h"
 #include "runtime/StreamMemory.h"
 #include "runtime/Threads.h"
@@ -135,9 +135,9 @@ public:
       std::function<llvm::Expected<std::unique_ptr<CompiledKernel>>(llvm::ArrayRef<int64_t> sizes)>;
   static constexpr unsigned specialAlignment = 16;
   /// From now on bind() makes code for its sizes alone, which takes some tens of milliseconds, until there are
-  /// `mostSpecials`. Launches with tensors that are aligned to less keep to the kernel's own code.
+  /// `maxSpecializations`. Launches with tensors that are aligned to less keep to the kernel's own code.
   void specializeWith(Specializer make) { specializer = std::move(make); }
-  static constexpr unsigned mostSpecials = 16;
+  static constexpr unsigned maxSpecializations = 16;
   /// All that follows from the sizes. Good for as long as this object.
   llvm::Expected<Binding> bind(llvm::ArrayRef<int64_t> sizes);
   /// Queues the launches on `stream`; arguments have been checked. The workspace is 256-byte aligned and

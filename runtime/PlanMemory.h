@@ -14,7 +14,7 @@
 #ifndef TEGULA_RUNTIME_PLANMEMORY_H
 #define TEGULA_RUNTIME_PLANMEMORY_H
 
-#include "codegen/Plan.h"
+#include "codegen/common/Plan.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include <optional>

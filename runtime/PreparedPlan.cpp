@@ -18,8 +18,8 @@ using namespace tegula;
 
 /// Launches that a plan may keep, 24 bytes each and 8 for each value that varies. A launch costs the driver two
 /// microseconds: where there are more, evaluating a few expressions for each is not what takes the time.
-static constexpr size_t mostStarts = 1 << 16;
-static constexpr uint64_t mostBlocks = 0x7fffffff; // of a grid along its first dimension
+static constexpr size_t maxStarts = 1 << 16;
+static constexpr uint64_t maxBlocks = 0x7fffffff; // of a grid along its first dimension
 
 static Error overflow(const Twine &what) { return createStringError(inconvertibleErrorCode(), what); }
 
@@ -225,7 +225,7 @@ private:
     Expected<unsigned> resident = prepared.module.residentBlocks(*function, chosen.threads, chosen.sharedBytes);
     if (!resident)
       return resident.takeError();
-    start.blocks = std::min(chosen.blocksFor(points), chosen.mostBlocks(*resident));
+    start.blocks = std::min(chosen.blocksFor(points), chosen.maxBlocks(*resident));
     return Error::success();
   }
 
@@ -234,7 +234,7 @@ private:
     Expected<int64_t> largest = evaluate(tiles.largestNumber, "the numbers of tiles");
     if (!largest)
       return largest.takeError();
-    if (*largest > int64_t(mostBlocks))
+    if (*largest > int64_t(maxBlocks))
       return Error::success();
     for (const PlanTileLaunch &launch : tiles.launches) {
       Expected<int64_t> blocks = evaluate(launch.blocks, "the blocks of a launch");
@@ -244,7 +244,7 @@ private:
       if (!function)
         return function.takeError();
       Error refused = prepared.module.allowSharedBytes(*function, launch.sharedBytes);
-      bool fits = !refused && *blocks <= int64_t(mostBlocks);
+      bool fits = !refused && *blocks <= int64_t(maxBlocks);
       consumeError(std::move(refused));
       if (!fits) {
         start.tiles.clear();
@@ -274,7 +274,7 @@ PreparedPlan::make(CudaModule &module, const Plan &plan, StringMap<int64_t> size
     return std::move(error);
   PlanWalk walk(*made);
   Error failed = walk.walk([&](const Start &start, ArrayRef<uint64_t> varying) {
-    if (made->starts.size() == mostStarts)
+    if (made->starts.size() == maxStarts)
       made->isWalked = true;
     if (made->isWalked)
       return Error::success();
@@ -385,7 +385,7 @@ Error PreparedPlan::start(const Start &what, const uint64_t *varying, ArrayRef<D
   for (auto [started, planned] : zip_equal(what.tiles, step.tiles->launches)) {
     if (!started.blocks) // a sum of no points has no planes
       continue;
-    isDependent |= planned.startsEarly;
+    isDependent |= planned.usesDependentLaunch;
     if (Error error = launch(started.function, planned.function, started.blocks, planned.threads, planned.sharedBytes))
       return error;
     isDependent = plan.dependentLaunches;

@@ -14,7 +14,7 @@
 #ifndef TEGULA_RUNTIME_PREPAREDPLAN_H
 #define TEGULA_RUNTIME_PREPAREDPLAN_H
 
-#include "codegen/Plan.h"
+#include "codegen/common/Plan.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -78,7 +78,7 @@ private:
     const std::string *name = nullptr; // the function's, in the plan
     uint32_t blocks = 0, threads = 0, step = 0, sharedBytes = 0;
     size_t varying = 0;
-    bool hasWorkspace = false; // the function has; else its address is 0 (codegen/EmitDevice.cpp)
+    bool hasWorkspace = false; // the function has; else its address is 0 (compiler/EmitDevice.cpp)
     // Of tiles, which run instead where addresses are aligned; empty: there are none.
     llvm::SmallVector<TileStart, 1> tiles;
     int64_t tileWorkspaceBytes = 0;

@@ -39,7 +39,7 @@ Error StreamMemory::run(void *stream, function_ref<Error(DeviceAddress)> work) {
   std::lock_guard<std::mutex> lock(mutex);
   Kept *found = find_if(kept, [&](const Kept &one) { return one.stream == number; });
   if (found == kept.end()) {
-    if (kept.size() == mostStreams)
+    if (kept.size() == maxStreams)
       return runOnce(stream, bytes, work);
     DeviceAddress address = 0;
     if (Error error = checkCuda(driver.memAllocAsync(&address, bytes, stream), "cuMemAllocAsync"))

@@ -44,7 +44,7 @@ private:
     DeviceAddress address;
   };
   /// Who has more streams has them for a call or two.
-  static constexpr size_t mostStreams = 8;
+  static constexpr size_t maxStreams = 8;
 
   const CudaDevice &device;
   const int64_t bytes;

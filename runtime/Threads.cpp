@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Threads.h"
-#include "codegen/Workers.h"
+#include "support/Workers.h"
 #include "runtime/Sort.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ static constexpr int64_t smallWork = 20000;
 /// follow each other closely, kernels of one program mostly too, and waking takes as long as a short kernel:
 /// sum_columns of 4096 x 512 has medians of 218 and 234 us, with a tenth of this 255 and 287.
 static constexpr int spinRounds = 20000;
-static constexpr unsigned mostThreads = 1024;
+static constexpr unsigned maxThreads = 1024;
 
 static void relax() {
 #if defined(__x86_64__)
@@ -60,7 +60,7 @@ struct ThreadPool::State {
 
   unsigned numThreads;
   int spins;                        // of a worker: none where it would take a processor from another
-  int64_t mostWorkers;              // numThreads - 1, or as many as the system gives
+  int64_t maxWorkers;              // numThreads - 1, or as many as the system gives
   std::mutex owner;                 // held by the caller whose statement runs
 
   // The statement. `generation` grows by one for each. A worker that wakes too late finds it closed and
@@ -147,10 +147,10 @@ struct ThreadPool::All {
 };
 
 ThreadPool::State::State(unsigned numThreads)
-    : numThreads(numThreads), spins(numThreads <= processors() ? spinRounds : 0), mostWorkers(numThreads - 1) {}
+    : numThreads(numThreads), spins(numThreads <= processors() ? spinRounds : 0), maxWorkers(numThreads - 1) {}
 
 ThreadPool::ThreadPool(unsigned numThreads)
-    : state(std::make_unique<State>(std::min(numThreads ? numThreads : defaultThreads(), mostThreads))) {
+    : state(std::make_unique<State>(std::min(numThreads ? numThreads : defaultThreads(), maxThreads))) {
   All &all = All::get();
   std::lock_guard<std::mutex> lock(all.mutex);
   all.pools.push_back(this);
@@ -203,8 +203,8 @@ void ThreadPool::runStatement(HostLaunch *run, ParallelBody body, void *frame, i
     }
     return;
   }
-  if (!state->workers.start(state->mostWorkers))
-    state->mostWorkers = state->workers.size();
+  if (!state->workers.start(state->maxWorkers))
+    state->maxWorkers = state->workers.size();
   state->body = body;
   state->frame = frame;
   state->run = run;

@@ -8,7 +8,7 @@
 #ifndef TEGULA_RUNTIME_THREADS_H
 #define TEGULA_RUNTIME_THREADS_H
 
-#include "codegen/HostAbi.h"
+#include "codegen/cpu/HostAbi.h"
 #include <csetjmp>
 #include <memory>
 #include <pthread.h>

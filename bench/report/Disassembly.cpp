@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "bench/report/Disassembly.h"
-#include "codegen/Assemble.h"
+#include "codegen/ptx/Assemble.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

@@ -195,7 +195,7 @@ OperationRate operationRate(const CompiledKernel &kernel, const DeviceLimits &li
       consider(limits.flopsTensor16, "tensor cores, 16 bits"); // rows that walk a tile loop
   for (const TileLayout &layout : kernel.layouts)
     for (const ProductLayout &product : layout.products) {
-      bool areBytes = isBytes(product.type), isHalf = product.type != Multiplicand::TF32 || layout.byWarpgroups;
+      bool areBytes = isBytes(product.type), isHalf = product.type != MmaType::TF32 || layout.usesWgmma;
       // Twice as many bytes a clock as numbers of 16 bits, on all devices that have both.
       double rate = areBytes ? 2 * limits.flopsTensor16 : isHalf ? limits.flopsTensor16 : limits.flopsTensor32;
       std::string units = areBytes ? "tensor cores, 8 bits" : isHalf ? "tensor cores, 16 bits" : "tensor cores, tf32";

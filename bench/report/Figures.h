@@ -9,7 +9,7 @@
 #define TEGULA_BENCH_REPORT_FIGURES_H
 
 #include "bench/report/Occupancy.h"
-#include "codegen/Compiler.h"
+#include "compiler/Compiler.h"
 
 namespace tegula::report {
 

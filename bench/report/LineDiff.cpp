@@ -16,7 +16,7 @@ namespace tegula::report {
 namespace {
 
 /// Texts that differ by more edits than this are told as one removed and one added.
-constexpr int mostEdits = 2000;
+constexpr int maxEdits = 2000;
 
 std::string withoutNumbers(StringRef line) {
   std::string key;
@@ -45,7 +45,7 @@ public:
 
   /// Whether each step of the way is one in both (Same), in `before` or in `after`.
   std::vector<DiffLine::Kind> run() {
-    int n = a.size(), m = b.size(), most = std::min(n + m, mostEdits);
+    int n = a.size(), m = b.size(), most = std::min(n + m, maxEdits);
     std::vector<int> furthest(2 * most + 3, 0); // by diagonal x - y
     std::vector<std::vector<int>> trace;
     auto at = [&](int diagonal) -> int & { return furthest[diagonal + most + 1]; };

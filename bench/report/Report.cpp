@@ -8,7 +8,7 @@
 #include "bench/report/Report.h"
 #include "bench/report/Figures.h"
 #include "bench/report/Page.h"
-#include "codegen/Assemble.h"
+#include "codegen/ptx/Assemble.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;

@@ -14,7 +14,7 @@
 #define TEGULA_BENCH_REPORT_REPORT_H
 
 #include "bench/report/Occupancy.h"
-#include "codegen/Compiler.h"
+#include "compiler/Compiler.h"
 
 namespace tegula::report {
 

@@ -1,4 +1,4 @@
-//===- Async.cpp - What goes on while a thread does other things ----------------------===//
+//===- Async.cpp - Asynchronous copies, MMAs and barriers as calls in LLVM IR ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -113,7 +113,7 @@ void async::expect(IRBuilder<> &b, Value *barrier, Value *bytes) {
   b.CreateIntrinsic(b.getInt64Ty(), Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, bytes});
 }
 
-void async::storeCounted(IRBuilder<> &b, Value *to, ArrayRef<Value *> floats, Value *barrier) {
+void async::storeToCluster(IRBuilder<> &b, Value *to, ArrayRef<Value *> floats, Value *barrier) {
   assert((floats.size() == 1 || floats.size() == 4) && "st.async has one word or four");
   bool isOne = floats.size() == 1;
   SmallVector<Value *> operands{to};
@@ -140,7 +140,7 @@ void async::awaitPhase(IRBuilder<> &b, Value *barrier, Value *parity, bool ofClu
   b.SetInsertPoint(complete);
 }
 
-void async::meetCluster(IRBuilder<> &b) {
+void async::syncCluster(IRBuilder<> &b) {
   b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_barrier_cluster_arrive_aligned, {});
   awaitCluster(b);
 }
@@ -253,7 +253,7 @@ unsigned Commits::between(const BasicBlock *block, const Instruction *after, con
 
 /// Goes backwards along all paths, the one with the fewest commits first; through a loop's or a branch's values to what
 /// came to them along each path.
-std::optional<unsigned> Commits::fewestSince(Value *value, Instruction *wait) const {
+std::optional<unsigned> Commits::minCommitsSince(Value *value, Instruction *wait) const {
   struct Place {
     unsigned commits; ///< from here to the wait
     Value *value;
@@ -284,10 +284,10 @@ std::optional<unsigned> Commits::fewestSince(Value *value, Instruction *wait) co
   return std::nullopt;
 }
 
-std::optional<unsigned> Commits::fewestSinceWaitedFor(CallInst &wait) const {
+std::optional<unsigned> Commits::minCommitsSinceWaitedFor(CallInst &wait) const {
   std::optional<unsigned> fewest;
   for (Value *value : wait.args())
-    if (std::optional<unsigned> since = fewestSince(value, &wait))
+    if (std::optional<unsigned> since = minCommitsSince(value, &wait))
       fewest = std::min(*since, fewest.value_or(*since));
   return fewest;
 }

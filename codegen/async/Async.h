@@ -1,4 +1,4 @@
-//===- Async.h - What goes on while a thread does other things ----------*- C++ -*-===//
+//===- Async.h - Asynchronous copies, MMAs and barriers as calls in LLVM IR -*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -53,14 +53,14 @@ using Value = llvm::Value;
 
 /// All copies that the thread has started since the last commit; an i32 that only `awaitCopies` and loops take.
 Value *commitCopies(llvm::IRBuilder<> &builder);
-/// What a loop carries where nothing has been committed yet: a wait for it is none.
+/// An initial value for a loop that carries copies: waiting for it is a no-op.
 Value *noCopies(llvm::IRBuilder<> &builder);
 void awaitCopies(llvm::IRBuilder<> &builder, Value *copies);
-/// Until all copies that were committed have come.
+/// Waits for all committed copies.
 void awaitAllCopies(llvm::IRBuilder<> &builder);
 
 void commitProducts(llvm::IRBuilder<> &builder);
-/// Until the product of which `sum` is a result has read what it multiplies.
+/// Waits until the MMA that produces `sum` has read its operands.
 void awaitProducts(llvm::IRBuilder<> &builder, Value *sum);
 /// The values, with those of products ready.
 llvm::SmallVector<Value *> readProducts(llvm::IRBuilder<> &builder, llvm::ArrayRef<Value *> values);
@@ -94,12 +94,12 @@ void initCounts(llvm::IRBuilder<> &builder, llvm::ArrayRef<Value *> barriers);
 void expect(llvm::IRBuilder<> &builder, Value *barrier, Value *bytes);
 /// Floats (one, or four at a multiple of 16 bytes) to `to` of a block of the cluster, whose barrier counts them; addresses of the
 /// cluster's shared memory.
-void storeCounted(llvm::IRBuilder<> &builder, Value *to, llvm::ArrayRef<Value *> floats, Value *barrier);
-/// Until the barrier's phase of this parity (i32) is over. `ofCluster`: what its blocks have stored is there as well.
+void storeToCluster(llvm::IRBuilder<> &builder, Value *to, llvm::ArrayRef<Value *> floats, Value *barrier);
+/// Waits for the end of the mbarrier's phase of this parity (i32). `ofCluster`: stores of the cluster's blocks are visible then.
 void awaitPhase(llvm::IRBuilder<> &builder, Value *barrier, Value *parity, bool ofCluster);
-/// All threads of the cluster that have not ended meet, and see what others wrote before.
-void meetCluster(llvm::IRBuilder<> &builder);
-/// The same in two steps, for less: of what others wrote before they arrived the barriers of initCounts alone are seen.
+/// Cluster barrier: all threads that have not exited arrive and wait, and see all earlier writes.
+void syncCluster(llvm::IRBuilder<> &builder);
+/// Split cluster barrier, which is cheaper: of earlier writes of other threads only the mbarriers of initCounts are visible.
 void arriveAtCluster(llvm::IRBuilder<> &builder);
 void awaitCluster(llvm::IRBuilder<> &builder);
 
@@ -132,7 +132,7 @@ public:
   static bool isRequired() { return true; }
 };
 
-/// What is wrong with operations of a function, or of a module's, a line for each: a defect of the compiler.
+/// Reports misuse of the asynchronous operations in a function or module, a line each: a defect of the compiler.
 llvm::Error verifyAsync(const llvm::Function &function);
 llvm::Error verifyAsync(const llvm::Module &module);
 

@@ -1,4 +1,4 @@
-//===- CountGroups.cpp - Waits as the hardware has them -------------------------------===//
+//===- CountGroups.cpp - Computes the group counts of cp.async and wgmma waits ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -18,7 +18,7 @@
 // iteration's or those before the loop. A wait for what nothing is under way of goes.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Warpgroup.h"
+#include "codegen/nvgpu/Wgmma.h"
 #include "codegen/async/Operations.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -35,7 +35,7 @@ static void replaceWait(CallInst &wait, Kind kind, unsigned groups) {
   if (kind == Kind::Copies)
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_cp_async_wait_group, {b.getInt32(groups)});
   else if (isRead(wait))
-    wait.replaceAllUsesWith(waitWithSums(b, SmallVector<Value *>(wait.args()), groups));
+    wait.replaceAllUsesWith(waitTyingAccumulators(b, SmallVector<Value *>(wait.args()), groups));
   else
     b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_wgmma_wait_group_sync_aligned, {b.getInt64(groups)});
 }
@@ -59,7 +59,7 @@ static bool countGroups(Function &function, Kind kind) {
   }
   Commits known(function, kind);
   // All are counted before any is replaced: what one reads another may wait for.
-  SmallVector<std::optional<unsigned>> since = map_to_vector(waits, [&](CallInst *wait) { return known.fewestSinceWaitedFor(*wait); });
+  SmallVector<std::optional<unsigned>> since = map_to_vector(waits, [&](CallInst *wait) { return known.minCommitsSinceWaitedFor(*wait); });
   for (auto [wait, commitsSince] : zip_equal(waits, since)) {
     unsigned own = kind == Kind::Products; // a product's own commit comes after it
     if (commitsSince)

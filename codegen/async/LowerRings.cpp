@@ -1,4 +1,4 @@
-//===- LowerRings.cpp - Barriers in place of rings ------------------------------------===//
+//===- LowerRings.cpp - Lowers rings of stages to named barriers and mbarriers ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Operations.h - Which instructions are operations of asynchrony ---*- C++ -*-===//
+//===- Operations.h - Recognises the asynchronous operations ----*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -20,7 +20,7 @@
 
 namespace tegula::async {
 
-/// What a thread has under way: each kind has commits and waits of its own.
+/// Kinds of asynchronous operations; each has commits and waits of its own.
 enum class Kind { Copies, Products };
 
 bool isCommit(const llvm::Instruction &instruction, Kind kind);
@@ -41,13 +41,13 @@ struct Ring {
   const llvm::CallInst &make;
   bool isCounted;
   RingShape shape;
-  /// Of the barriers where stages are empty.
+  /// First of the barriers for empty stages.
   unsigned firstEmpty() const { return shape.first + shape.groups * shape.stages; }
   unsigned endOfBarriers() const { return firstEmpty() + shape.stages; }
-  /// Of a counted ring: in shared memory.
+  /// Address of a counted ring's mbarriers in shared memory.
   Value *barriers() const { return make.getArgOperand(4); }
 };
-/// That of any other operation.
+/// The ring that an operation uses.
 Ring ringOf(const llvm::CallInst &op);
 
 /// Where a function commits things of a kind.
@@ -55,10 +55,10 @@ class Commits {
 public:
   Commits(const llvm::Function &function, Kind kind);
   bool empty() const { return ofBlock.empty(); }
-  /// The fewest after the value was made under way, and before `wait`, on any path; none: it is not on any.
-  std::optional<unsigned> fewestSince(Value *value, llvm::Instruction *wait) const;
-  /// The same of any of the values that a wait is for.
-  std::optional<unsigned> fewestSinceWaitedFor(llvm::CallInst &wait) const;
+  /// Minimum of commits between the start of the value and `wait`, over all paths; none: no path.
+  std::optional<unsigned> minCommitsSince(Value *value, llvm::Instruction *wait) const;
+  /// That minimum over all values that a wait is for.
+  std::optional<unsigned> minCommitsSinceWaitedFor(llvm::CallInst &wait) const;
 
 private:
   Kind kind;

@@ -1,4 +1,4 @@
-//===- PlaceFences.cpp - Fences that follow from what is said -------------------------===//
+//===- PlaceFences.cpp - Inserts the proxy fences that asynchronous operations need ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

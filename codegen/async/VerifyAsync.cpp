@@ -1,4 +1,4 @@
-//===- VerifyAsync.cpp - Whether what is under way is waited for ----------------------===//
+//===- VerifyAsync.cpp - Verifies that asynchronous results are waited for ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -66,7 +66,7 @@ private:
       if (!isWait(instruction, kind))
         continue;
       auto &wait = const_cast<CallInst &>(cast<CallInst>(instruction)); // which is not changed
-      if (kind == Kind::Products && commits.fewestSinceWaitedFor(wait) == 0)
+      if (kind == Kind::Products && commits.minCommitsSinceWaitedFor(wait) == 0)
         fail(wait, "waits for a product before it is committed");
     }
   }

@@ -13,8 +13,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(#[^)\s]*)?\)")
 FENCED = re.compile(r"^```.*?^```", re.M | re.S)
-# A file named from the root, such as `codegen/Ptx.cpp`.
-FILE = re.compile(r"(?<![\w./<-])(?:bench|codegen|docs|driver|dsl|examples|frontend|ir|passes|python|runtime|scripts|test)/[\w./-]+"
+# A file named from the root, such as `codegen/ptx/Ptx.cpp`.
+FILE = re.compile(r"(?<![\w./<-])(?:bench|codegen|compiler|docs|driver|dsl|examples|frontend|ir|passes|python|runtime|scripts|strategies|support|symbolic|target|test)/[\w./-]+"
                   r"\.(?:cpp|h|td|def|py|mlir|test|tgl|md|g4)\b")
 # Of a pass that a page makes. A name in capitals, `test/rejected/CODE.tgl`, stands for any.
 EXAMPLES = {"passes/FoldSigns.cpp", "test/passes/fold-signs.mlir"}

@@ -22,7 +22,7 @@ SOURCE = """\
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Nest.h"
+#include "passes/analysis/Nest.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

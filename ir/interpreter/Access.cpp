@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ir/TglReports.h"
-#include "ir/WriteAttributes.h"
+#include "ir/tgl/TglReports.h"
+#include "ir/tgl/WriteAttributes.h"
 #include "ir/interpreter/Impl.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ir/TglUtils.h"
+#include "ir/tgl/TglUtils.h"
 #include "ir/interpreter/Impl.h"
 #include "ir/interpreter/Points.h"
 #include "llvm/ADT/TypeSwitch.h"

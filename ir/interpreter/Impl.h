@@ -14,8 +14,8 @@
 #ifndef TEGULA_IR_INTERPRETER_IMPL_H
 #define TEGULA_IR_INTERPRETER_IMPL_H
 
-#include "ir/IndexProgram.h"
-#include "ir/Interpreter.h"
+#include "symbolic/IndexProgram.h"
+#include "ir/interpreter/Interpreter.h"
 #include "llvm/ADT/DenseSet.h"
 #include <bit>
 #include <deque>
@@ -36,7 +36,7 @@ struct TensorState {
   llvm::SmallVector<int64_t> shape, strides; // in elements, rows padded
   uint8_t *data = nullptr;
   std::vector<uint8_t> own;
-  /// When each element was last written (Frame::clock), and how (ir/WriteAttributes.h).
+  /// When each element was last written (Frame::clock), and how (ir/tgl/WriteAttributes.h).
   /// Defined since `born`: a temporary that is made anew keeps its old stamps.
   std::vector<uint64_t> stamps;
   uint64_t born = 0;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/interpreter/Impl.h"
-#include "ir/TglFunctions.h"
+#include "ir/tgl/TglFunctions.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>

@@ -10,7 +10,7 @@
 // ask for theirs.
 //
 //===----------------------------------------------------------------------===//
-#include "ir/TglUtils.h"
+#include "ir/tgl/TglUtils.h"
 #include "ir/interpreter/Impl.h"
 #include "ir/interpreter/Order.h"
 #include "ir/interpreter/Points.h"

@@ -18,7 +18,7 @@
 // kernel.
 //
 //===----------------------------------------------------------------------===//
-#include "ir/Interpreter.h"
+#include "ir/interpreter/Interpreter.h"
 #include "ir/Random.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -1,4 +1,4 @@
-//===- Access.cpp - What statements read and write ------------------------------------===//
+//===- Access.cpp - Accesses of statements --------------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Access.h - What statements read and write ------------------------*- C++ -*-===//
+//===- Access.h - Accesses of statements ------------------------*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,7 +14,7 @@
 #ifndef TEGULA_PASSES_FUSE_ACCESS_H
 #define TEGULA_PASSES_FUSE_ACCESS_H
 
-#include "passes/Nest.h"
+#include "passes/analysis/Nest.h"
 #include <memory>
 
 namespace tegula {

@@ -1,4 +1,4 @@
-//===- AlignAxes.cpp - Axes split into the digits of another statement ----------------===//
+//===- AlignAxes.cpp - Splits axes to match those of another statement ----===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

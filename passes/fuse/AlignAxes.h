@@ -1,4 +1,4 @@
-//===- AlignAxes.h - Axes split into the digits of another statement ----*- C++ -*-===//
+//===- AlignAxes.h - Splits axes to match those of another statement -*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,7 +8,7 @@
 #ifndef TEGULA_PASSES_FUSE_ALIGNAXES_H
 #define TEGULA_PASSES_FUSE_ALIGNAXES_H
 
-#include "passes/Nest.h"
+#include "passes/analysis/Nest.h"
 
 namespace tegula {
 

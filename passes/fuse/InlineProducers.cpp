@@ -1,4 +1,4 @@
-//===- InlineProducers.cpp - Recomputing pointwise values where they are read ---------===//
+//===- InlineProducers.cpp - Inlines pointwise producers into their readers ===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/InlineProducers.h"
-#include "ir/TglFunctions.h"
+#include "ir/tgl/TglFunctions.h"
 #include "passes/fuse/Access.h"
 
 using namespace mlir;

@@ -1,4 +1,4 @@
-//===- InlineProducers.h - Recomputing pointwise values where they are read -*- C++ -*-===//
+//===- InlineProducers.h - Inlines pointwise producers into their readers -*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,7 +8,7 @@
 #ifndef TEGULA_PASSES_FUSE_INLINEPRODUCERS_H
 #define TEGULA_PASSES_FUSE_INLINEPRODUCERS_H
 
-#include "passes/Nest.h"
+#include "passes/analysis/Nest.h"
 
 namespace tegula {
 

@@ -1,4 +1,4 @@
-//===- MergeLoops.cpp - Reading a scan's results as they come -------------------------===//
+//===- MergeLoops.cpp - Fuses pointwise consumers into sequential loops ---===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -61,7 +61,7 @@ static bool readsCarried(ForOp loop, ParallelOp statement, Value tensor) {
 
 /// Whether, where both touch an element and one writes it, loop and statement are at the same point, or the
 /// statement one behind, where it reads what the loop carries.
-static bool meetPointByPoint(ForOp loop, ParallelOp statement) {
+static bool dependPointwise(ForOp loop, ParallelOp statement) {
   Value loopVar = loop.getLoopVar(), axis = statement.getAxes()[0];
   for (const Access &a : accessesIn(loop))
     for (const Access &b : accessesIn(statement)) {
@@ -94,7 +94,7 @@ static bool canMove(ForOp loop, ParallelOp statement) {
     return false;
   Value axis = statement.getAxes()[0];
   if (!(lowOf(axis) == loop.getLowExpr()) || !(highOf(axis) == loop.getHighExpr()) ||
-      !conflict(loop, statement) || !meetPointByPoint(loop, statement))
+      !conflict(loop, statement) || !dependPointwise(loop, statement))
     return false;
   for (Value used : valuesUsedBy(statement))
     if (Operation *def = used.getDefiningOp();

@@ -1,4 +1,4 @@
-//===- MergeLoops.h - Reading a scan's results as they come -------------*- C++ -*-===//
+//===- MergeLoops.h - Fuses pointwise consumers into sequential loops -*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,7 +8,7 @@
 #ifndef TEGULA_PASSES_FUSE_MERGELOOPS_H
 #define TEGULA_PASSES_FUSE_MERGELOOPS_H
 
-#include "passes/Nest.h"
+#include "passes/analysis/Nest.h"
 
 namespace tegula {
 

@@ -1,4 +1,4 @@
-//===- MergeNests.cpp - Statements over common outer axes as one nest -----------------===//
+//===- MergeNests.cpp - Fuses statements over common outer axes -----------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/fuse/MergeNests.h"
 #include "mlir/IR/Dominance.h"
-#include "passes/GroupedProduct.h"
-#include "passes/PrefixLoop.h"
+#include "strategies/contraction/plan/GroupedProduct.h"
+#include "passes/analysis/PrefixLoop.h"
 #include "passes/fuse/Access.h"
 #include "passes/fuse/AlignAxes.h"
 #include "llvm/Support/MathExtras.h"
@@ -196,7 +196,7 @@ static bool goesThroughRows(ParallelOp statement, bool hasRest) {
 /// left, through which single threads of a block would go: along memory, or long ones where there are few. As a statement
 /// of its own each has a team of threads. (A few long rows a block takes by the team.)
 static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
-  constexpr int64_t shortRow = 32, longRow = 256, termsForPoint = 32, shortColumn = 128, fewColumns = 128;
+  constexpr int64_t shortRow = 32, longRow = 256, termsForPoint = 32, shortColumn = 128, maxFewColumns = 128;
   int64_t points = 1;
   for (Value axis : rest) {
     std::optional<int64_t> extent = (highOf(axis) - lowOf(axis)).asConstant();
@@ -211,7 +211,7 @@ static bool hasSumsInside(ParallelOp statement, ArrayRef<Value> rest) {
         bool inTurn = terms && *terms >= longRow && points <= *terms / termsForPoint;
         if (!terms || inTurn)
           return WalkResult::advance();
-        bool walks = runsAlongRows(reduce) ? *terms >= shortRow : *terms >= shortColumn && points < fewColumns;
+        bool walks = runsAlongRows(reduce) ? *terms >= shortRow : *terms >= shortColumn && points < maxFewColumns;
         return walks ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -241,7 +241,7 @@ static bool takesSteps(ParallelOp first, ParallelOp second, ArrayRef<Value> seco
 
 /// Whether a nest over the shared axes leaves most of the machine without work: it has few points, with much to
 /// do at each. (Many statements of their own have axes enough; sums of few points are split.)
-static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t fewestPoints) {
+static bool leavesMachineIdle(ParallelOp first, ParallelOp second, const SharedAxes &shared, int64_t minPoints) {
   constexpr int64_t muchWork = 393216; // elements of a point: more than a cluster of blocks keeps
   // Only rows are kept. What has nests inside, or hands more than values on, reads and writes memory as statements of
   // their own would: a block of that many takes as long as a launch, and so does a thread. And where the elements of a
@@ -255,10 +255,10 @@ static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &share
   if (hasScan(first)) {
     bool isThreads = runsAlongShared(first, shared);
     much = (isThreads ? longScanOfThread : longScan) - 1;
-    fewestPoints *= isThreads ? threadsOfBlock : 1;
+    minPoints *= isThreads ? threadsOfBlock : 1;
   } else if (firstRest && runsAlongShared(first, shared)) {
     much = muchForThread;
-    fewestPoints *= threadsOfBlock;
+    minPoints *= threadsOfBlock;
   }
   int64_t points = 1;
   for (const AxisPair &pair : shared.pairs) {
@@ -270,7 +270,7 @@ static bool starves(ParallelOp first, ParallelOp second, const SharedAxes &share
   if (!one || !other)
     return false;
   int64_t elements = std::max(*one, *other) / std::max<int64_t>(points, 1);
-  return elements > (points < fewestPoints ? much : isKept ? std::numeric_limits<int64_t>::max() : moreThanCaches);
+  return elements > (points < minPoints ? much : isKept ? std::numeric_limits<int64_t>::max() : moreThanCaches);
 }
 
 static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &shared,
@@ -278,7 +278,7 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   SmallVector<Value> firstRest = restOf(first, shared.pairs, false),
                      secondRest = restOf(second, shared.pairs, true);
   bool same = firstRest.empty() && secondRest.empty();
-  bool steps = options.fewestPoints && takesSteps(first, second, secondRest);
+  bool steps = options.minPoints && takesSteps(first, second, secondRest);
   if (shared.pairs.empty() && !same && !steps)
     return false;
   if (countOps(first) + countOps(second) > maxOps)
@@ -302,8 +302,8 @@ static bool isWorthwhile(ParallelOp first, ParallelOp second, const SharedAxes &
   // does broadcasting a stored value cost enough to give up the order of a pointwise statement.
   if (!shared.flow || (!same && isPointwise(first) && isPointwise(second)))
     return same;
-  bool isWide = options.fewestPoints != 0;
-  if (!same && !steps && isWide && (starves(first, second, shared, options.fewestPoints) || hasSumsInside(first, firstRest) ||
+  bool isWide = options.minPoints != 0;
+  if (!same && !steps && isWide && (leavesMachineIdle(first, second, shared, options.minPoints) || hasSumsInside(first, firstRest) ||
                                     hasSumsInside(second, secondRest)))
     return false;
   return staysLocal(first, firstRest) && staysLocal(second, secondRest);
@@ -319,7 +319,7 @@ static bool operandsReach(Operation *op, Operation *place) {
 
 /// Whether the second statement can run right after the first one: `second` moves up, or else `first`
 /// down (it has no results), past what stands between. The op before which the nest goes, or null.
-static Operation *meetingPlace(ParallelOp first, ParallelOp second) {
+static Operation *mergePoint(ParallelOp first, ParallelOp second) {
   bool up = true, down = true;
   for (Operation *between = first->getNextNode(); between != second; between = between->getNextNode()) {
     up = up && !conflict(between, second);
@@ -370,7 +370,7 @@ static ParallelOp mergeAligned(ParallelOp first, ParallelOp second, const Shared
                                const MergeOptions &options, AxisSharing &sharing, Prover &prover) {
   if (restOf(first, shared.pairs, false).empty() && restOf(second, shared.pairs, true).empty())
     return nullptr;
-  Operation *place = meetingPlace(first, second);
+  Operation *place = mergePoint(first, second);
   if (!place)
     return nullptr;
   for (ParallelOp statement : {second, first}) {
@@ -416,7 +416,7 @@ static ParallelOp joinEarlier(ParallelOp second, bool flow, const MergeOptions &
         return nest;
     if (!isWorthwhile(first, second, shared, options))
       continue;
-    if (Operation *place = meetingPlace(first, second)) {
+    if (Operation *place = mergePoint(first, second)) {
       sharing.forget(first); // others say what they said before
       sharing.forget(second);
       return merge(first, second, shared.pairs, place);

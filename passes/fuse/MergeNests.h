@@ -1,4 +1,4 @@
-//===- MergeNests.h - Statements over common outer axes as one nest -----*- C++ -*-===//
+//===- MergeNests.h - Fuses statements over common outer axes ---*- C++ -*-===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,18 +8,18 @@
 #ifndef TEGULA_PASSES_FUSE_MERGENESTS_H
 #define TEGULA_PASSES_FUSE_MERGENESTS_H
 
-#include "passes/Nest.h"
+#include "passes/analysis/Nest.h"
 
 namespace tegula {
 
 struct MergeOptions {
   bool batchedProducts = false, groupedProducts = false;
-  int64_t fewestPoints = 0;
+  int64_t minPoints = 0;
 };
 
 /// Merges `parallel` statements of a block that share axes into nests over these, in which what has
 /// further axes is an inner `parallel`; with `batchedProducts` also contractions of a batch, whose rows run
-/// in blocks later. With `groupedProducts` those with a factor that data chooses count as contractions. Nests of much work have `fewestPoints` at least, each of which a part of the machine runs,
+/// in blocks later. With `groupedProducts` those with a factor that data chooses count as contractions. Nests of much work have `minPoints` at least, each of which a part of the machine runs,
 /// where sizes are known. Returns the number of merges.
 unsigned mergeNests(mlir::Block &block, const MergeOptions &options, Prover &prover);
 

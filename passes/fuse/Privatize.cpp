@@ -1,4 +1,4 @@
-//===- Privatize.cpp - Temporaries that only one nest uses ----------------------------===//
+//===- Privatize.cpp - Makes temporaries private to a nest ----------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -12,11 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Check.h"
-#include "frontend/EmitIR.h"
-#include "frontend/Module.h"
+#include "frontend/lower/EmitIR.h"
+#include "frontend/OpenModule.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/IR/Verifier.h"
-#include "passes/Equivalence.h"
+#include "passes/analysis/Equivalence.h"
 #include "passes/Pipeline.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
@@ -60,8 +60,8 @@ static void forEachKernel(StringRef path, mlir::MLIRContext &context,
   SourceManager sources;
   Diagnostics diagnostics(sources);
   uint32_t file = sources.add(path.str(), (*text)->getBuffer().str());
-  tegula::Module module(sources, file, diagnostics);
-  for (const std::unique_ptr<ast::Kernel> &kernel : module.file().kernels) {
+  std::unique_ptr<Module> module = openModule(sources, file, diagnostics);
+  for (const std::unique_ptr<ast::Kernel> &kernel : module->file().kernels) {
     std::unique_ptr<checked::Program> program;
     InstanceOptions options;
     options.kernel = kernel->name.name;
@@ -69,7 +69,7 @@ static void forEachKernel(StringRef path, mlir::MLIRContext &context,
       options.ellipsisRank = ellipsisRank;
     Diagnostics found(sources);
     if (!diagnostics.hasErrors())
-      program = check(module, options, found);
+      program = check(*module, options, found);
     if (!program) {
       (diagnostics.hasErrors() ? diagnostics : found).printText(errs(), false);
       visit(nullptr, options.kernel);

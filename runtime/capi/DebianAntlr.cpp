@@ -19,7 +19,7 @@ extern "C" {
 char __libc_single_threaded = 0;
 
 // antlr4::Parser::compileParseTreePattern, which nobody calls, makes a ParseTreePatternMatcher, that an
-// ANTLRInputStream, and that has thread-local variables of an executable. (frontend/CharacterStream.h is
+// ANTLRInputStream, and that has thread-local variables of an executable. (frontend/parse/CharacterStream.h is
 // what the lexer reads from.)
 #define TEGULA_NEVER_CALLED(NAME, SYMBOL)                                                          \
   [[noreturn]] void NAME() __asm__(SYMBOL);                                                        \

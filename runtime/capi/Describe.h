@@ -8,7 +8,7 @@
 #ifndef TEGULA_RUNTIME_CAPI_DESCRIBE_H
 #define TEGULA_RUNTIME_CAPI_DESCRIBE_H
 
-#include "codegen/Compiler.h"
+#include "compiler/Compiler.h"
 
 namespace tegula::capi {
 

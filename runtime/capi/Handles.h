@@ -14,8 +14,8 @@
 #ifndef TEGULA_RUNTIME_CAPI_HANDLES_H
 #define TEGULA_RUNTIME_CAPI_HANDLES_H
 
-#include "codegen/Compiler.h"
-#include "frontend/Signature.h"
+#include "compiler/Compiler.h"
+#include "frontend/check/Signature.h"
 #include "runtime/Launch.h"
 #include "runtime/capi/BindingCache.h"
 #include "tegula/tegula.h"

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Ptx.h"
+#include "codegen/ptx/Ptx.h"
 #include "runtime/capi/Describe.h"
 #include "runtime/capi/Handles.h"
 #include "runtime/capi/Report.h"

@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/HostTarget.h"
-#include "codegen/Ptx.h"
+#include "codegen/cpu/HostTarget.h"
+#include "codegen/ptx/Ptx.h"
 #include "runtime/capi/Handles.h"
 #include "runtime/capi/Report.h"
 #include "llvm/ADT/STLExtras.h"

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/capi/Report.h"
 
-#include "codegen/Assemble.h"
+#include "codegen/ptx/Assemble.h"
 #include "runtime/Launch.h"
 #include "runtime/capi/Handles.h"
 #include "llvm/Support/JSON.h"

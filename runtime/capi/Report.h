@@ -8,7 +8,7 @@
 #ifndef TEGULA_RUNTIME_CAPI_REPORT_H
 #define TEGULA_RUNTIME_CAPI_REPORT_H
 
-#include "frontend/Diagnostics.h"
+#include "frontend/diagnostics/Diagnostics.h"
 #include "tegula/tegula.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"

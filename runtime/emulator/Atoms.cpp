@@ -262,7 +262,7 @@ void activeLanes(AtomCall &call) { call.result<uint32_t>(0, bitOf(call)); }
 
 constexpr AtomFunction functions[] = {
 #define TEGULA_ATOM(name, ...) __VA_ARGS__,
-#include "codegen/Atoms.def"
+#include "codegen/nvgpu/Atoms.def"
 };
 
 } // namespace

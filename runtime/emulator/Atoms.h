@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A host function for each atom (codegen/Atoms.def). It does what the PTX manual says of the instruction for
+// A host function for each atom (codegen/nvgpu/Atoms.def). It does what the PTX manual says of the instruction for
 // the thread that calls; where the manual leaves something undefined, it fails.
 //
 //===----------------------------------------------------------------------===//
@@ -61,7 +61,7 @@ private:
 };
 
 /// Of a tensor map.
-enum class MapField { Address, Rank, Box, Extent, Stride, ElementStride, Type, Interleaving, Swizzle, Fill };
+enum class TmaField { Address, Rank, Box, Extent, Stride, ElementStride, Type, Interleaving, Swizzle, Fill };
 
 /// Host functions that stand in files of their own.
 namespace atoms {
@@ -84,8 +84,8 @@ void multiplyE4M3E5M2(AtomCall &call);
 void multiplyE5M2E4M3(AtomCall &call);
 void multiplyE5M2E5M2(AtomCall &call);
 void roundToTF32(AtomCall &call);
-void roundToPair(AtomCall &call);
-void roundToBrainPair(AtomCall &call);
+void roundToF16x2(AtomCall &call);
+void roundToBF16x2(AtomCall &call);
 void multiplyGroupF16(AtomCall &call);
 void multiplyGroupBF16(AtomCall &call);
 void multiplyGroupE4M3E4M3(AtomCall &call);
@@ -111,8 +111,8 @@ TransactionBarrier &countingBarrier(AtomCall &call, const void *address);
 void beginCopies(AtomCall &call, TransactionBarrier &barrier, std::vector<TransactionBarrier::Copy> copies);
 // AtomsBoxes.cpp
 void copyBox(AtomCall &call);
-void setMap(AtomCall &call, MapField field);
-template <MapField field> void setMap(AtomCall &call) { setMap(call, field); }
+void setTmaField(AtomCall &call, TmaField field);
+template <TmaField field> void setTmaField(AtomCall &call) { setTmaField(call, field); }
 void waitForPhase(AtomCall &call);
 // AtomsStores.cpp
 void storeBulk(AtomCall &call);

@@ -19,11 +19,11 @@ using namespace tegula::emulator;
 
 namespace {
 struct EmulatedMap {
-  static constexpr unsigned mostDims = 5;
+  static constexpr unsigned maxTmaDims = 5;
   const char *address;
-  uint64_t strides[mostDims - 1]; // bytes, from the second dim on
-  uint32_t extents[mostDims], box[mostDims];
-  uint8_t elementStrides[mostDims];
+  uint64_t strides[maxTmaDims - 1]; // bytes, from the second dim on
+  uint32_t extents[maxTmaDims], box[maxTmaDims];
+  uint8_t elementStrides[maxTmaDims];
   uint8_t rank, type, interleaving, swizzle, fill;
 };
 } // namespace
@@ -38,42 +38,42 @@ static EmulatedMap &mapAt(AtomCall &call, char *address, uint32_t access) {
   return *reinterpret_cast<EmulatedMap *>(address);
 }
 
-void atoms::setMap(AtomCall &call, MapField field) {
+void atoms::setTmaField(AtomCall &call, TmaField field) {
   EmulatedMap &map = mapAt(call, call.operand<char *>(0), call.site.write);
   bool ofDim = call.numOperands() == 3;
   uint32_t dim = ofDim ? call.operand<uint32_t>(1) : 0;
-  if (dim >= EmulatedMap::mostDims - (field == MapField::Stride))
+  if (dim >= EmulatedMap::maxTmaDims - (field == TmaField::Stride))
     call.fail("a tensor of more than five dims");
   auto word = [&] { return call.operand<uint32_t>(ofDim ? 2 : 1); };
   switch (field) {
-  case MapField::Address:
+  case TmaField::Address:
     map.address = reinterpret_cast<const char *>(call.operand<uint64_t>(1));
     break;
-  case MapField::Rank:
+  case TmaField::Rank:
     map.rank = word() + 1;
     break;
-  case MapField::Box:
+  case TmaField::Box:
     map.box[dim] = word();
     break;
-  case MapField::Extent:
+  case TmaField::Extent:
     map.extents[dim] = word();
     break;
-  case MapField::Stride:
+  case TmaField::Stride:
     map.strides[dim] = call.operand<uint64_t>(2);
     break;
-  case MapField::ElementStride:
+  case TmaField::ElementStride:
     map.elementStrides[dim] = word();
     break;
-  case MapField::Type:
+  case TmaField::Type:
     map.type = word();
     break;
-  case MapField::Interleaving:
+  case TmaField::Interleaving:
     map.interleaving = word();
     break;
-  case MapField::Swizzle:
+  case TmaField::Swizzle:
     map.swizzle = word();
     break;
-  case MapField::Fill:
+  case TmaField::Fill:
     map.fill = word();
     break;
   }
@@ -81,14 +81,14 @@ void atoms::setMap(AtomCall &call, MapField field) {
 
 /// What the driver would refuse of a map, and what is not modelled.
 static void check(AtomCall &call, const EmulatedMap &map, unsigned rank) {
-  constexpr unsigned swizzleOf128 = 3, mostTypes = 2, mostBox = 256;
+  constexpr unsigned swizzleOf128 = 3, maxTypes = 2, maxBox = 256;
   if (map.rank != rank)
     call.fail("a copy of a box of " + Twine(rank) + " dims by a map of " + Twine(map.rank));
-  if (map.swizzle != swizzleOf128 || map.interleaving || map.fill || map.type >= mostTypes)
+  if (map.swizzle != swizzleOf128 || map.interleaving || map.fill || map.type >= maxTypes)
     call.fail("a map without the swizzle of 128 bytes, or of other elements than of 8 and 16 bits");
   bool fits = reinterpret_cast<uintptr_t>(map.address) % chunkBytes == 0 && map.box[0] << map.type == lineBytes;
   for (unsigned dim = 0; dim < rank; ++dim) {
-    fits &= map.box[dim] >= 1 && map.box[dim] <= mostBox && map.extents[dim] >= 1 && map.elementStrides[dim] == 1;
+    fits &= map.box[dim] >= 1 && map.box[dim] <= maxBox && map.extents[dim] >= 1 && map.elementStrides[dim] == 1;
     fits &= dim == 0 || (map.strides[dim - 1] % chunkBytes == 0 && map.strides[dim - 1] >> 40 == 0);
   }
   if (!fits)
@@ -106,7 +106,7 @@ void atoms::copyBox(AtomCall &call) {
   if (reinterpret_cast<uintptr_t>(to) % pattern)
     call.thread.fail(EmulatorError::Misaligned, call.site.place,
                      "a box in the swizzle of 128 bytes at an address that is no multiple of 1024");
-  int32_t first[EmulatedMap::mostDims];
+  int32_t first[EmulatedMap::maxTmaDims];
   uint32_t lines = 1;
   for (unsigned dim = 0; dim < rank; ++dim) {
     first[dim] = call.operand<int32_t>(2 + dim);

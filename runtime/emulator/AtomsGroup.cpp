@@ -64,12 +64,12 @@ struct Brain {
 /// Exponents of f8 are those of normal numbers at least.
 struct E5M2 {
   using Bits = uint8_t;
-  static constexpr int leastExponent = -14;
+  static constexpr int minExponent = -14;
   static double valueOf(Bits bits) { return atoms::halfToFloat(uint16_t(bits << 8)); }
 };
 struct E4M3 {
   using Bits = uint8_t;
-  static constexpr int leastExponent = -6;
+  static constexpr int minExponent = -6;
   static double valueOf(Bits bits) { return atoms::e4m3ToDouble(bits); }
 };
 struct S8 {
@@ -177,9 +177,9 @@ template <typename Row, typename Column = Row> static void multiplyGroup(AtomCal
     if constexpr (areSmall)
       for (unsigned k = 0; k < depth; ++k) {
         for (unsigned x = 0; x < warpRows; ++x)
-          rowExponents[x][k] = exponentOf(a[x][k], Row::leastExponent);
+          rowExponents[x][k] = exponentOf(a[x][k], Row::minExponent);
         for (unsigned x = 0; x < columns; ++x)
-          columnExponents[x][k] = exponentOf(b[x][k], Column::leastExponent);
+          columnExponents[x][k] = exponentOf(b[x][k], Column::minExponent);
       }
     for (unsigned lane = 0; lane < warpThreads; ++lane)
       for (unsigned sum = 0; sum < calls[lane]->numResults(); ++sum) {

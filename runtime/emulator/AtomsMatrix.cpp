@@ -228,14 +228,14 @@ void atoms::roundToTF32(AtomCall &call) {
 }
 
 /// cvt.rn.f16x2.f32: two f32 as f16, the second in the lower half.
-void atoms::roundToPair(AtomCall &call) {
+void atoms::roundToF16x2(AtomCall &call) {
   auto half = [&](unsigned number) {
     return uint32_t(std::bit_cast<uint16_t>(static_cast<_Float16>(call.operand<float>(number))));
   };
   call.result<uint32_t>(0, half(0) << 16 | half(1));
 }
 
-void atoms::roundToBrainPair(AtomCall &call) {
+void atoms::roundToBF16x2(AtomCall &call) {
   auto brain = [&](unsigned number) {
     float value = call.operand<float>(number);
     uint32_t bits = std::bit_cast<uint32_t>(value);

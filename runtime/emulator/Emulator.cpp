@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/emulator/Emulator.h"
 
-#include "codegen/HostAbi.h"
+#include "codegen/cpu/HostAbi.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
-#include "runtime/Memory.h"
+#include "support/HostMemory.h"
 #include "runtime/emulator/Grid.h"
 #include <cstdlib>
 #include <cstring>
@@ -169,7 +169,7 @@ Error PlanEmulation::launch(const PlanStep &step) {
   bool inTiles = !byTile.launches.empty();
   uint64_t blocks = inTiles ? 0
                             : std::min(chosen.blocksFor(*points),
-                                       chosen.mostBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
+                                       chosen.maxBlocks(std::max<uint64_t>(resident / chosen.threads, 1)));
 
   SmallVector<uint64_t, 16> values(step.arguments.size());
   SmallVector<const void *, 16> pointers;
@@ -210,32 +210,32 @@ Error PlanEmulation::launch(const PlanStep &step) {
     }
   }
   auto start = [&](const std::string &name, uint64_t count, unsigned threads, unsigned sharedBytes,
-                   unsigned cluster, bool startsEarly) -> Error {
+                   unsigned cluster, bool usesDependentLaunch) -> Error {
     EmulatedFunction function = code.find(name);
     if (!function)
       return createStringError("the emulated code has no function '" + name + "'");
-    if (sharedBytes > code.mostDynamicBytes)
+    if (sharedBytes > code.maxDynamicBytes)
       return make_error<EmulatorError>(EmulatorError::RefusedLaunch,
                                        formatv("{0}: {1} bytes of shared memory for a block, of which the device gives {2}", name,
-                                               sharedBytes, code.mostDynamicBytes)
+                                               sharedBytes, code.maxDynamicBytes)
                                            .str());
     memory.startLaunch(name, sharedBytes);
     GridOptions grid;
     grid.cluster = cluster;
-    grid.startsEarly = startsEarly;
+    grid.usesDependentLaunch = usesDependentLaunch;
     grid.seed = options.seed ? options.seed + launches : 0;
     ++launches;
     return Grid(code, function, pointers.data(), count, threads, memory, stacks, grid).run();
   };
   Error error = inTiles ? Error::success()
-                        : start(chosen.name, blocks, chosen.threads, chosen.sharedBytes, chosen.cluster, /*startsEarly=*/false);
+                        : start(chosen.name, blocks, chosen.threads, chosen.sharedBytes, chosen.cluster, /*usesDependentLaunch=*/false);
   for (const PlanTileLaunch &launch : byTile.launches) {
     std::optional<int64_t> count = evaluate(launch.blocks);
     if (!count || *count > int64_t(UINT32_MAX))
       error = joinErrors(std::move(error), overflow(launch.blocks));
     else if (!error)
       error = start(launch.function, *count, launch.threads, launch.sharedBytes, launch.cluster,
-                    launch.startsEarly);
+                    launch.usesDependentLaunch);
   }
   if (workspace) {
     memory.removeGlobal(workspace);

@@ -8,8 +8,8 @@
 #ifndef TEGULA_RUNTIME_EMULATOR_EMULATOR_H
 #define TEGULA_RUNTIME_EMULATOR_EMULATOR_H
 
-#include "codegen/Emulate.h"
-#include "codegen/Plan.h"
+#include "codegen/emulate/Emulate.h"
+#include "codegen/common/Plan.h"
 #include "runtime/emulator/Finding.h"
 #include "runtime/emulator/Memory.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

@@ -14,7 +14,7 @@
 #ifndef TEGULA_RUNTIME_EMULATOR_GRID_H
 #define TEGULA_RUNTIME_EMULATOR_GRID_H
 
-#include "codegen/Emulate.h"
+#include "codegen/emulate/Emulate.h"
 #include "llvm/ADT/Twine.h"
 #include "runtime/emulator/Clocks.h"
 #include "runtime/emulator/Fibre.h"
@@ -214,7 +214,7 @@ struct GridOptions {
   uint64_t seed = 0;           ///< 0: threads and blocks in order; else another order of both
   unsigned residentBlocks = 4; ///< that run at once
   unsigned cluster = 1;        ///< blocks that start together
-  bool startsEarly = false;    ///< while the launch before runs: threads wait for it
+  bool usesDependentLaunch = false;    ///< while the launch before runs: threads wait for it
 };
 
 class Grid {
@@ -250,7 +250,7 @@ public:
   /// it are known as such.
   void endBlock(const Block &block);
   unsigned clusterSize() const { return options.cluster; }
-  bool startsEarly() const { return options.startsEarly; }
+  bool usesDependentLaunch() const { return options.usesDependentLaunch; }
   /// A block of a cluster that has not ended whole.
   Block &findBlock(uint32_t index);
 

@@ -1,4 +1,4 @@
-//===- Memory.cpp - What emulated code may touch ----------------------------------===//
+//===- HostMemory.cpp - What emulated code may touch ----------------------------------===//
 //
 // Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -208,7 +208,7 @@ void Memory::check(Thread &thread, const void *address, uint64_t bytes, uint32_t
                   verb(access) + " to '" + region->name + "', which is an input");
     return;
   }
-  if (!region->block && thread.grid.startsEarly() && !thread.hasWaited)
+  if (!region->block && thread.grid.usesDependentLaunch() && !thread.hasWaited)
     thread.fail(EmulatorError::Race, access.place,
                 "race on '" + region->name + "': " + verb(access) + " before the thread waits for the launch before");
   if (region->launch != launch)

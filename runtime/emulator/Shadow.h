@@ -15,7 +15,7 @@
 #ifndef TEGULA_RUNTIME_EMULATOR_SHADOW_H
 #define TEGULA_RUNTIME_EMULATOR_SHADOW_H
 
-#include "codegen/Emulate.h"
+#include "codegen/emulate/Emulate.h"
 #include <optional>
 
 namespace tegula::emulator {

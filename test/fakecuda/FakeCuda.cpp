@@ -145,7 +145,7 @@ int allocate(uint64_t *address, size_t bytes) {
   *address = reinterpret_cast<uint64_t>(memory);
   state.allocations[*address] = bytes;
   state.record.bytesHeld += bytes;
-  state.record.mostBytesHeld = std::max(state.record.mostBytesHeld, state.record.bytesHeld);
+  state.record.maxBytesHeld = std::max(state.record.maxBytesHeld, state.record.bytesHeld);
   return Success;
 }
 
@@ -220,7 +220,7 @@ void reset() {
   std::lock_guard<std::recursive_mutex> lock(state.mutex);
   uint64_t held = state.record.bytesHeld;
   state.record = Record();
-  state.record.bytesHeld = state.record.mostBytesHeld = held;
+  state.record.bytesHeld = state.record.maxBytesHeld = held;
   state.failures.clear();
 }
 

@@ -46,7 +46,7 @@ struct Launch {
 struct Record {
   std::map<std::string, unsigned> calls; // by function
   std::vector<Launch> launches;
-  uint64_t bytesHeld = 0, mostBytesHeld = 0;
+  uint64_t bytesHeld = 0, maxBytesHeld = 0;
 
   unsigned count(const std::string &function) const {
     auto found = calls.find(function);

@@ -13,8 +13,8 @@
 //===----------------------------------------------------------------------===//
 #include "Require.h"
 #include "frontend/Check.h"
-#include "frontend/EmitIR.h"
-#include "frontend/Module.h"
+#include "frontend/lower/EmitIR.h"
+#include "frontend/OpenModule.h"
 #include "mlir/IR/Verifier.h"
 #include <random>
 
@@ -37,15 +37,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   SourceManager sources;
   uint32_t id = sources.add("fuzz.tgl", std::string(reinterpret_cast<const char *>(data), size));
   Diagnostics diagnostics(sources);
-  Module module(sources, id, diagnostics);
-  if (diagnostics.hasErrors() && module.file().kernels.empty())
+  std::unique_ptr<Module> module = openModule(sources, id, diagnostics);
+  if (diagnostics.hasErrors() && module->file().kernels.empty())
     return -1; // the parser has its own target
-  for (const auto &kernel : module.file().kernels) {
+  for (const auto &kernel : module->file().kernels) {
     InstanceOptions options;
     options.kernel = kernel->name.name;
     options.remarks = true;
     unsigned errorsBefore = diagnostics.numErrors();
-    std::unique_ptr<checked::Program> program = check(module, options, diagnostics);
+    std::unique_ptr<checked::Program> program = check(*module, options, diagnostics);
     if (!program) {
       require(diagnostics.hasErrors(), "a program that is rejected gets an error");
       continue;

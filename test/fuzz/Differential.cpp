@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 #include "Generate.h"
 #include "frontend/Check.h"
-#include "frontend/EmitIR.h"
-#include "frontend/Module.h"
-#include "ir/Interpreter.h"
+#include "frontend/lower/EmitIR.h"
+#include "frontend/OpenModule.h"
+#include "ir/interpreter/Interpreter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipeline.h"
@@ -375,19 +375,19 @@ std::string Run::runCompiled(const Module &module, Diagnostics &diagnostics, llv
 std::string Run::operator()() {
   SourceManager sources;
   Diagnostics diagnostics(sources);
-  Module module(sources, sources.add("random.tgl", program.text), diagnostics);
+  std::unique_ptr<Module> module = openModule(sources, sources.add("random.tgl", program.text), diagnostics);
   if (diagnostics.hasErrors())
     return "parser: " + diagnosticsText(diagnostics);
-  std::unique_ptr<checked::Program> checked = check(module, {}, diagnostics);
+  std::unique_ptr<checked::Program> checked = check(*module, {}, diagnostics);
   if (!checked)
     return accesses ? "" : "checker: " + diagnosticsText(diagnostics);
   inputs = makeInputs();
   if (runOnly)
-    return runCompiled(module, diagnostics, target);
+    return runCompiled(*module, diagnostics, target);
   // Large programs would be interpreted for minutes.
-  std::string message = tiled ? runCompiled(module, diagnostics, "cpu") : interpretAll(*checked, sources);
+  std::string message = tiled ? runCompiled(*module, diagnostics, "cpu") : interpretAll(*checked, sources);
   if (message.empty() && !interpretOnly && !(tiled && target == "cpu"))
-    message = runCompiled(module, diagnostics, target);
+    message = runCompiled(*module, diagnostics, target);
   return message;
 }
 

@@ -13,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Check.h"
-#include "frontend/EmitIR.h"
-#include "frontend/Module.h"
-#include "ir/TglUtils.h"
+#include "frontend/lower/EmitIR.h"
+#include "frontend/OpenModule.h"
+#include "ir/tgl/TglUtils.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -139,21 +139,21 @@ int main(int argc, char **argv) {
     SourceManager sources;
     uint32_t file = sources.add("mutated.tgl", text);
     Diagnostics diagnostics(sources);
-    Module module(sources, file, diagnostics);
+    std::unique_ptr<Module> module = openModule(sources, file, diagnostics);
     // The checker looks at what it can read of a file with syntax errors, and refuses it.
     bool isPartial = diagnostics.hasErrors();
-    for (const auto &kernel : module.file().kernels) {
+    for (const auto &kernel : module->file().kernels) {
       InstanceOptions options;
       options.kernel = kernel->name.name;
       Diagnostics found(sources);
-      std::unique_ptr<checked::Program> program = check(module, options, found);
+      std::unique_ptr<checked::Program> program = check(*module, options, found);
       std::string fault;
       if (!program)
         fault = isPartial || found.hasErrors() ? "" : "it is refused without an error";
       else if (isPartial)
         fault = "it is accepted in spite of syntax errors";
       else
-        fault = faultOf(module, *program, *kernel, *context, sources);
+        fault = faultOf(*module, *program, *kernel, *context, sources);
       for (const Diagnostic &one : found.all())
         if (StringRef(one.message).contains("no message says why"))
           fault = "its error has no message";

@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Require.h"
-#include "frontend/Diagnostics.h"
-#include "frontend/Module.h"
-#include "frontend/Parser.h"
-#include "frontend/Printer.h"
+#include "frontend/diagnostics/Diagnostics.h"
+#include "frontend/parse/Module.h"
+#include "frontend/parse/Parser.h"
+#include "frontend/print/Printer.h"
 
 using namespace llvm;
 using namespace tegula;

@@ -1,4 +1,4 @@
-// RUN: tegula-opt %s --tgl-fuse=fewest-points=512 --split-input-file | FileCheck %s
+// RUN: tegula-opt %s --tgl-fuse=min-points=512 --split-input-file | FileCheck %s
 // RUN: tegula-opt %s --tgl-fuse --split-input-file | FileCheck %s --check-prefix=NARROW
 
 // Sixteen rows of a million elements: on a wide machine their mean is found row by row, and then all elements are

@@ -1,5 +1,5 @@
 // RUN: tegula-opt %s --tgl-fuse | FileCheck %s
-// RUN: tegula-opt %s --tgl-fuse=fewest-points=512 | FileCheck %s --check-prefix=WIDE
+// RUN: tegula-opt %s --tgl-fuse=min-points=512 | FileCheck %s --check-prefix=WIDE
 
 // Softmax: the maximum and the sum of a row become values of one nest over rows.
 // CHECK-LABEL: tgl.kernel @softmax

@@ -1,5 +1,5 @@
 // RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule=gpu=true | FileCheck %s
-// RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule="gpu=true without=counted-stores" | FileCheck %s --check-prefix=PLAIN
+// RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule="gpu=true without=async-stores" | FileCheck %s --check-prefix=PLAIN
 // RUN: tegula-opt %s -tgl-gather-recurrences -tgl-schedule="gpu=true without=recurrence" | FileCheck %s --check-prefix=GENERAL
 // RUN: tegula-opt %s -tgl-gather-recurrences=cluster-blocks=1 -tgl-schedule="gpu=true cluster-blocks=1" | FileCheck %s --check-prefix=ALONE
 // GENERAL: strategy "general"

@@ -362,7 +362,7 @@ TEST(BenchTiming, TakesMediansInTurns) {
   CacheFlush flush;
   std::string order;
   TimingLimits limits;
-  limits.leastCalls = 5;
+  limits.minCalls = 5;
   limits.seconds = 0;
   auto pair = timeInTurns(
       [&](unsigned turn) { order += 'a'; return std::optional<double>(turn < 2 ? 1e9 : 2); },

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Check.h"
-#include "frontend/Module.h"
+#include "frontend/OpenModule.h"
 #include "gtest/gtest.h"
 
 using namespace tegula;
@@ -22,7 +22,7 @@ struct Checked {
 
   explicit Checked(std::string text, const InstanceOptions &options = {}) {
     uint32_t file = sources.add("test.tgl", std::move(text));
-    module = std::make_unique<Module>(sources, file, diagnostics);
+    module = openModule(sources, file, diagnostics);
     if (diagnostics.hasErrors())
       return;
     for (const auto &kernel : module->file().kernels) {

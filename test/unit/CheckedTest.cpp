@@ -10,11 +10,11 @@
 // code and run.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/EmitHost.h"
-#include "codegen/Emitter.h"
-#include "codegen/HostAbi.h"
-#include "codegen/HostTarget.h"
-#include "codegen/Jit.h"
+#include "codegen/cpu/EmitHost.h"
+#include "codegen/common/Emitter.h"
+#include "codegen/cpu/HostAbi.h"
+#include "codegen/cpu/HostTarget.h"
+#include "codegen/cpu/Jit.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -5,15 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Assemble.h"
-#include "codegen/EmitDevice.h"
-#include "codegen/EmitHost.h"
-#include "codegen/HostAbi.h"
-#include "codegen/HostTarget.h"
-#include "codegen/Jit.h"
-#include "codegen/Parts.h"
-#include "codegen/Ptx.h"
-#include "codegen/Work.h"
+#include "codegen/ptx/Assemble.h"
+#include "compiler/EmitDevice.h"
+#include "codegen/cpu/EmitHost.h"
+#include "codegen/cpu/HostAbi.h"
+#include "codegen/cpu/HostTarget.h"
+#include "codegen/cpu/Jit.h"
+#include "compiler/ParallelCodegen.h"
+#include "codegen/ptx/Ptx.h"
+#include "compiler/Work.h"
 #include "passes/Pipeline.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/Verifier.h"
@@ -183,7 +183,7 @@ std::string ptxOf(const std::string &text, unsigned threads) {
     return "";
   std::string heard;
   applyDeviceTarget(*module, *cantFail(createDeviceMachine("sm_90a")));
-  std::string ptx = emitPtxInParts(*module, "sm_90a", threads, /*runs=*/nullptr, heard);
+  std::string ptx = emitPtxInParallel(*module, "sm_90a", threads, /*runs=*/nullptr, heard);
   EXPECT_EQ(heard, "");
   return ptx;
 }

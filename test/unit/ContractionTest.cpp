@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/Contraction.h"
-#include "codegen/EmitHost.h"
-#include "codegen/HostAbi.h"
-#include "codegen/HostTarget.h"
-#include "codegen/Jit.h"
+#include "codegen/cpu/PackedGemm.h"
+#include "codegen/cpu/EmitHost.h"
+#include "codegen/cpu/HostAbi.h"
+#include "codegen/cpu/HostTarget.h"
+#include "codegen/cpu/Jit.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -5,9 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/BypassDivisions.h"
-#include "codegen/HostTarget.h"
-#include "codegen/Jit.h"
+#include "codegen/llvm/BypassDivisions.h"
+#include "codegen/cpu/HostTarget.h"
+#include "codegen/cpu/Jit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LLVMContext.h"

@@ -10,8 +10,8 @@
 // tests of emission are test/frontend/emit-*.tgl.
 //
 //===----------------------------------------------------------------------===//
-#include "frontend/EmitIR.h"
-#include "ir/Tgl.h"
+#include "frontend/lower/EmitIR.h"
+#include "ir/tgl/Tgl.h"
 #include "mlir/IR/Verifier.h"
 #include "gtest/gtest.h"
 

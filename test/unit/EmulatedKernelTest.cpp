@@ -11,9 +11,10 @@
 // stand side by side) and every order of execution gives the right result.
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/Compiler.h"
-#include "codegen/EmitDevice.h"
-#include "codegen/Ptx.h"
+#include "compiler/Compiler.h"
+#include "frontend/OpenModule.h"
+#include "compiler/EmitDevice.h"
+#include "codegen/ptx/Ptx.h"
 #include "runtime/emulator/Emulator.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -72,8 +73,8 @@ class RowKernel {
 public:
   RowKernel(const RowCase &row, int64_t m) : m(m), n(row.n), diagnostics(sources) {
     StringRef text = row.text;
-    tegula::Module parsed(sources, sources.add("rows.tgl", text.str()), diagnostics);
-    std::unique_ptr<checked::Program> program = check(parsed, {}, diagnostics);
+    std::unique_ptr<tegula::Module> parsed = openModule(sources, sources.add("rows.tgl", text.str()), diagnostics);
+    std::unique_ptr<checked::Program> program = check(*parsed, {}, diagnostics);
     if (!program) {
       ADD_FAILURE() << "the checker refuses the kernel";
       return;
@@ -236,10 +237,10 @@ TEST(EmulatedKernel, ScansAlikeInAnyOrder) {
 TEST(EmulatedKernel, KnowsTheLinesOfItsProgram) {
   SourceManager sources;
   Diagnostics diagnostics(sources);
-  tegula::Module module(sources, sources.add("rows.tgl", normText.str()), diagnostics);
+  std::unique_ptr<tegula::Module> module = openModule(sources, sources.add("rows.tgl", normText.str()), diagnostics);
   CompileOptions options;
   options.target = "emulate";
-  auto kernel = compileKernel(module, options, diagnostics);
+  auto kernel = compileKernel(*module, options, diagnostics);
   ASSERT_TRUE(bool(kernel)) << toString(kernel.takeError());
   ASSERT_FALSE(diagnostics.hasErrors());
   bool hasSum = false, hasResult = false;

@@ -8,7 +8,7 @@
 #ifndef TEGULA_TEST_UNIT_EMULATEDPROGRAM_H
 #define TEGULA_TEST_UNIT_EMULATEDPROGRAM_H
 
-#include "codegen/Compiler.h"
+#include "compiler/Compiler.h"
 #include "runtime/emulator/Emulator.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LLVMContext.h"

@@ -37,7 +37,7 @@ TEST_F(Emulator, TakesASubnormalNumberForZeroWhereTheInstructionDoes) {
 
 const std::string arriveAtCluster = "call void @llvm.nvvm.barrier.cluster.arrive.aligned()\n";
 const std::string waitForCluster = "call void @llvm.nvvm.barrier.cluster.wait.aligned()\n";
-const std::string meetCluster = arriveAtCluster + waitForCluster;
+const std::string syncCluster = arriveAtCluster + waitForCluster;
 
 /// `access` has %there, its element of the other block's shared memory.
 std::string inOtherBlock(const std::string &before, const std::string &access, const std::string &after,
@@ -52,7 +52,7 @@ const std::string readThere = "%got = load i32, ptr addrspace(7) %there";
 TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
   cluster = 2;
   auto text = [](const std::string &barrier, const std::string &rank = "xor i32 %block, 1") {
-    return inOtherBlock(meetCluster, R"(
+    return inOtherBlock(syncCluster, R"(
     %v = add i32 %block, 10
     store i32 %v, ptr addrspace(7) %there)",
                         barrier + R"(
@@ -68,16 +68,16 @@ TEST_F(Emulator, LetsBlocksOfAClusterWriteToEachOther) {
   };
   for (uint64_t seed : {0, 1, 2}) {
     options.seed = seed;
-    EXPECT_EQ(run(text(meetCluster), 2), std::nullopt);
+    EXPECT_EQ(run(text(syncCluster), 2), std::nullopt);
     expectGood();
     EXPECT_EQ(y[0], 11);
     EXPECT_EQ(y[1], 10);
   }
   options.seed = 0;
   // Nobody knows then whether the other has written.
-  EXPECT_EQ(run(text("") + meetCluster, 2), EmulatorError::Race);
+  EXPECT_EQ(run(text("") + syncCluster, 2), EmulatorError::Race);
   EXPECT_EQ(run(text(arriveAtCluster) + waitForCluster, 2), EmulatorError::Race);
-  EXPECT_EQ(run(text(meetCluster, "add i32 2, 0"), 2), EmulatorError::WrongOperand);
+  EXPECT_EQ(run(text(syncCluster, "add i32 2, 0"), 2), EmulatorError::WrongOperand);
   EXPECT_EQ(run(waitForCluster, 2), EmulatorError::DivergentBarrier);
   EXPECT_EQ(run(arriveAtCluster + arriveAtCluster, 2), EmulatorError::DivergentBarrier);
 }
@@ -92,7 +92,7 @@ TEST_F(Emulator, WaitsForNoThreadOfAClusterThatHasEnded) {
     )" + last + R"(
     br label %done
   meets:
-    )" + meetCluster +
+    )" + syncCluster +
            R"(
     %rank = xor i32 %block, 1
     %there = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %own, i32 %rank)
@@ -112,13 +112,13 @@ TEST_F(Emulator, WaitsForNoThreadOfAClusterThatHasEnded) {
   for (uint64_t seed : {0, 1, 2, 3}) {
     options.seed = seed;
     for (const std::string &last : {std::string(), arriveAtCluster}) {
-      run(text("ult i32 %i, 32", last, meetCluster), 2);
+      run(text("ult i32 %i, 32", last, syncCluster), 2);
       expectGood();
       EXPECT_EQ(y[8], 140);
     }
     EXPECT_EQ(run(text("ult i32 %i, 32", "", ""), 2), EmulatorError::Race);
     // A block that has ended whole is not waited for either, but none may write into it.
-    EXPECT_EQ(run(text("eq i32 %block, 0", "", meetCluster), 2), EmulatorError::BlockLifetime);
+    EXPECT_EQ(run(text("eq i32 %block, 0", "", syncCluster), 2), EmulatorError::BlockLifetime);
   }
 }
 
@@ -127,10 +127,10 @@ TEST_F(Emulator, FindsAnAccessToABlockThatMayNotHaveBegun) {
   const std::string write = "store i32 1, ptr addrspace(7) %there";
   for (uint64_t seed : {0, 1, 2, 3}) {
     options.seed = seed;
-    EXPECT_EQ(run(inOtherBlock(meetCluster, readThere, meetCluster), 2), std::nullopt);
+    EXPECT_EQ(run(inOtherBlock(syncCluster, readThere, syncCluster), 2), std::nullopt);
     expectGood();
     for (const std::string &before : {std::string(), arriveAtCluster, std::string("call void @llvm.nvvm.membar.gl()\n")}) {
-      std::string after = before == arriveAtCluster ? waitForCluster : meetCluster;
+      std::string after = before == arriveAtCluster ? waitForCluster : syncCluster;
       EXPECT_EQ(run(inOtherBlock(before, readThere, after), 2), EmulatorError::BlockLifetime) << before << seed;
       EXPECT_EQ(run(inOtherBlock(before, write, after), 2), EmulatorError::BlockLifetime) << before << seed;
     }
@@ -145,7 +145,7 @@ TEST_F(Emulator, FindsAnAccessToABlockThatMayHaveEnded) {
   cluster = 2;
   // Block 1 reads from block 0. `waits`: the block that waits for the cluster then; both come.
   auto text = [](const std::string &waits) {
-    return inOtherBlock(meetCluster + R"(
+    return inOtherBlock(syncCluster + R"(
     %reads = icmp eq i32 %block, 1
     br i1 %reads, label %read, label %come
   read:
@@ -160,10 +160,10 @@ TEST_F(Emulator, FindsAnAccessToABlockThatMayHaveEnded) {
     run(text("0"), 2);
     expectGood();
     EXPECT_EQ(run(text("1"), 2), EmulatorError::BlockLifetime) << seed;
-    EXPECT_EQ(run(inOtherBlock(meetCluster, readThere, ""), 2), EmulatorError::BlockLifetime) << seed;
+    EXPECT_EQ(run(inOtherBlock(syncCluster, readThere, ""), 2), EmulatorError::BlockLifetime) << seed;
     EXPECT_THAT(failure, HasSubstr("'s' of block "));
     EXPECT_THAT(failure, HasSubstr("ended"));
-    EXPECT_EQ(run(inOtherBlock(meetCluster, readThere, arriveAtCluster), 2), EmulatorError::BlockLifetime) << seed;
+    EXPECT_EQ(run(inOtherBlock(syncCluster, readThere, arriveAtCluster), 2), EmulatorError::BlockLifetime) << seed;
   }
 }
 

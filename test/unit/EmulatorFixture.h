@@ -8,7 +8,7 @@
 #ifndef TEGULA_TEST_UNIT_EMULATORFIXTURE_H
 #define TEGULA_TEST_UNIT_EMULATORFIXTURE_H
 
-#include "codegen/Ptx.h"
+#include "codegen/ptx/Ptx.h"
 #include "runtime/emulator/Emulator.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LLVMContext.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ir/Guards.h"
+#include "symbolic/Guards.h"
 #include "llvm/ADT/Twine.h"
 #include <chrono>
 #include <functional>

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ir/IndexExpr.h"
+#include "symbolic/IndexExpr.h"
 #include "gtest/gtest.h"
 #include <bit>
 #include <random>

@@ -8,7 +8,7 @@
 #ifndef TEGULA_TEST_INTERPRETERFIXTURE_H
 #define TEGULA_TEST_INTERPRETERFIXTURE_H
 
-#include "ir/Interpreter.h"
+#include "ir/interpreter/Interpreter.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"

@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/HostTarget.h"
-#include "codegen/Jit.h"
-#include "codegen/LowerMath.h"
+#include "codegen/cpu/HostTarget.h"
+#include "codegen/cpu/Jit.h"
+#include "codegen/math/LowerMath.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -120,7 +120,7 @@ long double derivativeOfLgamma(long double x) {
 
 /// Beside zeros results are as near as numbers of this size. Below 0, where zeros are many, they are differences of
 /// logarithms, those of digamma of x and cotangents; above it digamma alone has a zero beside which it is a difference.
-double leastUnit(MathFunction function, double x) {
+double minUnit(MathFunction function, double x) {
   constexpr double zero = 1.4616321449683623;
   if (function == MathFunction::Digamma)
     return x < 0 ? std::max(0.5, std::log(1 - x)) : std::abs(x - zero) < 0.5 ? 0.5 : 0;
@@ -207,7 +207,7 @@ Worst<T> measure(MathFunction function, const Compiled &compiled, const std::vec
   Worst<T> worst;
   for (size_t k = 0; k < xs.size(); ++k) {
     double error = ulps<T>(results[k], reference(function, xs[k], ys.empty() ? T(0) : ys[k]),
-                           leastUnit(function, double(xs[k])));
+                           minUnit(function, double(xs[k])));
     if (error > worst.error)
       worst = {error, xs[k], ys.empty() ? T(0) : ys[k], results[k]};
   }
@@ -380,7 +380,7 @@ TEST(MathTogether, Log1pExpIsLog1pOfExp) {
 
 template <typename T> void expectExpLowIsExp(const std::vector<T> &given) {
   std::vector<T> xs = given, usual, low;
-  std::erase_if(xs, [](T x) { return x > T(mostExpLow); });
+  std::erase_if(xs, [](T x) { return x > T(maxExpLow); });
   xs.resize(xs.size() / lanes * lanes);
   usual.resize(xs.size());
   low.resize(xs.size());

@@ -271,7 +271,7 @@ TEST_F(PreparedPlanTest, TilesSumsStartEarly) {
   };
   EXPECT_EQ(started(1), "------");
   for (PlanStep &each : plan.steps)
-    each.tiles.launches.back().startsEarly = true;
+    each.tiles.launches.back().usesDependentLaunch = true;
   EXPECT_EQ(started(1), "--d--d");
   EXPECT_EQ(started(0), "-d-d");
   plan.dependentLaunches = true;

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProveTesting.h"
-#include "ir/ProveSample.h"
+#include "symbolic/ProveSample.h"
 #include <bit>
 #include <cstdlib>
 #include <map>

@@ -13,7 +13,7 @@
 #ifndef TEGULA_TEST_UNIT_PROVETESTING_H
 #define TEGULA_TEST_UNIT_PROVETESTING_H
 
-#include "ir/Prove.h"
+#include "symbolic/Prove.h"
 #include "llvm/ADT/StringExtras.h"
 #include <gtest/gtest.h>
 #include <ostream>

@@ -5,12 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "frontend/Diagnostics.h"
-#include "frontend/Inventions.h"
-#include "frontend/FixUntilStable.h"
-#include "frontend/Module.h"
-#include "frontend/Parser.h"
-#include "frontend/Printer.h"
+#include "frontend/diagnostics/Diagnostics.h"
+#include "frontend/diagnostics/Inventions.h"
+#include "frontend/diagnostics/FixUntilStable.h"
+#include "frontend/OpenModule.h"
+#include "frontend/parse/Parser.h"
+#include "frontend/print/Printer.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -435,13 +435,13 @@ TEST(Inventions, AreNoNamesOfTheLanguage) {
   SourceManager sources;
   uint32_t file = sources.add("t.tgl", inKernel("  y[i, j] = x[i, j]"));
   Diagnostics diagnostics(sources);
-  Module module(sources, file, diagnostics);
+  std::unique_ptr<tegula::Module> module = openModule(sources, file, diagnostics);
   std::set<StringRef> builtins = {
 #define TEGULA_BUILTIN(NAME, SIGNATURE, CLASS, DOC) #NAME,
 #include "dsl/Builtins.def"
   };
   auto isFunction = [&](StringRef name) {
-    return builtins.count(name) || module.findFn(name) || module.findKernel(name);
+    return builtins.count(name) || module->findFn(name) || module->findKernel(name);
   };
   std::set<std::pair<int, StringRef>> seen;
   for (const Invention &entry : allInventions()) {
@@ -490,30 +490,30 @@ TEST(Module, EveryLibraryDefinitionParses) {
   SourceManager sources;
   uint32_t file = sources.add("t.tgl", inKernel("  y[i, j] = x[i, j]"));
   Diagnostics diagnostics(sources);
-  Module module(sources, file, diagnostics);
-  std::vector<StringRef> kernels = module.kernelNames();
+  std::unique_ptr<tegula::Module> module = openModule(sources, file, diagnostics);
+  std::vector<StringRef> kernels = module->kernelNames();
   EXPECT_GT(kernels.size(), 40u);
   for (StringRef name : kernels) {
-    const ast::Kernel *kernel = module.findKernel(name);
+    const ast::Kernel *kernel = module->findKernel(name);
     ASSERT_TRUE(kernel) << name.str();
     EXPECT_EQ(kernel->name.name, name);
-    EXPECT_EQ(module.isLibrary(*kernel), name != "k");
+    EXPECT_EQ(module->isLibrary(*kernel), name != "k");
     EXPECT_EQ(sources.text(kernel->name.span), name);
   }
-  for (StringRef name : module.fnNames())
-    EXPECT_TRUE(module.findFn(name)) << name.str();
+  for (StringRef name : module->fnNames())
+    EXPECT_TRUE(module->findFn(name)) << name.str();
 }
 
 TEST(Module, OwnDefinitionsHideTheLibrarys) {
   SourceManager sources;
   uint32_t file = sources.add("t.tgl", "kernel linear(a: f32[N]) -> (y: f32[N]) { y[i] = a[i] }\n");
   Diagnostics diagnostics(sources);
-  Module module(sources, file, diagnostics);
-  EXPECT_FALSE(module.isLibrary(*module.findKernel("linear")));
-  EXPECT_TRUE(module.isLibrary(*module.findKernel("linear", /*fromLibrary=*/true)));
-  EXPECT_FALSE(module.findKernel("no_such_kernel"));
-  EXPECT_FALSE(module.findFn("_conv_size"));
-  EXPECT_TRUE(module.findFn("_conv_size", /*fromLibrary=*/true));
+  std::unique_ptr<tegula::Module> module = openModule(sources, file, diagnostics);
+  EXPECT_FALSE(module->isLibrary(*module->findKernel("linear")));
+  EXPECT_TRUE(module->isLibrary(*module->findKernel("linear", /*fromLibrary=*/true)));
+  EXPECT_FALSE(module->findKernel("no_such_kernel"));
+  EXPECT_FALSE(module->findFn("_conv_size"));
+  EXPECT_TRUE(module->findFn("_conv_size", /*fromLibrary=*/true));
 }
 
 //===----------------------------------------------------------------------===//

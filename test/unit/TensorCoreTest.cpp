@@ -12,10 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/Fragments.h"
-#include "codegen/TensorCore.h"
-#include "codegen/Warpgroup.h"
-#include "passes/TileMemory.h"
+#include "codegen/nvgpu/Fragments.h"
+#include "codegen/nvgpu/Mma.h"
+#include "codegen/nvgpu/Wgmma.h"
+#include "strategies/contraction/plan/TileMemory.h"
 #include "llvm/IR/Constants.h"
 #include <gtest/gtest.h>
 #include <set>
@@ -29,29 +29,29 @@ class TensorCorePlaces : public ::testing::Test {
 protected:
   LLVMContext context;
   IRBuilder<> builder{context};
-  TensorCore core{builder, Multiplicand::TF32};
+  Mma core{builder, MmaType::TF32};
 
-  unsigned offset(const SharedTile &tile, unsigned line, unsigned position) {
+  unsigned offset(const MmaSharedLayout &tile, unsigned line, unsigned position) {
     return cast<ConstantInt>(core.offset(tile, builder.getInt32(line), builder.getInt32(position)))
         ->getZExtValue();
   }
 
-  void forEachTile(function_ref<void(const SharedTile &)> body) {
-    for (bool alongSum : {false, true})
+  void forEachTile(function_ref<void(const MmaSharedLayout &)> body) {
+    for (bool kMajor : {false, true})
       for (unsigned bytes : {2, 4})
         for (unsigned extent : {16, 32, 64, 128, 192, 256}) {
-          SCOPED_TRACE(testing::Message() << alongSum << " " << bytes << " " << extent);
-          body(SharedTile{alongSum, bytes, extent});
+          SCOPED_TRACE(testing::Message() << kMajor << " " << bytes << " " << extent);
+          body(MmaSharedLayout{kMajor, bytes, extent});
         }
     for (unsigned extent : {16, 32, 64, 128, 192, 256}) {
       SCOPED_TRACE(testing::Message() << "bytes " << extent);
-      body(SharedTile{true, 1, extent});
+      body(MmaSharedLayout{true, 1, extent});
     }
   }
 };
 
 TEST_F(TensorCorePlaces, AreDistinctAndInsideTheTile) {
-  forEachTile([&](const SharedTile &tile) {
+  forEachTile([&](const MmaSharedLayout &tile) {
     std::set<unsigned> places;
     for (unsigned line = 0; line < tile.lines(); ++line)
       for (unsigned position = 0; position < tile.lineLength(); ++position) {
@@ -65,7 +65,7 @@ TEST_F(TensorCorePlaces, AreDistinctAndInsideTheTile) {
 
 // A copy of 16 bytes goes to one place.
 TEST_F(TensorCorePlaces, KeepChunksTogether) {
-  forEachTile([&](const SharedTile &tile) {
+  forEachTile([&](const MmaSharedLayout &tile) {
     unsigned chunk = 16 / tile.elementBytes;
     for (unsigned line = 0; line < tile.lines(); ++line)
       for (unsigned position = 0; position < tile.lineLength(); ++position)
@@ -76,10 +76,10 @@ TEST_F(TensorCorePlaces, KeepChunksTogether) {
 
 // Eight lines of a matrix of ldmatrix, or the words that the lanes of a warp load: 128 bytes in all banks.
 TEST_F(TensorCorePlaces, HaveNoBankConflicts) {
-  forEachTile([&](const SharedTile &tile) {
+  forEachTile([&](const MmaSharedLayout &tile) {
     if (tile.pitch() < 128)
       return; // lines too short to be exchanged so far
-    bool byWords = !tile.alongSum && tile.elementBytes == 4;
+    bool byWords = !tile.kMajor && tile.elementBytes == 4;
     unsigned lines = byWords ? 4 : 8, words = byWords ? 8 : 4;
     for (unsigned first = 0; first < tile.lines(); first += lines)
       for (unsigned start = 0; start < tile.pitch() / 4; start += words) {
@@ -102,14 +102,14 @@ TEST(Fragments, HoldEveryElementOnce) {
   LLVMContext context;
   IRBuilder<> b(context);
   auto number = [](Value *value) { return cast<ConstantInt>(value)->getZExtValue(); };
-  auto check = [&](const TensorTile &tile, function_ref<TilePlace(Value *thread, Value *lane, unsigned sum)> placeOf) {
+  auto check = [&](const TensorTile &tile, function_ref<TileCoord(Value *thread, Value *lane, unsigned sum)> locationOf) {
     SCOPED_TRACE(testing::Message() << tile.rows << " x " << tile.columns << ", " << tile.warpRows << " x "
                                     << tile.warpColumns << " warps, " << tile.warpgroups);
     std::vector<unsigned> holders(tile.rows * tile.columns);
     for (unsigned thread = 0; thread < tile.threads(); ++thread)
-      for (unsigned sum = 0; sum < sumsOfThread(tile); sum += 2) {
-        TilePlace first = placeOf(b.getInt32(thread), b.getInt32(thread % 32), sum),
-                  second = placeOf(b.getInt32(thread), b.getInt32(thread % 32), sum + 1);
+      for (unsigned sum = 0; sum < accumulatorsPerThread(tile); sum += 2) {
+        TileCoord first = locationOf(b.getInt32(thread), b.getInt32(thread % 32), sum),
+                  second = locationOf(b.getInt32(thread), b.getInt32(thread % 32), sum + 1);
         ASSERT_EQ(number(first.row), number(second.row));
         ASSERT_EQ(number(first.column) + 1, number(second.column));
         ASSERT_EQ(number(first.column) % 2, 0u); // stored together
@@ -128,13 +128,13 @@ TEST(Fragments, HoldEveryElementOnce) {
             continue;
           TensorTile tile{rows, columns, down, across, 1};
           check(tile, [&](Value *thread, Value *lane, unsigned sum) {
-            return fragmentSum(b, tile, warpCorner(b, tile, thread), lane, sum);
+            return mmaAccumulatorAt(b, tile, warpCorner(b, tile, thread), lane, sum);
           });
         }
   for (int64_t rows : {64, 128})
     for (int64_t columns : {64, 128, 256}) {
       TensorTile tile{rows, columns, 2, 4, 1, /*warpgroups=*/true};
-      check(tile, [&](Value *thread, Value *lane, unsigned sum) { return groupSum(b, tile, thread, lane, b.getInt32(sum)); });
+      check(tile, [&](Value *thread, Value *lane, unsigned sum) { return wgmmaAccumulatorAt(b, tile, thread, lane, b.getInt32(sum)); });
     }
 }
 
@@ -149,7 +149,7 @@ TEST(Rows, DealEveryVectorOnce) {
   auto number = [](Value *value) { return cast<ConstantInt>(value)->getSExtValue(); };
   for (int64_t threads : {32, 256, 1024})
     for (unsigned cluster : {1, 2, 4, 8}) {
-      RowDeal deal{threads, cluster};
+      RowDistribution deal{threads, cluster};
       std::set<int64_t> vectors;
       for (unsigned rank = 0; rank < cluster; ++rank) {
         std::set<int64_t> places;
@@ -157,7 +157,7 @@ TEST(Rows, DealEveryVectorOnce) {
           for (int64_t thread = 0; thread < threads; ++thread) {
             Value *all = rowThread(b, deal, b.getInt64(rank), b.getInt64(thread));
             EXPECT_TRUE(vectors.insert(number(rowVector(b, deal, b.getInt64(round), all))).second);
-            EXPECT_TRUE(places.insert(number(rowPlace(b, deal, b.getInt64(round), b.getInt64(thread)))).second);
+            EXPECT_TRUE(places.insert(number(rowSlotOffset(b, deal, b.getInt64(round), b.getInt64(thread)))).second);
           }
         EXPECT_EQ(*places.rbegin(), 3 * threads - 1); // without gaps
       }
@@ -174,30 +174,30 @@ class WarpgroupPlaces : public ::testing::Test {
 protected:
   LLVMContext context;
   IRBuilder<> builder{context};
-  Warpgroup group{builder, /*isBrain=*/false};
+  Wgmma group{builder, /*isBF16=*/false};
 
-  unsigned place(const PlaneTile &tile, unsigned line, unsigned unit, unsigned plane) {
-    return cast<ConstantInt>(group.place(tile, builder.getInt32(line), builder.getInt32(unit), plane))
+  unsigned place(const WgmmaSharedLayout &tile, unsigned line, unsigned unit, unsigned plane) {
+    return cast<ConstantInt>(group.swizzledOffset(tile, builder.getInt32(line), builder.getInt32(unit), plane))
         ->getZExtValue();
   }
 
-  void forEachTile(function_ref<void(const PlaneTile &)> body) {
+  void forEachTile(function_ref<void(const WgmmaSharedLayout &)> body) {
     for (unsigned extent : {64, 128, 256})
-      for (PlaneTile tile : {PlaneTile{true, 1, extent}, PlaneTile{true, 2, extent}, PlaneTile{false, 1, extent},
-                             PlaneTile{true, 1, extent, /*elementBytes=*/1}}) {
-        SCOPED_TRACE(testing::Message() << tile.alongSum << " " << tile.planes << " " << extent);
+      for (WgmmaSharedLayout tile : {WgmmaSharedLayout{true, 1, extent}, WgmmaSharedLayout{true, 2, extent}, WgmmaSharedLayout{false, 1, extent},
+                             WgmmaSharedLayout{true, 1, extent, /*elementBytes=*/1}}) {
+        SCOPED_TRACE(testing::Message() << tile.kMajor << " " << tile.terms << " " << extent);
         body(tile);
       }
   }
-  static unsigned lines(const PlaneTile &tile) { return tile.alongSum ? tile.extent : tile.depth(); }
+  static unsigned lines(const WgmmaSharedLayout &tile) { return tile.kMajor ? tile.extent : tile.depth(); }
 };
 
 TEST_F(WarpgroupPlaces, AreDistinctAndInsideTheTile) {
-  forEachTile([&](const PlaneTile &tile) {
+  forEachTile([&](const WgmmaSharedLayout &tile) {
     std::set<unsigned> places;
-    for (unsigned plane = 0; plane < tile.planes; ++plane)
+    for (unsigned plane = 0; plane < tile.terms; ++plane)
       for (unsigned line = 0; line < lines(tile); ++line)
-        for (unsigned unit = 0; unit < tile.unitsInLine(); ++unit) {
+        for (unsigned unit = 0; unit < tile.chunksPerLine(); ++unit) {
           unsigned byte = place(tile, line, unit, plane);
           EXPECT_EQ(byte % 16, 0u);
           EXPECT_LE(byte + 16, tile.bytes());
@@ -210,9 +210,9 @@ TEST_F(WarpgroupPlaces, AreDistinctAndInsideTheTile) {
 // Where wgmma looks for a unit, from its descriptor: PTX ISA, the layouts of the swizzle of 128 bytes.
 TEST_F(WarpgroupPlaces, AreThoseOfTheDescriptor) {
   constexpr unsigned base = 0x8000;
-  forEachTile([&](const PlaneTile &tile) {
+  forEachTile([&](const WgmmaSharedLayout &tile) {
     unsigned points = 32 / tile.elementBytes, together = 16 / tile.elementBytes;
-    for (unsigned plane = 0; plane < tile.planes; ++plane)
+    for (unsigned plane = 0; plane < tile.terms; ++plane)
       for (unsigned first = 0; first < tile.extent; first += 64)
         for (unsigned step = 0; step < tile.depth() / points; ++step) {
           uint64_t descriptor = cast<ConstantInt>(group.descriptor(tile, builder.getInt32(base),
@@ -221,13 +221,13 @@ TEST_F(WarpgroupPlaces, AreThoseOfTheDescriptor) {
           EXPECT_EQ(descriptor >> 62, 1u);
           unsigned start = (descriptor & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4;
           unsigned stride = (descriptor >> 32 & 0x3fff) << 4;
-          for (unsigned x = 0; x < 64; x += tile.alongSum ? 1 : 8)
-            for (unsigned k = 0; k < points; k += tile.alongSum ? together : 1) {
-              unsigned byte = tile.alongSum ? start + x / 8 * stride + x % 8 * 128 + k * tile.elementBytes
+          for (unsigned x = 0; x < 64; x += tile.kMajor ? 1 : 8)
+            for (unsigned k = 0; k < points; k += tile.kMajor ? together : 1) {
+              unsigned byte = tile.kMajor ? start + x / 8 * stride + x % 8 * 128 + k * tile.elementBytes
                                             : start + x / 64 * leading + k / 8 * stride + k % 8 * 128 + x * 2;
               byte ^= (byte >> 7 & 7) << 4;
-              unsigned line = tile.alongSum ? first + x : step * points + k;
-              unsigned unit = tile.alongSum ? (step * points + k) / together : (first + x) / 8;
+              unsigned line = tile.kMajor ? first + x : step * points + k;
+              unsigned unit = tile.kMajor ? (step * points + k) / together : (first + x) / 8;
               EXPECT_EQ(byte, base + place(tile, line, unit, plane)) << first << " " << step << " " << x << " " << k;
             }
         }
@@ -239,7 +239,7 @@ TEST(TileMemoryByWarps, FitsTheDevice) {
   const TensorTile tiles[] = {{128, 256, 2, 4, 1}, {128, 192, 2, 4, 1}, {128, 128, 2, 4, 1}, {128, 64, 4, 2, 1},
                               {64, 128, 2, 4, 2},  {64, 64, 2, 2, 1},   {128, 16, 4, 1, 4},  {16, 128, 1, 4, 1}};
   for (unsigned capability : {80, 86, 87, 89, 90, 100, 120})
-    for (Multiplicand type : {Multiplicand::BF16, Multiplicand::TF32, Multiplicand::F8, Multiplicand::I8})
+    for (MmaType type : {MmaType::BF16, MmaType::TF32, MmaType::F8, MmaType::I8})
       for (const TensorTile &tile : tiles)
         for (Staging staging : {Staging::Vectors, Staging::Values})
           for (unsigned products : {1, 2}) {
@@ -247,9 +247,9 @@ TEST(TileMemoryByWarps, FitsTheDevice) {
               continue; // rankTiles has no such tiles; nor have devices with less room such products
             ProductOperands operands{type, {staging}, {staging}};
             SmallVector<ProductOperands> all(products, operands);
-            TileMachine machine{device::sharedBytes(capability), /*hasWarpgroups=*/false, /*copiesInBulk=*/false};
+            TileMachine machine{device::sharedBytes(capability), /*hasWgmma=*/false, /*usesBulkLoads=*/false};
             TileMemory memory(tile, all, machine);
-            if (products * memory.sumsBytes() > machine.sharedBytes)
+            if (products * memory.accumulatorsBytes() > machine.sharedBytes)
               continue; // not chosen for such a device
             EXPECT_LE(memory.sharedBytes(), machine.sharedBytes)
                 << capability << " " << tile.fullName() << " " << unsigned(type) << " " << products;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontend/TileCheck.h"
+#include "frontend/verify/TileCheck.h"
 #include "frontend/Check.h"
-#include "frontend/Module.h"
+#include "frontend/OpenModule.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct Checked {
   explicit Checked(std::string text) {
     uint32_t file = sources.add("test.tgl", std::move(text));
     diagnostics = std::make_unique<Diagnostics>(sources);
-    module = std::make_unique<Module>(sources, file, *diagnostics);
+    module = openModule(sources, file, *diagnostics);
     program = check(*module, {}, *diagnostics);
   }
   std::string text() const {

@@ -18,8 +18,8 @@ TEST(ScheduleChoice, IsReadBackAsWritten) {
   EXPECT_EQ(choice.text(), "default");
   choice.tiles = {"", "64x64/2"};
   choice.units = {PlanStep::ByPoints, PlanStep::Team, PlanStep::Thread};
-  choice.without = {"row-tiles", "tgl-split-reductions"};
-  EXPECT_EQ(choice.text(), "tiles=,64x64/2 units=,team,thread without=row-tiles,tgl-split-reductions");
+  choice.without = {"tile-loop", "tgl-split-reductions"};
+  EXPECT_EQ(choice.text(), "tiles=,64x64/2 units=,team,thread without=tile-loop,tgl-split-reductions");
   for (const std::string &text : {choice.text(), std::string("default"), std::string("tiles=128x128-packed/1:stages=3:raster=4")}) {
     std::optional<ScheduleChoice> parsed = ScheduleChoice::parse(text);
     ASSERT_TRUE(parsed);
@@ -33,8 +33,8 @@ TEST(ScheduleChoice, TakesTheOthersParts) {
   ScheduleChoice one, other;
   one.tiles = {"64x64/1", "32x128/1"};
   other.tiles = {"", "128x64/2", "16x128/1"};
-  other.without = {"row-tiles"};
-  EXPECT_EQ(one.with(other).text(), "tiles=64x64/1,128x64/2,16x128/1 without=row-tiles");
+  other.without = {"tile-loop"};
+  EXPECT_EQ(one.with(other).text(), "tiles=64x64/1,128x64/2,16x128/1 without=tile-loop");
   EXPECT_EQ(one.with(ScheduleChoice()).text(), one.text());
 }
 
@@ -64,7 +64,7 @@ TEST(Tune, CombinesWhatIsFasterBeyondDoubt) {
   std::vector<Tried> tried = {
       timed("tiles=64x64/1", 0.8, 0.9, 0.95),   timed("tiles=128x64/1", 0.7, 0.8, 0.85),
       timed("tiles=,32x128/1", 0.6, 0.9, 1.02), // perhaps
-      timed("units=team", 0.9, 0.97, 0.99),     timed("without=row-tiles", 1.2, 1.3, 1.4),
+      timed("units=team", 0.9, 0.97, 0.99),     timed("without=tile-loop", 1.2, 1.3, 1.4),
   };
   tried.push_back({*ScheduleChoice::parse("without=contraction"), "dropped", 0.1, 0.1, 0.1});
   EXPECT_EQ(combine(tried).text(), "tiles=128x64/1 units=team");

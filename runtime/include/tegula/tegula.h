@@ -228,7 +228,7 @@ TEGULA_API const char *tegula_argument_dim(const tegula_kernel *kernel, size_t a
 
 /* What the sizes of every launch must satisfy, decided by tegula_infer and tegula_launch. */
 typedef struct tegula_guard_info {
-  const char *condition; /* "nonneg N - 3": spelled as in IR (ir/Guards.h) */
+  const char *condition; /* "nonneg N - 3": spelled as in IR (symbolic/Guards.h) */
   const char *message;   /* what is wrong where it does not hold */
 } tegula_guard_info;
 TEGULA_API size_t tegula_num_guards(const tegula_kernel *kernel);

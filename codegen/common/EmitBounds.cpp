@@ -1,0 +1,144 @@
+//===- EmitBounds.cpp - Bounds checks of accesses that may leave their tensor ===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/common/Emitter.h"
+
+#include "ir/tgl/TglUtils.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+/// Whether the subscript is an axis that runs over that dim: it is inside wherever its loop is.
+static bool spans(const ValueExpr &subscript, const IndexExpr &dim) {
+  auto axis = dyn_cast_or_null<mlir::BlockArgument>(subscript.asValue());
+  auto owner = axis ? dyn_cast<tgl::AxesOp>(axis.getOwner()->getParentOp()) : tgl::AxesOp();
+  if (!owner)
+    return false;
+  tgl::AxisRange range = tgl::getAxisRange(owner, axis.getArgNumber());
+  return range.lo.asConstant() == 0 && range.hi == ValueExpr(dim);
+}
+
+/// Whether the subscript counts up along axes of known extents, from 0 to no further than the dim: what
+/// remains of an axis that was split.
+static bool countsWithin(const ValueExpr &subscript, const IndexExpr &dim) {
+  std::optional<int64_t> extent = dim.asConstant();
+  int64_t last = 0;
+  ValueExpr rest = subscript;
+  for (mlir::Value operand : subscript.operands()) {
+    auto axis = dyn_cast<mlir::BlockArgument>(operand);
+    auto owner = axis ? dyn_cast<tgl::AxesOp>(axis.getOwner()->getParentOp()) : tgl::AxesOp();
+    std::optional<int64_t> step = tgl::stepAlong(subscript, operand);
+    if (!owner || axis.getArgNumber() >= owner.getAxes().size() || !step || *step < 0)
+      return false;
+    tgl::AxisRange range = tgl::getAxisRange(owner, axis.getArgNumber());
+    std::optional<int64_t> high = range.hi.asConstant();
+    if (range.lo.asConstant() != 0 || !high || MulOverflow(*step, *high - 1, *step) ||
+        AddOverflow(last, *step, last))
+      return false;
+    rest = rest.substitute(operand, ValueExpr(int64_t(0)));
+  }
+  return extent && rest.asConstant() == 0 && last < *extent;
+}
+
+bool Emitter::staysWithin(const ValueExpr &subscript, const IndexExpr &dim) const {
+  return !options.checked && !options.evenProved && (spans(subscript, dim) || countsWithin(subscript, dim));
+}
+
+Value *Emitter::emitBoundsCheck(ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
+  Value *inside = nullptr;
+  for (auto [subscript, dim] : zip(subscripts, type.getDims())) { // of a row: all but the last
+    if (staysWithin(subscript, dim.getExpr()))
+      continue;
+    Value *operands[] = {emitIndex(subscript), emitSize(dim.getExpr())};
+    align(operands);
+    // Unsigned: a negative subscript is larger than any size.
+    Value *one = b.CreateICmpULT(operands[0], operands[1]);
+    inside = inside ? emitAnd(inside, one) : one;
+  }
+  return inside ? inside : b.getTrue();
+}
+
+Value *Emitter::emitAnd(Value *lhs, Value *rhs) {
+  if (!lhs || !rhs)
+    return lhs ? lhs : rhs;
+  Value *operands[] = {lhs, rhs};
+  align(operands);
+  return b.CreateAnd(operands[0], operands[1]);
+}
+
+/// Reports the first bad lane of an access: takes the record if nobody has, then leaves the site and
+/// the offending subscript.
+void Emitter::report(Value *bad, ErrorSite where, ArrayRef<ValueExpr> subscripts, tgl::TglTensorType type) {
+  assert(errorRecord && "a checked access needs an error record");
+  bool isDefect = where.isDefect;
+  where.isUnsigned = any_of(subscripts, [](const ValueExpr &subscript) {
+    mlir::Value value = subscript.asValue();
+    return value && value.getDefiningOp<mlir::arith::IndexCastUIOp>();
+  });
+  sites.push_back(std::move(where));
+  unsigned site = sites.size() - 1;
+  if (lanes && lanes->mask)
+    bad = emitAnd(bad, lanes->mask);
+  Value *any = isVector(bad) ? b.CreateOrReduce(bad) : bad;
+  emitIf(any, [&] {
+    Value *lane = nullptr;
+    if (auto *vector = dyn_cast<FixedVectorType>(bad->getType())) {
+      Value *bits = b.CreateBitCast(bad, b.getIntNTy(vector->getNumElements()));
+      lane = b.CreateIntrinsic(bits->getType(), Intrinsic::cttz, {bits, b.getTrue()});
+      lane = b.CreateZExtOrTrunc(lane, b.getInt32Ty());
+    }
+    // The first subscript that is outside is the one to name.
+    Value *offender = i64(0);
+    for (auto [subscript, dim] :
+         reverse(zip_equal(subscripts, type.getDims().take_front(subscripts.size())))) {
+      if (staysWithin(subscript, dim.getExpr()))
+        continue;
+      Value *value = emitIndex(subscript);
+      assert((!isVector(value) || lane) && "a subscript that was compared varies no more than the comparison");
+      if (isVector(value))
+        value = b.CreateExtractElement(value, lane);
+      Value *outside = b.CreateICmpUGE(value, emitSize(dim.getExpr()));
+      offender = b.CreateSelect(outside, value, offender);
+    }
+    if (isDefect) // counts more than what data does
+      b.CreateStore(b.getInt32(0), errorRecord);
+    leave(site, offender);
+  });
+}
+
+void Emitter::verifyProved(tgl::TglTensorType type, ArrayRef<ValueExpr> subscripts, Value *mask) {
+  if (!options.evenProved || subscripts.empty() || !errorRecord)
+    return;
+  mlir::Location loc = access ? access->getLoc() : mlir::Location(mlir::UnknownLoc::get(type.getContext()));
+  bool counts = any_of(subscripts, [&](const ValueExpr &subscript) {
+    return any_of(subscript.operands(), [&](mlir::Value operand) { return countsOthers.contains(operand); });
+  });
+  ValueExpr place;
+  if (counts) { // as an element of all dims in a row
+    IndexExpr elements(1);
+    for (tgl::IndexExprAttr dim : type.getDims().take_front(subscripts.size()))
+      elements = elements * dim.getExpr();
+    auto rows = tgl::TglTensorType::get(type.getContext(), type.getDims().take_front(subscripts.size()),
+                                        type.getElementType());
+    place = tgl::elementOffset(rows, subscripts);
+    type = tgl::TglTensorType::get(type.getContext(), {tgl::IndexExprAttr::get(type.getContext(), elements)},
+                                   type.getElementType());
+    subscripts = place;
+  }
+  Value *outside = b.CreateNot(emitBoundsCheck(subscripts, type));
+  report(emitAnd(mask, outside), {"an access that was proved", loc, {}, {}, /*isDefect=*/true}, subscripts, type);
+}
+
+void Emitter::leave(unsigned site, Value *value) {
+  Value *taken = b.CreateAtomicCmpXchg(errorRecord, b.getInt32(0), b.getInt32(1), MaybeAlign(4),
+                                       AtomicOrdering::Monotonic, AtomicOrdering::Monotonic);
+  emitIf(b.CreateExtractValue(taken, 1), [&] {
+    b.CreateStore(b.getInt32(site), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 4));
+    b.CreateStore(value, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), errorRecord, 8));
+  });
+}

@@ -1,0 +1,132 @@
+//===- EmitSort.cpp - Sorting a row as LLVM IR -------------------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A bitonic network (Batcher 1968) in the form whose comparators all point upwards, so that it sorts rows
+// of any length: partners beyond the end count as largest and are left out. Its steps are parallel, which
+// serves blocks of threads and single ones alike. Positions differ and decide between equals, so the
+// result is the stable one.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/common/Emitter.h"
+
+#include "ir/tgl/TglUtils.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+void Emitter::emitSteps(Value *count, function_ref<void(Value *)> body) {
+  emitLoop(i64(0), count, i64(1), {}, [&](Value *n, ArrayRef<Value *>) {
+    body(n);
+    return SmallVector<Value *>();
+  });
+}
+
+std::optional<IndexExpr> Emitter::elementsRead(tgl::SortOp op) {
+  std::optional<IndexExpr> most;
+  for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
+    if (!tensor.getDefiningOp<tgl::TempOp>())
+      return std::nullopt;
+    for (mlir::Operation *user : tensor.getUsers()) {
+      auto read = dyn_cast<tgl::ReadOp>(user);
+      if (!read) {
+        if (isa<tgl::WriteOp>(user) || user == op)
+          continue; // what is sorted
+        return std::nullopt;
+      }
+      auto axis = dyn_cast_or_null<mlir::BlockArgument>(read.getSubscriptExprs().back().asValue());
+      auto owner = axis ? dyn_cast<tgl::AxesOp>(axis.getOwner()->getParentOp()) : tgl::AxesOp();
+      if (!owner)
+        return std::nullopt;
+      ValueExpr high = tgl::getAxisRange(owner, axis.getArgNumber()).hi;
+      if (!high.operands().empty())
+        return std::nullopt;
+      most = most ? IndexExpr::max(*most, high.expr()) : high.expr();
+    }
+  }
+  return most;
+}
+
+void Emitter::emitSort(tgl::SortOp op) {
+  const Buffer values = buffers.lookup(op.getValues()), positions = buffers.lookup(op.getPositions());
+  mlir::Type element = values.type.getElementType(), position = positions.type.getElementType();
+  if (lanes || element.isInteger(4) || position.isInteger(4))
+    return fail(op, "a sort of packed elements, or inside vector lanes");
+  SmallVector<ValueExpr> first = op.getSubscriptExprs();
+  first.push_back(ValueExpr(int64_t(0)));
+  Value *row = emitIndex(elementOffset(values.type, first));
+  Value *length = emitSize(values.type.getDims().back().getExpr());
+  if (clock) {
+    // Every element is read and written; a network moves what it likes then.
+    Value *outside = b.CreateNot(emitBoundsCheck(ArrayRef(first).drop_back(), values.type));
+    report(outside, {"a row of a sort", op.getLoc()}, ArrayRef(first).drop_back(), values.type);
+    length = b.CreateSelect(outside, i64(0), length);
+    emitSteps(length, [&](Value *n) {
+      Value *offset = b.CreateAdd(row, n);
+      for (mlir::Value tensor : {op.getValues(), op.getPositions()}) {
+        checkReadAt(op, tensor, offset);
+        checkWriteAt(op, tensor, offset);
+      }
+    });
+  }
+  auto at = [&](const Buffer &buffer, mlir::Type type, Value *n) {
+    return b.CreateInBoundsGEP(storageType(type), buffer.pointer, b.CreateAdd(row, n));
+  };
+
+  /// Puts the elements at low < high in order.
+  auto compareAndSwap = [&](Value *low, Value *high) {
+    Value *lowAt = at(values, element, low), *highAt = at(values, element, high);
+    Value *lowPositionAt = at(positions, position, low), *highPositionAt = at(positions, position, high);
+    Value *lowRaw = b.CreateLoad(storageType(element), lowAt);
+    Value *highRaw = b.CreateLoad(storageType(element), highAt);
+    Value *lowPosition = b.CreateLoad(storageType(position), lowPositionAt);
+    Value *highPosition = b.CreateLoad(storageType(position), highPositionAt);
+    Value *x = decode(highRaw, element), *y = decode(lowRaw, element);
+    // Does x, now at the higher place, precede y?
+    Value *before, *equal;
+    if (x->getType()->isFloatingPointTy()) {
+      Value *xNan = b.CreateFCmpUNO(x, x), *yNan = b.CreateFCmpUNO(y, y);
+      before = op.getDescending()
+                   ? b.CreateOr(b.CreateFCmpOGT(x, y), b.CreateAnd(xNan, b.CreateNot(yNan)))
+                   : b.CreateOr(b.CreateFCmpOLT(x, y), b.CreateAnd(yNan, b.CreateNot(xNan)));
+      equal = b.CreateOr(b.CreateFCmpOEQ(x, y), b.CreateAnd(xNan, yNan));
+    } else {
+      bool isBool = x->getType()->isIntegerTy(1);
+      CmpInst::Predicate less = isBool ? CmpInst::ICMP_ULT : CmpInst::ICMP_SLT;
+      before = op.getDescending() ? b.CreateICmp(less, y, x) : b.CreateICmp(less, x, y);
+      equal = b.CreateICmpEQ(x, y);
+    }
+    Value *earlier = b.CreateICmpSLT(highPosition, lowPosition);
+    emitIf(b.CreateOr(before, b.CreateAnd(equal, earlier)), [&] {
+      b.CreateStore(highRaw, lowAt);
+      b.CreateStore(lowRaw, highAt);
+      b.CreateStore(highPosition, lowPositionAt);
+      b.CreateStore(lowPosition, highPositionAt);
+    });
+  };
+  /// One step of the network: partners differ in the bits of `distance`.
+  auto step = [&](Value *distance) {
+    emitSteps(length, [&](Value *low) {
+      Value *high = b.CreateXor(low, distance);
+      Value *exists = b.CreateAnd(b.CreateICmpSGT(high, low), b.CreateICmpSLT(high, length));
+      emitIf(exists, [&] { compareAndSwap(low, high); });
+    });
+  };
+  // Sorted runs of 1, 2, 4, ... elements; 62 doublings reach every length.
+  emitLoop(i64(0), i64(62), i64(1), {}, [&](Value *doubling, ArrayRef<Value *>) {
+    Value *run = b.CreateShl(i64(1), doubling);
+    emitIf(b.CreateICmpSLT(run, length), [&] {
+      step(b.CreateSub(b.CreateShl(run, 1), i64(1))); // mirrored: merges two runs into a bitonic one
+      emitLoop(i64(0), doubling, i64(1), {}, [&](Value *halving, ArrayRef<Value *>) {
+        step(b.CreateLShr(run, b.CreateAdd(halving, i64(1))));
+        return SmallVector<Value *>();
+      });
+    });
+    return SmallVector<Value *>();
+  });
+}

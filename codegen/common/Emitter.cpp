@@ -1,0 +1,78 @@
+//===- Emitter.cpp - Scheduled tgl to LLVM IR: environment ------------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/common/Emitter.h"
+
+#include "llvm/IR/MDBuilder.h"
+
+using namespace llvm;
+using namespace tegula;
+
+Emitter::Emitter(Module &module, const EmitterOptions &options, std::vector<ErrorSite> &sites)
+    : b(module.getContext()), module(module), options(options), sites(sites) {}
+
+void Emitter::fail(mlir::Operation *op, const Twine &why) {
+  if (!failure.empty())
+    return;
+  raw_string_ostream stream(failure);
+  stream << op->getLoc() << ": " << why;
+}
+
+Value *Emitter::valueOf(mlir::Value value) {
+  if (Value *found = values.lookup(value))
+    return found;
+  // Reached only when an op failed before: any value of the type keeps the walk going.
+  assert(failed() && "a value is emitted before it is used");
+  return PoisonValue::get(typeOf(value.getType()));
+}
+
+Value *Emitter::sizeOf(StringRef symbol) {
+  Value *found = sizes.lookup(symbol);
+  assert(found && "every symbol is among the kernel's sizes");
+  return found;
+}
+
+Type *Emitter::typeOf(mlir::Type type) {
+  if (type.isF32())
+    return b.getFloatTy();
+  if (type.isF64())
+    return b.getDoubleTy();
+  if (type.isF16())
+    return b.getHalfTy();
+  if (type.isIndex())
+    return b.getInt64Ty();
+  return b.getIntNTy(type.getIntOrFloatBitWidth());
+}
+
+Value *Emitter::splat(Value *value) {
+  if (!lanes || isVector(value))
+    return value;
+  return b.CreateVectorSplat(lanes->width, value);
+}
+
+void Emitter::align(MutableArrayRef<Value *> operands) {
+  if (none_of(operands, [&](Value *value) { return isVector(value); }))
+    return;
+  for (Value *&operand : operands)
+    operand = splat(operand);
+}
+
+void Emitter::addAliasScopes(MutableArrayRef<Buffer *> all) {
+  MDBuilder metadata(module.getContext());
+  MDNode *domain = metadata.createAnonymousAliasScopeDomain("tensors");
+  SmallVector<Metadata *> scopes;
+  for (unsigned i = 0; i < all.size(); ++i)
+    scopes.push_back(metadata.createAnonymousAliasScope(domain));
+  for (auto [i, buffer] : enumerate(all)) {
+    SmallVector<Metadata *> others;
+    for (auto [j, scope] : enumerate(scopes))
+      if (i != j)
+        others.push_back(scope);
+    buffer->scope = MDNode::get(module.getContext(), {scopes[i]});
+    buffer->noalias = MDNode::get(module.getContext(), others);
+  }
+}

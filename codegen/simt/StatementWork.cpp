@@ -1,0 +1,90 @@
+//===- StatementWork.cpp - Chooses a thread or a team for each point ------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/simt/StatementWork.h"
+
+#include "ir/tgl/TglUtils.h"
+#include "passes/analysis/Nest.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+/// Points of a nest, or the most that it has where it goes over a piece of which the last may be shorter, and the first
+/// is as long as any: `i` from 257 p to min(10007, 257 p + 257).
+static std::optional<int64_t> maxPoints(tgl::AxesOp nest) {
+  int64_t points = 1;
+  for (const tgl::AxisRange &range : getAxisRanges(nest)) {
+    std::optional<int64_t> most = lengthOfFirst(range);
+    if (!most || ValueExpr::min(range.hi, range.lo + ValueExpr(*most)) != range.hi ||
+        MulOverflow(points, std::max<int64_t>(*most, 0), points))
+      return std::nullopt;
+  }
+  return points;
+}
+
+StatementWork::StatementWork(tgl::ParallelOp op) {
+  points = tgl::knownPoints(cast<tgl::AxesOp>(op.getOperation()));
+  tgl::Accesses accesses = tgl::accessesOf(op);
+  isPlain = none_of(accesses.writes, [&](mlir::Value tensor) { return accesses.reads.contains(tensor); });
+  op.getBody().walk([&](mlir::Operation *nested) {
+    bool isNest = isa<tgl::ParallelOp, tgl::ReduceOp>(nested) && nested->getParentOp() == op &&
+                  tgl::knownPoints(cast<tgl::AxesOp>(nested));
+    isPlain &= !nested->getNumRegions() || isNest;
+    hasParallel |= isa<tgl::ParallelOp>(nested);
+    hasReduce |= isa<tgl::ReduceOp>(nested);
+    if (auto temp = dyn_cast<tgl::TempOp>(nested)) {
+      hasTemporaries = true;
+      hasLarge |= DeviceEmitter::isLarge(temp);
+    }
+    hasSort |= isa<tgl::SortOp>(nested);
+    auto loop = dyn_cast<tgl::ForOp>(nested);
+    bool isPrefix = loop && loop->getParentOp() == op && matchPrefixLoop(loop);
+    hasPrefix |= isPrefix;
+    if (isPrefix) {
+      std::optional<int64_t> steps = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
+      inside = steps && inside ? std::optional(std::max(*inside, *steps)) : std::nullopt;
+    }
+    if (!isa<tgl::ParallelOp, tgl::ReduceOp>(nested))
+      return;
+    for (mlir::Operation *around = nested->getParentOp(); around != op; around = around->getParentOp())
+      if (auto nest = dyn_cast<tgl::ParallelOp>(around);
+          isa<tgl::ReduceOp>(around) || (nest && !DeviceEmitter::runsSerially(nest)))
+        return; // done by the threads that the nest around it is dealt out to
+    std::optional<int64_t> nest = maxPoints(cast<tgl::AxesOp>(nested));
+    inside = nest && inside ? std::optional(std::max(*inside, *nest)) : std::nullopt;
+  });
+}
+
+/// Vectors that a thread of a team takes, where there are enough; of a team that is part of a warp.
+static constexpr int64_t vectorsPerThread = 4, vectorsInWarp = 2;
+/// Fewer threads have no whole vector of 32 bytes, which is what memory gives.
+static constexpr int64_t minTeam = 4;
+
+/// Elements that do not fit into the registers of a block.
+static constexpr int64_t longRow = 32768;
+
+DeviceShape tegula::teamFor(const StatementWork &work) {
+  std::optional<int64_t> inside = work.inside;
+  DeviceShape shape;
+  shape.team = shape.threads = 256;
+  if (!inside)
+    return shape;
+  int64_t vectors = divideCeil(*inside, DeviceEmitter::accessBytes / 4);
+  // Teams that meet again and again are better small and many. Rows too long for registers leave those for loads
+  // that are under way.
+  int64_t most = work.hasPrefix ? 256 : *inside > longRow ? 512 : 1024;
+  // A sort's steps are between threads: a vector each.
+  shape.team = PowerOf2Ceil(
+      std::clamp<int64_t>(divideCeil(vectors, work.hasSort ? 1 : vectorsPerThread), DeviceEmitter::warp, most));
+  // Several short rows are a warp's.
+  if (shape.team == DeviceEmitter::warp && work.isPlain && !work.hasTemporaries)
+    shape.team =
+        PowerOf2Ceil(std::clamp<int64_t>(divideCeil(vectors, vectorsInWarp), minTeam, DeviceEmitter::warp));
+  shape.threads = std::max(shape.team, shape.team <= DeviceEmitter::warp ? 128u : shape.team);
+  return shape;
+}

@@ -1,0 +1,228 @@
+//===- Explain.cpp - What each launch does, what bounds it, and what was not possible ---===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/Explain.h"
+
+#include "compiler/Work.h"
+#include "ir/tgl/TglUtils.h"
+#include "mlir/IR/Remarks.h"
+#include "strategies/recurrence/plan/Recurrence.h"
+#include "strategies/tile_loop/plan/TileLoop.h"
+#include "strategies/scan/plan/ScanTile.h"
+#include "strategies/contraction/plan/TensorTile.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace llvm;
+using namespace tegula;
+
+//===----------------------------------------------------------------------===//
+// Remarks
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Collector final : public mlir::remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit Collector(std::shared_ptr<std::vector<CollectedRemark>> remarks) : remarks(std::move(remarks)) {}
+
+  void streamOptimizationRemark(const mlir::remark::detail::Remark &remark) override {
+    if (remark.getRemarkName() != "mismatch")
+      return;
+    CollectedRemark kept{remark.getLocation(), remark.getCategoryName().str(), remark.getFunction().str(), "", "", false};
+    for (const mlir::remark::detail::Remark::Arg &argument : remark.getArgs()) {
+      if (argument.key == "Reason")
+        kept.reason = argument.val;
+      else if (argument.key == "Edit")
+        kept.edit = argument.val;
+      else if (argument.key == "Other")
+        kept.isOther = argument.val == "true";
+    }
+    remarks->push_back(std::move(kept));
+  }
+
+private:
+  std::shared_ptr<std::vector<CollectedRemark>> remarks;
+};
+} // namespace
+
+std::shared_ptr<std::vector<CollectedRemark>> tegula::collectMismatches(mlir::MLIRContext &context) {
+  auto remarks = std::make_shared<std::vector<CollectedRemark>>();
+  mlir::remark::RemarkCategories categories;
+  categories.all = ".*";
+  bool isOn = mlir::succeeded(mlir::remark::enableOptimizationRemarks(
+      context, std::make_unique<Collector>(remarks), std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories));
+  assert(isOn && "a context has one engine for remarks");
+  (void)isOn;
+  return remarks;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+StringRef tegula::toString(LaunchUnit unit) {
+  switch (unit) {
+  case LaunchUnit::Lanes32:
+    return "lanes of f32";
+  case LaunchUnit::Lanes64:
+    return "lanes of f64";
+  case LaunchUnit::TensorHalf:
+    return "tensor cores, 16 bits";
+  case LaunchUnit::TensorSingle:
+    return "tensor cores, TF32";
+  case LaunchUnit::TensorBytes:
+    return "tensor cores, 8 bits";
+  }
+  llvm_unreachable("all units are listed");
+}
+
+static std::string placeOf(mlir::Location location) {
+  std::string place;
+  location->walk([&](mlir::Location part) {
+    auto file = dyn_cast<mlir::FileLineColLoc>(part);
+    if (!file)
+      return mlir::WalkResult::advance();
+    place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str();
+    return mlir::WalkResult::interrupt();
+  });
+  return place;
+}
+
+/// Points at which an operation of the launch runs; nothing where a range is not known.
+static std::optional<double> pointsAround(mlir::Operation *op) {
+  double points = 1;
+  for (mlir::Operation *around = op->getParentOp(); !isa<tgl::LaunchOp>(around); around = around->getParentOp()) {
+    std::optional<int64_t> own = 1;
+    if (auto axes = dyn_cast<tgl::AxesOp>(around))
+      own = tgl::knownPoints(axes);
+    else if (auto loop = dyn_cast<tgl::ForOp>(around))
+      own = (loop.getHighExpr() - loop.getLowExpr()).asConstant();
+    if (!own)
+      return std::nullopt;
+    points *= double(*own);
+  }
+  return points;
+}
+
+/// What a launch reads and writes if each element that it touches moves once.
+static std::optional<double> trafficOf(tgl::LaunchOp launch) {
+  struct Traffic {
+    double read = 0, written = 0;
+  };
+  MapVector<mlir::Value, Traffic> traffic; // elements, at most those of the tensor
+  bool isKnown = true;
+  auto add = [&](mlir::Operation *op, mlir::Value tensor, double Traffic::*way) {
+    if (mlir::Operation *temp = tensor.getDefiningOp(); temp && launch->isAncestor(temp))
+      return; // a block's own
+    std::optional<double> points = pointsAround(op);
+    isKnown &= points.has_value();
+    traffic[tensor].*way += points.value_or(0);
+  };
+  launch.walk([&](mlir::Operation *op) {
+    if (auto read = dyn_cast<tgl::ReadOp>(op))
+      add(op, read.getTensor(), &Traffic::read);
+    else if (auto write = dyn_cast<tgl::WriteOp>(op))
+      add(op, write.getTensor(), &Traffic::written);
+    else if (auto sort = dyn_cast<tgl::SortOp>(op))
+      isKnown &= !sort; // rows move inside the launch
+  });
+  if (!isKnown)
+    return std::nullopt;
+  double bytes = 0;
+  for (auto &[tensor, own] : traffic) {
+    auto type = cast<tgl::TglTensorType>(tensor.getType());
+    std::optional<int64_t> elements = elementsOf(tensor);
+    if (!elements)
+      return std::nullopt;
+    double each = type.getElementType().getIntOrFloatBitWidth() / 8.0;
+    bytes += each * (std::min(own.read, double(*elements)) + std::min(own.written, double(*elements)));
+  }
+  return bytes;
+}
+
+/// Operations as KernelWork counts them: one for each arithmetic operation on floats and each step of a reduction.
+static std::optional<double> operationsOf(tgl::LaunchOp launch) {
+  double operations = 0;
+  bool isKnown = true;
+  launch.walk([&](mlir::Operation *op) {
+    bool isStep = isa<tgl::ReduceOp>(op);
+    bool isArithmetic = isa_and_nonnull<mlir::arith::ArithDialect, mlir::math::MathDialect>(op->getDialect()) && op->getNumOperands() > 0 &&
+                        isa<mlir::FloatType>(op->getOperand(op->getNumOperands() - 1).getType()) &&
+                        !isa<mlir::CastOpInterface, mlir::arith::SelectOp>(op);
+    if (!isStep && !isArithmetic)
+      return;
+    std::optional<double> points = pointsAround(op);
+    if (isStep && points) {
+      std::optional<int64_t> own = tgl::knownPoints(cast<tgl::AxesOp>(op));
+      points = own ? std::optional(*points * double(*own)) : std::nullopt;
+    }
+    isKnown &= points.has_value();
+    operations += points.value_or(0);
+  });
+  return isKnown ? std::optional(operations) : std::nullopt;
+}
+
+static LaunchUnit unitOf(MmaType type) {
+  return type == MmaType::TF32 ? LaunchUnit::TensorSingle : isBytes(type) ? LaunchUnit::TensorBytes : LaunchUnit::TensorHalf;
+}
+
+/// The tile and the unit of the launch's first statement that has a tile.
+static void describeTile(tgl::LaunchOp launch, LaunchExplanation &explanation) {
+  bool hasDoubles = false;
+  launch.walk([&](tgl::ReduceOp reduce) { hasDoubles |= reduce.getType().isF64(); });
+  explanation.unit = hasDoubles ? LaunchUnit::Lanes64 : LaunchUnit::Lanes32;
+  for (auto op : launch.getBody().getOps<tgl::ParallelOp>()) {
+    if (std::optional<TensorTile> tile = TensorTile::of(op)) {
+      explanation.tile = tile->fullName();
+      if (Matched<TensorProduct> product = matchTensorProduct(op))
+        explanation.unit = unitOf(product->operands.front().type);
+      return;
+    }
+    if (std::optional<TileLoopShape> tile = TileLoopShape::of(op)) {
+      explanation.tile = std::to_string(tile->rows()) + " rows, " + std::to_string(tile->columns) + " points of the loop";
+      if (Matched<TileLoopPlan> plan = planTileLoop(op))
+        explanation.unit = LaunchUnit::TensorHalf;
+      return;
+    }
+    if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op)) {
+      explanation.tile = "clusters of " + std::to_string(shape->cluster) + " blocks of " + std::to_string(shape->threads) + " threads";
+      return;
+    }
+    for (auto loop : op.getBody().getOps<tgl::ForOp>())
+      if (std::optional<ScanTile> tile = ScanTile::of(loop)) {
+        explanation.tile = "scan in tiles of " + std::to_string(tile->steps()) + " steps";
+        return;
+      }
+  }
+}
+
+std::vector<LaunchExplanation> tegula::explainLaunches(tgl::KernelOp kernel, ArrayRef<CollectedRemark> remarks) {
+  std::vector<LaunchExplanation> result;
+  kernel.walk([&](tgl::LaunchOp launch) {
+    LaunchExplanation explanation;
+    explanation.name = launch.getName().str();
+    explanation.place = placeOf(launch.getLoc());
+    explanation.strategy = launch.getStrategy().value_or("general").str();
+    explanation.bytes = trafficOf(launch);
+    explanation.operations = operationsOf(launch);
+    describeTile(launch, explanation);
+    DenseSet<mlir::Location> locations;
+    launch.walk([&](mlir::Operation *op) { locations.insert(op->getLoc()); });
+    // Remarks of the schedule name the launch; those of passes before it stand at a statement that is in it now. Of a
+    // strategy the last tells of the form that the launch has in the end.
+    MapVector<StringRef, const CollectedRemark *> last;
+    for (const CollectedRemark &remark : remarks)
+      if (remark.launch == explanation.name || locations.contains(remark.location))
+        if (remark.strategy != explanation.strategy)
+          if (auto &slot = last[remark.strategy]; !slot || slot->isOther || !remark.isOther)
+            slot = &remark;
+    for (auto &[strategy, remark] : last)
+      explanation.mismatches.push_back({strategy.str(), remark->reason, remark->edit, placeOf(remark->location), remark->isOther});
+    result.push_back(std::move(explanation));
+  });
+  return result;
+}

@@ -1,0 +1,235 @@
+//===- RewriteSubscript.cpp - Subscripts and slices of tensors ---------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "frontend/diagnostics/Inventions.h"
+#include "frontend/suggest/RewriteValue.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+
+namespace tegula::rewrite {
+
+//===----------------------------------------------------------------------===//
+// Subscripts
+//===----------------------------------------------------------------------===//
+
+static std::string sumOf(StringRef a, StringRef b) {
+  if (a.empty() || a == "0")
+    return b.str();
+  if (b.starts_with("-"))
+    return (a + " - " + b.drop_front()).str();
+  return (a + " + " + b).str();
+}
+
+static std::string differenceOf(StringRef a, StringRef b) {
+  int64_t x, y;
+  if (!a.getAsInteger(10, x) && !b.getAsInteger(10, y))
+    return std::to_string(x - y);
+  if (b.empty() || b == "0")
+    return a.str();
+  return (a + " - " + (b.contains(' ') ? "(" + b.str() + ")" : b.str())).str();
+}
+
+Result Translator::evalSubscript(const Node &node) {
+  const Node &base = *node.parts[0];
+  auto isShape = [](const Node &what) { return what.kind == Node::Member && what.text == "shape"; };
+  if (isShape(base) && node.parts.size() == 2) {
+    Result whole = eval(*base.parts[0]);
+    std::optional<int64_t> at = integer(*node.parts[1]);
+    if (!whole || !at)
+      return std::nullopt;
+    size_t position = static_cast<size_t>(*at < 0 ? *at + int64_t(whole->rank()) : *at);
+    if (position >= whole->rank() || whole->dims[position].extent.empty())
+      return std::nullopt;
+    return text(whole->dims[position].extent);
+  }
+  if (std::vector<Value> pair = evalPair(base); !pair.empty() && node.parts.size() == 2) {
+    std::optional<int64_t> which = integer(*node.parts[1]);
+    if (which && *which >= 0 && *which < int64_t(pair.size()))
+      return pair[static_cast<size_t>(*which)];
+    return std::nullopt;
+  }
+  Result whole = eval(base);
+  if (!whole || whole->rank() == 0)
+    return std::nullopt;
+
+  // Each dim of `whole` is an index of its own, a fixed text, or an index tensor's element.
+  struct Place {
+    enum { Free, Fixed, Gather } kind = Free;
+    std::string offset; // Free
+    Result value;       // Fixed, Gather
+    size_t result = 0;  // position in the result's dims
+  };
+  std::vector<Place> places;
+  std::vector<Dim> dims;
+  Names loose;
+  size_t given = 0;
+  for (const NodePtr &item : ArrayRef(node.parts).drop_front())
+    given += item->kind != Node::Ellipsis && !(item->kind == Node::Name && item->text == "None");
+  if (given > whole->rank())
+    return std::nullopt;
+  auto addFree = [&] {
+    Place place;
+    place.result = dims.size();
+    dims.push_back(whole->dims[places.size()]);
+    places.push_back(std::move(place));
+  };
+  std::optional<size_t> gathered;
+  for (const NodePtr &item : ArrayRef(node.parts).drop_front()) {
+    if (item->kind == Node::Ellipsis) {
+      for (size_t i = given; i < whole->rank(); ++i)
+        addFree();
+      given = whole->rank();
+      continue;
+    }
+    if (item->kind == Node::Name && item->text == "None") {
+      dims.push_back({"1", true, true, {}, "", false});
+      continue;
+    }
+    const Dim &dim = whole->dims[places.size()];
+    if (item->kind == Node::Slice) {
+      const Node *lo = item->parts[0].get(), *hi = item->parts[1].get();
+      addFree();
+      Dim &made = dims.back();
+      if (!lo && !hi)
+        continue;
+      std::string from = "0", to = dim.extent;
+      for (auto [bound, result] : {std::pair(lo, &from), std::pair(hi, &to)}) {
+        if (!bound)
+          continue;
+        if (std::optional<int64_t> known = integer(*bound); known && *known < 0) {
+          if (dim.extent.empty())
+            return std::nullopt;
+          *result = dim.extent + " - " + std::to_string(-*known);
+        } else if (std::optional<Text> bounded = scalar(*bound)) {
+          *result = bounded->text;
+        } else {
+          return std::nullopt;
+        }
+      }
+      if (to.empty())
+        return std::nullopt;
+      made.extent = differenceOf(to, from);
+      made.bare = false;
+      made.parts.clear();
+      places.back().offset = from;
+      if (made.extent == "1") {
+        made.one = true;
+        places.back().kind = Place::Fixed;
+        places.back().value = text(from);
+      }
+      continue;
+    }
+    // A written range stays where it stands, in a read of a tensor itself.
+    if (!item->range.empty() && (item->kind != Node::Name || whole->tensor.empty() || environment.contains(item->text)))
+      return std::nullopt;
+    Place place;
+    if (item->kind == Node::Name && !environment.contains(item->text) &&
+        !findInvention(Invention::Value, item->text)) {
+      // An index that stands on the left, or that a reduction takes.
+      if (!active.count(item->text))
+        loose.insert(item->text);
+      place.kind = Place::Fixed;
+      place.value = text(item->range.empty() ? item->text : item->text + " in " + item->range);
+      places.push_back(std::move(place));
+      continue;
+    }
+    if (item->kind == Node::Sequence) { // a group
+      std::string group;
+      for (const NodePtr &member : item->parts) {
+        if (member->kind == Node::Name && !active.count(member->text) &&
+            !environment.contains(member->text))
+          loose.insert(member->text);
+        else if (!scalar(*member))
+          return std::nullopt;
+        group += (group.empty() ? "(" : ", ") +
+                 (member->kind == Node::Name ? member->text : scalar(*member)->text);
+      }
+      place.kind = Place::Fixed;
+      place.value = text(group + ")");
+      places.push_back(std::move(place));
+      continue;
+    }
+    if (std::optional<int64_t> known = integer(*item); known && *known < 0) {
+      if (dim.extent.empty())
+        return std::nullopt;
+      place.value = text(dim.extent + " - " + std::to_string(-*known), level::Sum);
+    } else {
+      // `p + r - 1`: its names may all be indices that nothing binds yet.
+      std::vector<std::string> added;
+      auto addNames = [&](auto &&addNames, const Node &part) -> void {
+        if (part.kind == Node::Name && !environment.contains(part.text) &&
+            !active.count(part.text) && !findInvention(Invention::Value, part.text)) {
+          active.insert(part.text);
+          added.push_back(part.text);
+        }
+        if (part.kind == Node::Binary || part.kind == Node::Unary)
+          for (const NodePtr &inner : part.parts)
+            addNames(addNames, *inner);
+      };
+      addNames(addNames, *item);
+      place.value = eval(*item);
+      for (const std::string &name : added) {
+        active.erase(name);
+        loose.insert(name);
+      }
+    }
+    if (!place.value)
+      return std::nullopt;
+    loose.insert_range(place.value->loose);
+    place.kind = place.value->rank() ? Place::Gather : Place::Fixed;
+    if (place.kind == Place::Gather) {
+      if (!gathered) {
+        gathered = dims.size();
+        dims.insert(dims.end(), place.value->dims.begin(), place.value->dims.end());
+      } else {
+        // `x[rows, columns]`: side by side, they go together.
+        if (*gathered + place.value->rank() != dims.size())
+          return std::nullopt;
+        for (size_t d = 0; d != place.value->rank(); ++d)
+          dims[*gathered + d].bare |= place.value->dims[d].bare;
+      }
+      place.result = *gathered;
+    }
+    places.push_back(std::move(place));
+  }
+  while (places.size() < whole->rank())
+    addFree();
+
+  std::string fill;
+  if (node.keywords.size() > 1)
+    return std::nullopt;
+  for (const auto &[keyword, value] : node.keywords) {
+    std::optional<Text> given = scalar(*value);
+    if (keyword != "fill" || !given || whole->tensor.empty())
+      return std::nullopt;
+    fill = ", fill=" + given->text;
+  }
+  return make(
+      std::move(dims),
+      [this, whole = *whole, places, fill](ArrayRef<std::string> indices) {
+        std::vector<std::string> inner;
+        for (const Place &place : places) {
+          if (place.kind == Place::Fixed)
+            inner.push_back(place.value->emit({}).text);
+          else if (place.kind == Place::Gather)
+            inner.push_back(
+                place.value->emit(indices.slice(place.result, place.value->rank())).text);
+          else
+            inner.push_back(sumOf(place.offset, indices[place.result]));
+        }
+        Text read = emitExactly(whole, inner);
+        if (!fill.empty() && !read.text.empty()) // what failed has no text
+          read.text.insert(read.text.size() - 1, fill);
+        return read;
+      },
+      std::move(loose));
+}
+
+} // namespace tegula::rewrite

@@ -1,0 +1,56 @@
+//===- PrefixLoop.cpp - Matches loops that carry a running total ----------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/analysis/PrefixLoop.h"
+#include "ir/tgl/TglUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace llvm;
+using namespace tegula;
+
+std::optional<SteppedLoop> tegula::matchSteppedLoop(tgl::ForOp loop) {
+  tgl::Accesses accesses = tgl::accessesOf(loop);
+  for (mlir::Value tensor : accesses.writes)
+    if (accesses.reads.contains(tensor))
+      return std::nullopt;
+  SteppedLoop stepped{loop, {}, {}};
+  DenseSet<mlir::Value> late;
+  late.insert_range(loop.getIterArgs());
+  for (mlir::Operation &op : loop.getBody().front()) {
+    if (isa<tgl::YieldOp>(op))
+      continue;
+    if (op.getNumRegions() || isa<tgl::TempOp>(op))
+      return std::nullopt;
+    bool isLate = isa<tgl::WriteOp>(op) ||
+                  any_of(op.getOperands(), [&](mlir::Value value) { return late.contains(value); });
+    if (isLate)
+      late.insert_range(op.getResults());
+    (isLate ? stepped.after : stepped.before).push_back(&op);
+  }
+  return stepped;
+}
+
+Matched<PrefixLoop> tegula::matchPrefixLoop(tgl::ForOp loop) {
+  if (loop.getIterArgs().size() != 1)
+    return Mismatch{"the loop carries " + std::to_string(loop.getIterArgs().size()) + " values from step to step, not one", "", loop, loop.getIterArgs().empty()};
+  std::optional<SteppedLoop> stepped = matchSteppedLoop(loop);
+  mlir::Operation *combine = loop.getYield().getValues()[0].getDefiningOp();
+  if (!stepped || !combine || combine->getParentOp() != loop ||
+      !isa<mlir::arith::AddFOp, mlir::arith::AddIOp, mlir::arith::MulFOp, mlir::arith::MulIOp,
+           mlir::arith::MaximumFOp, mlir::arith::MinimumFOp, mlir::arith::MaxSIOp, mlir::arith::MinSIOp>(combine))
+    return Mismatch{"a step of the loop does not end by adding, multiplying or taking the larger or smaller of what it carries", "", loop};
+  mlir::Value carried = loop.getIterArgs()[0];
+  bool first = combine->getOperand(0) == carried;
+  if (!first && combine->getOperand(1) != carried)
+    return Mismatch{"what the loop carries is not itself added to", "", loop};
+  mlir::Value added = combine->getOperand(first ? 1 : 0);
+  bool isLate = added == carried || is_contained(stepped->after, added.getDefiningOp());
+  if (isLate)
+    return Mismatch{"what is added depends on what the loop carries", "", loop};
+  return PrefixLoop{std::move(*stepped), combine, added};
+}

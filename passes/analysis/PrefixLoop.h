@@ -1,0 +1,32 @@
+//===- PrefixLoop.h - Matches loops that carry a running total --*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_PASSES_ANALYSIS_PREFIXLOOP_H
+#define TEGULA_PASSES_ANALYSIS_PREFIXLOOP_H
+
+#include "passes/analysis/Matched.h"
+
+namespace tegula {
+
+/// A loop of plain operations whose steps meet in what it carries alone: what does not need that may be done for several
+/// steps before.
+struct SteppedLoop {
+  tgl::ForOp loop;
+  llvm::SmallVector<mlir::Operation *> before, after; ///< without what is carried; what needs it, and writes
+};
+std::optional<SteppedLoop> matchSteppedLoop(tgl::ForOp loop);
+
+/// One that carries a total: what is combined in each step does not depend on the total.
+struct PrefixLoop : SteppedLoop {
+  mlir::Operation *combine = nullptr; ///< associative; of the total and `added`
+  mlir::Value added;
+};
+Matched<PrefixLoop> matchPrefixLoop(tgl::ForOp loop);
+
+} // namespace tegula
+
+#endif // TEGULA_PASSES_ANALYSIS_PREFIXLOOP_H

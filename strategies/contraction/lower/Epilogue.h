@@ -1,0 +1,148 @@
+//===- Epilogue.h - Epilogue of a tile of accumulators ----------*- C++ -*-===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The epilogue computes and writes what follows the products of a statement, at every element of a block's tile. It reads
+// accumulators (BlockTile.h) and does not depend on the mainloop. There are three forms:
+//
+//   Epilogue.cpp          all threads of the block share the tile; accumulators are in shared memory
+//   WarpEpilogue.cpp      each warp takes its own rows, through its own part of shared memory
+//   RegisterEpilogue.cpp  each warp takes its accumulators from registers
+//
+// The first also computes partial reductions over the tile's rows and columns (EpilogueReductions.cpp).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TEGULA_STRATEGIES_CONTRACTION_LOWER_EPILOGUE_H
+#define TEGULA_STRATEGIES_CONTRACTION_LOWER_EPILOGUE_H
+
+#include "strategies/contraction/lower/BlockTile.h"
+#include "strategies/contraction/plan/TileReductions.h"
+
+namespace tegula {
+
+/// The epilogue of a statement: orders its operations once, and emits them for the tile and threads that `here` has at the call.
+class Epilogue {
+  using Value = llvm::Value;
+
+public:
+  explicit Epilogue(const BlockTile &here);
+
+  /// Number of rows that interleave in the result, as the phases of a transposed convolution do; else 1.
+  static unsigned interleavedRows(const ContractionPlan &plan);
+  /// Emits a return for blocks whose tile is not written at all.
+  void returnIfUnused();
+
+  //===--- By all threads of the block, from shared memory ---===//
+
+  /// Whether accumulators that are not finite are recomputed before the epilogue.
+  bool recomputesNonFinite() const { return bool(recomputed); }
+  void recomputeNonFinite();
+  void emit();
+
+  //===--- By each warp of a warpgroup ---===//
+
+  /// Whether the warp epilogue applies: all writes are contiguous along columns, and nothing written is read.
+  bool fitsWarpEpilogue() const;
+  /// Emits the warp epilogue for the columns that are in shared memory, from column `first` of the warpgroup on.
+  void emitPerWarp(unsigned first = 0);
+  /// Whether emitPerWarp stores by cp.async.bulk.
+  bool storesInBulk() const { return bool(lineWrite()); }
+  void syncWarp();
+  /// Waits until the bulk stores have read the warp's lines of shared memory, or (`untilWritten`) are complete.
+  void awaitLines(bool untilWritten);
+
+  /// Whether the register epilogue applies.
+  bool fitsRegisterEpilogue() const { return bool(registerWrite()); }
+  void emitInRegisters(llvm::ArrayRef<Value *> accumulators);
+
+private:
+  Value *i32(int64_t value) { return b.getInt32(value); }
+  Value *i64(int64_t value) { return b.getInt64(value); }
+  Value *wide(Value *value) { return b.CreateZExt(value, b.getInt64Ty()); }
+  unsigned threads() const { return tile.threads(); }
+  /// Sets the axes to row or column `number` (i64) of the statement.
+  void setRow(Value *number) { here.setNumber(axes, plan.rows, plan.epilogueCollapsesRows, number); }
+  void setColumn(Value *number) {
+    here.setNumber(axes, plan.columns, plan.epilogueCollapsesColumns && !here.isPadded(), number);
+  }
+  Value *columnExists(Value *number); ///< i1
+
+  // Epilogue.cpp
+  /// The rows of a column that a thread handles together.
+  struct EpilogueRows {
+    Value *first, *phase; ///< i32: the first row is `first * phases + phase` of the tile
+    Value *column;        ///< i32: column of the tile
+    unsigned phases, step, count;
+    bool asks; ///< whether rows may lie beyond the last one
+  };
+  void findRecomputeOps();
+  void separateEffects();
+  mlir::arith::CmpIOp guardOfRows();
+  Value *isWritten(mlir::arith::CmpIOp guard, Value *number);
+  Value *keepOutOfBranch(Value *value);
+  void forEpilogueRows(unsigned each, llvm::function_ref<void(const EpilogueRows &)> body);
+  Value *epilogueRow(const EpilogueRows &its, unsigned n, Value *&number);
+  void emitRows(const EpilogueRows &its);
+
+  // EpilogueReductions.cpp
+  /// A write of partial results, with the operations that compute its value.
+  struct PartialWrite {
+    tgl::WriteOp write;
+    llvm::SmallVector<mlir::Operation *> made;
+    TileReductions lines;
+  };
+  /// The rows of a tile that are reduced to one number: every `step`-th row from `first`.
+  struct ReducedRows {
+    Value *first, *number; ///< i64: first row, in the tile and in the statement
+    unsigned step, count;
+  };
+  void takePartialWrites();
+  unsigned rowClasses(const ReducedLines &rows) const { return tile.rows / rows.length; }
+  ReducedRows rowsOfClass(const ReducedLines &rows, Value *number);
+  llvm::Constant *neutralPartial(const PartialWrite &partial);
+  Value *combinePartials(const PartialWrite &partial, Value *x, Value *y);
+  Value *partialValue(const PartialWrite &partial, const ReducedRows &its, Value *index, Value *column);
+  void storePartial(const PartialWrite &partial, const ReducedRows &its, Value *columnNumber, Value *value);
+  void emitColumnPartials(const PartialWrite &partial);
+  void emitRowPartials(const PartialWrite &partial);
+  void emitPartials();
+
+  // WarpEpilogue.cpp
+  bool writesVectors(tgl::WriteOp write) const;
+  bool areAligned(tgl::WriteOp write, int64_t count) const;
+  bool areRuns(tgl::WriteOp write, int64_t count) const;
+  tgl::WriteOp onlyWrite() const;
+  tgl::WriteOp lineWrite() const;
+  void storeLines(tgl::WriteOp write);
+  void emitVectors(Value *first, unsigned step, unsigned count, Value *column);
+
+  // RegisterEpilogue.cpp
+  tgl::WriteOp registerWrite() const;
+  llvm::SmallVector<Value *> wordsOf(llvm::ArrayRef<Value *> pairs, mlir::Type element);
+  Value *pairOf(tgl::WriteOp write, Value *first, Value *second);
+  void storeWords(tgl::WriteOp write, Value *lines, unsigned firstColumn);
+
+  const BlockTile &here;
+  Emitter &e;
+  llvm::IRBuilder<> &b;
+  const ContractionPlan &plan;
+  const TensorTile &tile;
+  tgl::AxesOp axes;
+
+  // The operations of the epilogue, in order: recomputation of non-finite sums, operations that need no accumulator, pure
+  // operations on accumulators, and operations with effects or that wait for those.
+  llvm::SmallVector<mlir::Operation *> recomputeOps, early, values, effects_;
+  mlir::Value recomputed;     ///< the value that `effects_` uses instead of the sum, if sums are recomputed
+  bool readsElements = false; ///< whether `early` reads values that vary along rows and columns
+  llvm::SmallVector<PartialWrite, 0> partials;
+
+  mlir::Operation *knownGuard = nullptr; ///< the guard of all writes, if it is known to hold in the current code
+};
+
+} // namespace tegula
+
+#endif // TEGULA_STRATEGIES_CONTRACTION_LOWER_EPILOGUE_H

@@ -1,0 +1,150 @@
+//===- TmaDescriptors.cpp - TMA descriptors and loads ---------------------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Operands that are copied as they are and whose strides allow it (strategies/contraction/plan/TmaOperand.h) come as boxes of their tensor, in
+// the swizzle of 128 bytes that wgmma reads (cp.async.bulk.tensor). What lies beyond the last line or point is 0.
+//
+// A box is found by a tensor map of 128 bytes. A block that stays for several tiles makes its own in the workspace, field by
+// field (tensormap.replace); for others a launch before does so. Addresses are arguments of a launch, so whoever queues,
+// captures or prepares launches needs to know nothing of maps.
+//
+//===----------------------------------------------------------------------===//
+#include "strategies/contraction/lower/DeviceContraction.h"
+#include "codegen/llvm/PtxVersion.h"
+
+#include "ir/tgl/TglUtils.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+using namespace llvm;
+using namespace tegula;
+
+static constexpr unsigned tmaDescriptorBytes = TmaOperand::bytes;
+/// ptxas of before PTX 8.5 takes strides in units of 16 bytes.
+static constexpr unsigned minPtxVersion = 85;
+
+/// They come last in the workspace.
+IndexExpr DeviceContraction::tmaDescriptorsBytes() const {
+  if (!usesTma())
+    return 0;
+  IndexExpr makers = makesTmaDescriptors() ? numBlocks() : IndexExpr(1);
+  return makers * int64_t(2 * products.size() * tmaDescriptorBytes);
+}
+
+Value *DeviceContraction::tmaDescriptorOf(const WgmmaProduct &product, const WgmmaOperand &operand) {
+  int64_t which = 2 * product.number + (&operand == &product.b);
+  Value *start = e.emitSize(workspaceBytes() - tmaDescriptorsBytes());
+  if (makesTmaDescriptors())
+    start = b.CreateAdd(start, b.CreateMul(wide(here.block), i64(2 * products.size() * tmaDescriptorBytes)));
+  return b.CreateInBoundsGEP(b.getInt8Ty(), prepackedBase, b.CreateAdd(start, i64(which * tmaDescriptorBytes)));
+}
+
+/// A line of shared memory is one of the operand, or 64 neighbours of a panel.
+std::array<unsigned, 2> DeviceContraction::tmaBoxOf(const WgmmaOperand &operand) {
+  unsigned inLine = WgmmaSharedLayout::lineBytes / operand.shared.elementBytes;
+  return {inLine, operand.shared.kMajor ? operand.shared.extent : operand.shared.depth()};
+}
+
+/// By one block of a launch before.
+void DeviceContraction::emitTmaDescriptors(Value *workspace) {
+  here.begin();
+  prepackedBase = workspace;
+  split = i64(0);
+  makeTmaDescriptors();
+}
+
+/// By the first thread.
+void DeviceContraction::makeTmaDescriptors() {
+  needPtx(*b.GetInsertBlock()->getModule(), minPtxVersion);
+  here.setNumber(axes, plan.batch, /*collapses=*/false, i64(0));
+  e.emitIf(b.CreateICmpEQ(here.thread, i32(0)), [&] {
+    for (unsigned number = 0; number < products.size(); ++number) {
+      WgmmaProduct product = makeWgmmaProduct(number);
+      for (const WgmmaOperand *operand : {&product.a, &product.b})
+        makeTmaDescriptor(product, *operand);
+    }
+    b.CreateIntrinsic(b.getVoidTy(), Intrinsic::nvvm_fence_proxy_tensormap_generic_release_gpu, {});
+  });
+}
+
+/// PTX ISA, "tensormap.replace": bytes or words of 16 bits (elements are only copied), no interleaving, the swizzle of
+/// 128 bytes, zeros outside.
+void DeviceContraction::makeTmaDescriptor(const WgmmaProduct &product, const WgmmaOperand &operand) {
+  const TmaOperand &its = *operand.how->tma;
+  Value *map = tmaDescriptorOf(product, operand), *inside = nullptr;
+  Value *first = addressAt(operand, readOffset(product, operand, i64(0), i64(0), inside));
+  constexpr unsigned noInterleaving = 0, swizzleOf128 = 3, zeros = 0;
+  for (unsigned n = 0; n < tmaDescriptorBytes / 8; ++n)
+    b.CreateAlignedStore(i64(0), b.CreateInBoundsGEP(b.getInt8Ty(), map, i64(8 * n)), Align(8));
+  auto replace = [&](Intrinsic::ID field, ArrayRef<Value *> values) {
+    SmallVector<Value *> arguments{map};
+    arguments.append(values.begin(), values.end());
+    b.CreateIntrinsic(b.getVoidTy(), field, arguments);
+  };
+  replace(Intrinsic::nvvm_tensormap_replace_global_address, b.CreatePtrToInt(first, b.getInt64Ty()));
+  replace(Intrinsic::nvvm_tensormap_replace_rank, i32(its.extents.size() - 1));
+  std::array<unsigned, 2> box = tmaBoxOf(operand);
+  for (unsigned dim = 0; dim < its.extents.size(); ++dim) {
+    replace(Intrinsic::nvvm_tensormap_replace_box_dim, {i32(dim), i32(dim < box.size() ? box[dim] : 1)});
+    replace(Intrinsic::nvvm_tensormap_replace_global_dim, {i32(dim), i32(its.extents[dim])});
+    replace(Intrinsic::nvvm_tensormap_replace_element_stride, {i32(dim), i32(1)});
+    if (dim > 0)
+      replace(Intrinsic::nvvm_tensormap_replace_global_stride, {i32(dim - 1), i64(its.strides[dim - 1])});
+  }
+  replace(Intrinsic::nvvm_tensormap_replace_elemtype, i32(operand.shared.elementBytes - 1));
+  replace(Intrinsic::nvvm_tensormap_replace_interleave_layout, i32(noInterleaving));
+  replace(Intrinsic::nvvm_tensormap_replace_swizzle_mode, i32(swizzleOf128));
+  replace(Intrinsic::nvvm_tensormap_replace_fill_mode, i32(zeros));
+}
+
+/// Makes this thread's copies see maps as they are.
+void DeviceContraction::acquireTmaDescriptors() {
+  for (unsigned number = 0; number < products.size(); ++number) {
+    WgmmaProduct product = makeWgmmaProduct(number);
+    for (const WgmmaOperand *operand : {&product.a, &product.b}) {
+      auto *type = FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false);
+      InlineAsm *fence = InlineAsm::get(type, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l,~{memory}",
+                                        /*hasSideEffects=*/true);
+      b.CreateCall(fence, b.CreateAddrSpaceCast(tmaDescriptorOf(product, *operand), b.getPtrTy()));
+    }
+  }
+}
+
+/// Starts the copies of the operand's part of a stage, whose first point of the sum is `k` (i64).
+void DeviceContraction::loadTma(const WgmmaOperand &operand, Value *map, Value *k, Value *stage, Value *barrier) {
+  const TmaOperand &its = *operand.how->tma;
+  auto word = [&](Value *number) { return b.CreateTrunc(number, b.getInt32Ty()); };
+  std::string numbers;
+  SmallVector<Value *> arguments{nullptr, b.CreateAddrSpaceCast(map, b.getPtrTy()), nullptr, nullptr};
+  for (unsigned axis : its.batch)
+    arguments.push_back(word(b.CreateSub(e.values.lookup(axes.getAxes()[axis]), e.emitIndex(e.lowOf(axes, axis)))));
+  arguments.push_back(b.CreatePtrToInt(barrier, b.getInt32Ty()));
+  unsigned rank = its.extents.size();
+  std::string text = "cp.async.bulk.tensor." + std::to_string(rank) +
+                     "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {", constraints = "r,l";
+  for (unsigned dim = 0; dim < rank; ++dim) {
+    text += (dim ? ", $" : "$") + std::to_string(2 + dim);
+    constraints += ",r";
+  }
+  text += "}], [$" + std::to_string(2 + rank) + "];";
+  constraints += ",r,~{memory}";
+  SmallVector<Type *> types(arguments.size(), b.getInt32Ty());
+  types[1] = b.getPtrTy();
+  InlineAsm *copy = InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false), text, constraints,
+                                   /*hasSideEffects=*/true);
+  std::array<unsigned, 2> box = tmaBoxOf(operand);
+  unsigned boxes = operand.shared.kMajor ? 1 : operand.shared.extent / box[0];
+  for (unsigned n = 0; n < boxes; ++n) {
+    Value *to = b.CreateInBoundsGEP(b.getInt8Ty(), stage, i32(operand.offset + n * box[1] * WgmmaSharedLayout::lineBytes));
+    Value *line = b.CreateAdd(word(operand.group->first), i32(n * box[0]));
+    arguments[0] = b.CreatePtrToInt(to, b.getInt32Ty());
+    arguments[2] = operand.shared.kMajor ? word(k) : line;
+    arguments[3] = operand.shared.kMajor ? line : word(k);
+    b.CreateCall(copy, arguments);
+  }
+}

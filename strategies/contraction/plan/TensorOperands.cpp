@@ -1,0 +1,212 @@
+//===- TensorOperands.cpp - Describes the operands of a matrix product ----===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which type the tensor cores multiply, how many numbers a value becomes, and how its elements lie in memory: in
+// vectors, along the sum or not, in windows, or computed.
+//
+//===----------------------------------------------------------------------===//
+#include "strategies/contraction/plan/TensorTile.h"
+
+#include "ir/tgl/TglUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "passes/analysis/Nest.h"
+#include "strategies/contraction/plan/WindowOperand.h"
+
+using namespace llvm;
+using namespace tegula;
+using tgl::ValueExpr;
+
+static tgl::AxesOp axesOfOp(mlir::Operation *op) { return cast<tgl::AxesOp>(op); }
+
+/// A read that gives 0 where its element does not exist, or has no such place.
+static bool fillsWithZero(tgl::ReadOp read) {
+  return !read.getFill() || matchPattern(read.getFill(), mlir::m_AnyZeroFloat()) ||
+         matchPattern(read.getFill(), mlir::m_Zero());
+}
+
+/// Axes of one point replaced by it, but for `kept`.
+static ValueExpr withoutSingleAxes(const ValueExpr &expr, mlir::Value kept) {
+  return expr.substitute([&](mlir::Value value) -> std::optional<ValueExpr> {
+    if (value == kept || !axesOpOf(value))
+      return std::nullopt;
+    ValueExpr low = lowOf(value);
+    return low.asConstant() && (highOf(value) - low).asConstant() == 1 ? std::optional(low) : std::nullopt;
+  });
+}
+
+/// Whether `count` elements from every multiple of `count` along the group's last axis are neighbours
+/// that start at a multiple of `count`.
+static bool isInVectors(tgl::ReadOp read, tgl::AxesOp owner, ArrayRef<unsigned> group, bool collapsed,
+                        int64_t count) {
+  if (read.getFill())
+    return false;
+  mlir::Value axis = owner.getAxes()[group.back()];
+  ValueExpr offset = withoutSingleAxes(tgl::elementOffset(read.getTensorType(), read.getSubscriptExprs()), axis);
+  if (tgl::stepAlong(offset, axis) != 1)
+    return false;
+  std::optional<int64_t> low = tgl::getAxisRange(owner, group.back()).lo.asConstant();
+  std::optional<int64_t> extent =
+      tgl::knownPoints(owner, collapsed ? group : ArrayRef(group).take_back());
+  if (!low || *low % count || !extent || *extent % count)
+    return false;
+  ValueExpr start = offset.substitute(axis, ValueExpr(int64_t(0)));
+  return llvm::all_of(start.expr().terms(), [&](const IndexExpr::Term &term) {
+    return term.coefficient % count == 0;
+  });
+}
+
+static bool isF8(mlir::Type element) { return isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element); }
+
+static ContractionOperand describeSide(const ContractionSide &side) {
+  ContractionOperand operand;
+  operand.kMajor = side.lanesAlongK;
+  operand.terms = 2;
+  if (side.factors.size() == 1)
+    operand.read = side.factors.front().getDefiningOp<tgl::ReadOp>();
+  if (operand.read) {
+    mlir::Type element = operand.read.getTensorType().getElementType();
+    operand.isExact = (element.isF16() || element.isBF16() || isF8(element) || isa<mlir::IntegerType>(element)) &&
+                      fillsWithZero(operand.read);
+    if (operand.isExact)
+      operand.terms = 1;
+  }
+  return operand;
+}
+
+/// Whether copies would wait for a subscript: what data chooses for a line, or for a tile, is found once.
+static bool changesInLine(mlir::Value subscript, const ContractionOperand &operand, tgl::AxesOp summed, tgl::AxesOp axes,
+                          ArrayRef<unsigned> group) {
+  return llvm::any_of(tgl::axesOf(subscript), [&](mlir::BlockArgument axis) {
+    bool isOfGroup = axis.getOwner() == axes.getAxesBlock() && llvm::is_contained(group, axis.getArgNumber());
+    return axis.getOwner() == summed.getAxesBlock() || (isOfGroup && !operand.kMajor);
+  });
+}
+
+static void chooseStaging(ContractionOperand &operand, const ContractionSide &side, MmaType type,
+                          tgl::AxesOp summed, tgl::AxesOp axes, ArrayRef<unsigned> group) {
+  tgl::ReadOp read = operand.read;
+  if (!read || read.getGuard() || !read.getExactExprs().empty() || read.getChecked() ||
+      !fillsWithZero(read))
+    return;
+  mlir::Type element = read.getTensorType().getElementType();
+  bool isSingle = type == MmaType::TF32;
+  bool isOfType = isSingle          ? element.isF32()
+                  : isBytes(type)   ? element.getIntOrFloatBitWidth() == 8
+                                    : element.isF16() || element.isBF16();
+  if (!isOfType)
+    return;
+  if (llvm::any_of(side.slice, [&](mlir::Operation *op) {
+        return op != read && isa<tgl::ReadOp>(op) && changesInLine(op->getResult(0), operand, summed, axes, group);
+      }))
+    return;
+  operand.isPlain = true;
+  SmallVector<unsigned> sums = llvm::to_vector(llvm::seq<unsigned>(0, summed.getAxes().size()));
+  int64_t count = 16 / bytesOf(type);
+  bool vectors = operand.kMajor ? isInVectors(read, summed, sums, side.collapsesSum, count)
+                                  : !isBytes(type) && isInVectors(read, axes, group, side.collapsesAxes, count);
+  if (vectors) // tensor cores take bytes along the sum alone
+    operand.staging = Staging::Vectors;
+  else if (isSingle)
+    operand.staging = Staging::Elements;
+}
+
+/// Of two sides whose values are one number each.
+static MmaType exactType(ContractionOperand row, ContractionOperand column) {
+  mlir::Type ofRow = row.read.getTensorType().getElementType(), ofColumn = column.read.getTensorType().getElementType();
+  if (isa<mlir::IntegerType>(ofRow))
+    return MmaType::I8;
+  if (isF8(ofRow) && isF8(ofColumn))
+    return MmaType::F8;
+  // Both formats of f8 are numbers of f16.
+  auto isHalf = [](mlir::Type element) { return element.isF16() || isF8(element); };
+  if (isHalf(ofRow) && isHalf(ofColumn))
+    return MmaType::F16;
+  return ofRow == ofColumn ? MmaType::BF16 : MmaType::TF32;
+}
+
+Matched<SmallVector<ProductOperands>> tegula::describeOperands(const ContractionPlan &plan) {
+  bool isInteger = plan.element.isInteger(32);
+  if (!plan.element.isF32() && !isInteger)
+    return Mismatch{"the sums are of f64, which tensor cores do not add up here", "", plan.op};
+  SmallVector<ProductOperands> result;
+  tgl::AxesOp axes = axesOfOp(tgl::ParallelOp(plan.op));
+  for (const ContractionProduct &product : plan.products) {
+    tgl::ReduceOp reduce = product.reduce;
+    ProductOperands operands{MmaType::TF32, describeSide(product.a),
+                             describeSide(product.b)};
+    if (operands.a.terms == 1 && operands.b.terms == 1)
+      operands.type = exactType(operands.a, operands.b);
+    else if (isInteger)
+      return Mismatch{"the factors are not read from tensors of i8 or u8, or are read with a fill other than 0", "", product.reduce};
+    auto precision = reduce->getAttrOfType<mlir::StringAttr>(precisionAttrName);
+    operands.isRounded = precision && precision != "f32";
+    if (operands.isRounded)
+      operands.a.terms = operands.b.terms = 1;
+    tgl::AxesOp summed = axesOfOp(reduce);
+    chooseStaging(operands.a, product.a, operands.type, summed, axes, plan.rows);
+    chooseStaging(operands.b, product.b, operands.type, summed, axes, plan.columns);
+    auto map = [&](ContractionOperand &operand, const ContractionSide &side, ArrayRef<unsigned> lines) {
+      if (operand.staging == Staging::Vectors && operands.type != MmaType::TF32)
+        operand.tma = planTmaOperand(plan, reduce, side, lines, operand.read, operand.kMajor);
+    };
+    map(operands.a, product.a, plan.rows);
+    map(operands.b, product.b, plan.columns);
+    result.push_back(operands);
+  }
+  return result;
+}
+
+Matched<TensorProduct> tegula::matchTensorProduct(tgl::ParallelOp op) {
+  Matched<ContractionPlan> plan = planContraction(op, /*byVectors=*/false);
+  if (!plan)
+    return plan.mismatch();
+  Matched<SmallVector<ProductOperands>> operands = describeOperands(*plan);
+  if (!operands)
+    return operands.mismatch();
+  return TensorProduct{std::move(*plan), std::move(*operands)};
+}
+
+/// Whether eight points of the sum, from a multiple of eight, are a run along its last axis: their places then
+/// have all but a step in common. Single ones of f32 cost the threads that stage them more than products by warps.
+static bool hasChannelVectors(const ContractionSide &side, tgl::AxesOp summed) {
+  constexpr int64_t run = 8;
+  int64_t last = summed.getAxes().size() - 1, longAxes = 0;
+  for (unsigned axis = 0; axis < summed.getAxes().size(); ++axis)
+    longAxes += tgl::knownPoints(summed, {axis}) != 1;
+  std::optional<int64_t> extent = tgl::knownPoints(summed, {unsigned(last)});
+  return side.collapsesSum || longAxes <= 1 || (extent && *extent % run == 0);
+}
+
+/// Elements that do not exist are read from their tensor's first place, so there must be one; and a block has
+/// something to add up.
+bool tegula::canUseWgmma(const ContractionPlan &plan, ArrayRef<ProductOperands> products, bool prepacked) {
+  auto hasElements = [](const ContractionOperand &operand) {
+    if (!operand.isPlain)
+      return true;
+    return llvm::all_of(tgl::ReadOp(operand.read).getTensorType().getDims(), [](tgl::IndexExprAttr dim) {
+      std::optional<int64_t> extent = dim.getExpr().asConstant();
+      return extent && *extent > 0;
+    });
+  };
+  bool isSingle = products.front().type == MmaType::TF32, areBytes = isBytes(products.front().type);
+  return llvm::all_of(llvm::zip_equal(plan.products, products), [&](auto both) {
+    auto &[product, operands] = both;
+    std::optional<int64_t> points = tgl::knownPoints(axesOfOp(tgl::ReduceOp(product.reduce)));
+    if (isSingle != (operands.type == MmaType::TF32) || areBytes != isBytes(operands.type))
+      return false; // one division of labour for all
+    bool areVectors = operands.a.staging == Staging::Vectors && operands.b.staging == Staging::Vectors;
+    if (areBytes && !prepacked && !areVectors)
+      return false; // copied as they are, or brought into order before
+    tgl::AxesOp summed = axesOfOp(tgl::ReduceOp(product.reduce));
+    bool isOrdered = prepacked && planPrepackedProduct(operands, product.reduce).order.padded;
+    if (isSingle && !isOrdered && !(hasChannelVectors(product.a, summed) && hasChannelVectors(product.b, summed)))
+      return false;
+    return points && *points > 0 && hasElements(operands.a) && hasElements(operands.b);
+  });
+}

@@ -1,0 +1,384 @@
+//===- FragmentValues.cpp - Values in the MMA accumulator layout ----------===//
+//
+// Part of the Tegula project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "strategies/tile_loop/lower/FusedTileLoop.h"
+
+#include "ir/tgl/TglUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/analysis/Nest.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/PatternMatch.h"
+
+using namespace llvm;
+using namespace tegula;
+using namespace llvm::PatternMatch;
+using tgl::ValueExpr;
+
+//===----------------------------------------------------------------------===//
+// Points
+//===----------------------------------------------------------------------===//
+
+FusedTileLoop::Fragment FusedTileLoop::fragmentOf(mlir::Value value) {
+  auto found = fragments.find(value);
+  return found != fragments.end() ? found->second : Fragment{false, false, {e.valueOf(value)}};
+}
+
+/// At a point, of two rows and the columns of a thread.
+void FusedTileLoop::setOperands(mlir::Operation *op, unsigned row, unsigned column) {
+  for (mlir::Value used : valuesUsedBy(op))
+    if (auto found = fragments.find(used); found != fragments.end())
+      e.values[used] = found->second.at(row, column);
+}
+
+/// `body` at each point of a thread that a value varies along.
+FusedTileLoop::Fragment
+FusedTileLoop::forPoints(bool rows, bool columns, const Scope *scope,
+                          function_ref<Value *(unsigned row, unsigned column)> body) {
+  Fragment result{rows, columns, {}};
+  unsigned numRows = rows ? 2 : 1, numColumns = columns ? scope->own() : 1;
+  result.values.resize(numRows * numColumns);
+  for (unsigned column = 0; column < numColumns; ++column)
+    for (unsigned row = 0; row < numRows; ++row)
+      result.values[result.indexOf(row, column)] = body(row, column);
+  return result;
+}
+
+/// All points of a fragment.
+FusedTileLoop::Fragment FusedTileLoop::full(const Fragment &value, const Scope &scope) {
+  return forPoints(true, true, &scope,
+                   [&](unsigned row, unsigned column) { return value.at(row, column); });
+}
+
+/// exp of elements as the hardware has it: 2^(x log2 e), whose relative error is that of the
+/// product, |x| 2^-24, and 2^-22 of the power. Sums and numbers of 16 bits are what becomes of
+/// elements.
+Value *FusedTileLoop::emitPoint(mlir::Operation *op, bool isElement) {
+  if (isElement && isa<mlir::math::ExpOp>(op) && op->getResult(0).getType().isF32()) {
+    Value *scaled =
+        b.CreateFMul(e.valueOf(op->getOperand(0)), ConstantFP::get(b.getFloatTy(), numbers::log2e));
+    return b.CreateIntrinsic(b.getFloatTy(), Intrinsic::nvvm_ex2_approx_ftz, {scaled});
+  }
+  e.emitOp(op);
+  return op->getNumResults() ? e.valueOf(op->getResult(0)) : nullptr;
+}
+
+void FusedTileLoop::emitFragment(mlir::Operation *op, const Scope *scope) {
+  bool rows = false, columns = false;
+  for (mlir::Value used : valuesUsedBy(op))
+    if (auto found = fragments.find(used); found != fragments.end()) {
+      rows |= found->second.rows;
+      columns |= found->second.columns;
+    }
+  if (!rows && !columns)
+    return e.emitOp(op);
+  Fragment result = forPoints(rows, columns, scope, [&](unsigned row, unsigned column) {
+    setOperands(op, row, column);
+    return emitPoint(op, rows && columns);
+  });
+  if (op->getNumResults())
+    fragments[op->getResult(0)] = result;
+}
+
+/// Quotients by a value of rows: with the nearest number to its reciprocal, and one correction,
+/// which gives the nearest number to each (Markstein) but where that, or the correction, is too
+/// small to be a normal number.
+void FusedTileLoop::divideByRows(mlir::arith::DivFOp op, const Scope &scope) {
+  Fragment dividends = fragmentOf(op.getLhs()), divisors = fragmentOf(op.getRhs());
+  Type *type = b.getFloatTy();
+  Fragment inverses = forPoints(true, false, &scope, [&](unsigned row, unsigned) {
+    return b.CreateFDiv(ConstantFP::get(type, 1), divisors.at(row, 0));
+  });
+  fragments[op.getResult()] = forPoints(true, true, &scope, [&](unsigned row, unsigned column) {
+    Value *dividend = dividends.at(row, column), *divisor = divisors.at(row, 0),
+          *inverse = inverses.at(row, 0);
+    Value *first = b.CreateFMul(dividend, inverse);
+    Value *rest = b.CreateIntrinsic(type, Intrinsic::fma, {b.CreateFNeg(first), divisor, dividend});
+    Value *second = b.CreateIntrinsic(type, Intrinsic::fma, {rest, inverse, first});
+    return b.CreateSelect(b.CreateFCmpORD(second, second), second, first); // infinities
+  });
+}
+
+/// To a tensor of the kernel: rows that exist, of a value of rows alone by the first of the four
+/// threads.
+void FusedTileLoop::emitWrite(tgl::WriteOp op, const Scope *scope) {
+  unsigned numColumns = scope ? scope->own() : 1;
+  for (unsigned row = 0; row < 2; ++row) {
+    auto write = [&] {
+      for (unsigned column = 0; column < numColumns; ++column) {
+        auto one = [&] {
+          setOperands(op, row, column);
+          e.emitOp(op);
+        };
+        if (scope && scope->ragged)
+          e.emitIf(b.CreateICmpSLT(scope->numbers[column], scope->high), one);
+        else
+          one();
+      }
+    };
+    Value *condition = rowExists[row];
+    if (tile.clusterBlocks > 1 && !(scope && scope->isSplitAcrossCluster)) // all blocks of the cluster have the same
+      condition = e.emitAnd(condition, b.CreateICmpEQ(clusterRank, i32(0)));
+    if (!scope)
+      condition = e.emitAnd(condition, b.CreateICmpEQ(b.CreateAnd(lane, i32(3)), i32(0)));
+    if (condition)
+      e.emitIf(condition, write);
+    else
+      write();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Columns
+//===----------------------------------------------------------------------===//
+
+/// The columns of a nest with one axis.
+FusedTileLoop::Scope FusedTileLoop::enter(mlir::Operation *nest) {
+  auto own = cast<tgl::AxesOp>(nest);
+  std::optional<int64_t> known = tgl::knownPoints(own, {0});
+  Scope scope{own.getAxes()[0], unsigned(known.value_or(tile.columns))};
+  Value *low = i64(0);
+  if (!tgl::getAxisRange(own, 0).lo.asConstant()) { // of the tile, or a part of it
+    scope.isTile = true;
+    scope.columns = tile.columns;
+    low = e.values[tgl::TilesOp(plan.tiles).getTileLow()];
+    scope.high = tilesEnd;
+    if (plan.extent % tile.columns)
+      scope.ragged = b.CreateICmpSGT(b.CreateAdd(low, i64(tile.columns)), tilesEnd);
+  } else if (tile.isShared(scope.columns)) {
+    int64_t all = scope.columns;
+    scope.isSplitAcrossCluster = true;
+    scope.columns = tile.blockShare(all);
+    low = lowOfRank(all);
+    scope.high = i64(all);
+    if (all % scope.columns)
+      scope.ragged = b.CreateICmpSGT(b.CreateAdd(low, i64(scope.columns)), scope.high);
+  }
+  Value *first = wide(b.CreateShl(b.CreateAnd(lane, i32(3)), i32(1)));
+  Fragment axis{false, true, {}};
+  for (unsigned column = 0; column < scope.own(); ++column) {
+    Value *position = b.CreateAdd(first, i64(column / 2 * 8 + column % 2));
+    Value *number = b.CreateAdd(low, position);
+    scope.numbers.push_back(number);
+    // What does not exist is computed from the last that does.
+    if (scope.ragged)
+      number = b.CreateBinaryIntrinsic(Intrinsic::smin, number, b.CreateSub(scope.high, i64(1)));
+    axis.values.push_back(number);
+  }
+  fragments[scope.axis] = axis;
+  return scope;
+}
+
+/// Values of `then` where the condition, the same for all threads, holds.
+void FusedTileLoop::choose(Value *condition, Values &values, function_ref<Values()> then) {
+  BasicBlock *before = b.GetInsertBlock(), *end = nullptr;
+  Values others;
+  e.emitIf(condition, [&] {
+    others = then();
+    end = b.GetInsertBlock();
+  });
+  for (auto [value, other] : zip_equal(values, others)) {
+    PHINode *either = b.CreatePHI(value->getType(), 2);
+    either->addIncoming(value, before);
+    either->addIncoming(other, end);
+    value = either;
+  }
+}
+
+/// `otherwise` at columns that do not exist.
+void FusedTileLoop::keepExisting(Values &values, const Scope &scope, Value *otherwise) {
+  if (!scope.ragged)
+    return;
+  choose(scope.ragged, values, [&] {
+    Fragment all{true, true, values};
+    return forPoints(true, true, &scope,
+                     [&](unsigned row, unsigned column) {
+                       Value *exists = b.CreateICmpSLT(scope.numbers[column], scope.high);
+                       return b.CreateSelect(exists, all.at(row, column), otherwise);
+                     })
+        .values;
+  });
+}
+
+/// Whether a reduction has bounds of its own in the tile.
+bool FusedTileLoop::isSplitAcrossCluster(tgl::ReduceOp op) {
+  tgl::AxisRange range = tgl::getAxisRange(cast<tgl::AxesOp>(op.getOperation()), 0);
+  tgl::TilesOp tiles = plan.tiles;
+  return !range.lo.asConstant() &&
+         !(range.lo.asValue() == tiles.getTileLow() && range.hi.asValue() == tiles.getTileHigh());
+}
+
+/// `otherwise` at what a row's bounds leave out.
+void FusedTileLoop::keepInBounds(Values &values, const Scope &scope, tgl::ReduceOp op,
+                                  Value *otherwise) {
+  tgl::AxisRange range = tgl::getAxisRange(cast<tgl::AxesOp>(op.getOperation()), 0);
+  tgl::TilesOp tiles = plan.tiles;
+  Values lows, highs;
+  Value *isPartial = scope.ragged ? scope.ragged : b.getFalse();
+  for (unsigned row = 0; row < 2; ++row) {
+    setOperands(op, row, 0);
+    lows.push_back(e.emitIndex(range.lo));
+    highs.push_back(e.emitIndex(range.hi));
+    isPartial = b.CreateOr(isPartial, b.CreateICmpSGT(lows.back(), e.values[tiles.getTileLow()]));
+    isPartial = b.CreateOr(isPartial, b.CreateICmpSLT(highs.back(), e.values[tiles.getTileHigh()]));
+  }
+  choose(isPartial, values, [&] {
+    Fragment all{true, true, values};
+    return forPoints(true, true, &scope,
+                     [&](unsigned row, unsigned column) {
+                       Value *number = scope.numbers[column];
+                       Value *exists = b.CreateAnd(b.CreateICmpSGE(number, lows[row]),
+                                                   b.CreateICmpSLT(number, highs[row]));
+                       return b.CreateSelect(exists, all.at(row, column), otherwise);
+                     })
+        .values;
+  });
+}
+
+/// A `where` over rows and columns: its condition is computed in tiles alone where it does not hold
+/// throughout.
+void FusedTileLoop::emitMasked(mlir::arith::SelectOp op, const Scope &scope,
+                                ArrayRef<Comparison> mask) {
+  Value *isPartial = nullptr;
+  for (const Comparison &comparison : mask) {
+    bool grows = tgl::stepAlong(comparison.expr, scope.axis).value_or(0) >= 0;
+    e.values[scope.axis] =
+        grows ? e.values[tgl::TilesOp(plan.tiles).getTileLow()]
+              : b.CreateSub(e.values[tgl::TilesOp(plan.tiles).getTileHigh()], i64(1));
+    Value *fails = b.CreateICmpSLT(atRow(comparison.expr, /*wantsLargest=*/false), i64(0));
+    isPartial = isPartial ? b.CreateOr(isPartial, fails) : fails;
+  }
+  Fragment kept = full(fragmentOf(op.getTrueValue()), scope), other = fragmentOf(op.getFalseValue());
+  // What is infinite is so before it is multiplied, too.
+  std::optional<Scaled> scaled;
+  if (all_of(other.values, [](Value *value) { return match(value, m_Inf()); }))
+    scaled = withoutScale(kept.values);
+  if (scaled)
+    kept.values = scaled->values;
+  choose(isPartial, kept.values, [&] {
+    Fragment own = kept;
+    return forPoints(true, true, &scope,
+                     [&](unsigned row, unsigned column) {
+                       e.values[rowAxis] = fragments[rowAxis].at(row, column);
+                       e.values[scope.axis] = fragments[scope.axis].at(row, column);
+                       Value *holds = nullptr;
+                       for (const Comparison &comparison : mask)
+                         holds = e.emitAnd(holds,
+                                           b.CreateICmpSGE(e.emitIndex(comparison.expr), i64(0)));
+                       return b.CreateSelect(holds, own.at(row, column), other.at(row, column));
+                     })
+        .values;
+  });
+  if (scaled)
+    for (Value *&value : kept.values)
+      value = b.CreateFMul(value, scaled->scale);
+  fragments[op.getResult()] = kept;
+}
+
+/// To a private temporary, whose elements are of its type. Where products alone read them, which
+/// round them all the same, they are kept as they were before.
+void FusedTileLoop::store(tgl::WriteOp op, const Scope &scope) {
+  mlir::Type element = op.getTensorType().getElementType();
+  bool isLeft = all_of(op.getTensor().getUsers(), [&](mlir::Operation *user) {
+    return isa<tgl::WriteOp>(user) || any_of(plan.products, [&](const TileLoopProduct &product) {
+             auto read = dyn_cast<tgl::ReadOp>(user);
+             return read && product.terms == 1 && product.aValue == read.getResult() && read->hasOneUse();
+           });
+  });
+  mlir::Value value = op.getValue();
+  auto convert = value.getDefiningOp<tgl::ConvertOp>();
+  if (isLeft && convert && convert.getTarget() == element && fragments.contains(convert.getValue()))
+    value = convert.getValue();
+  Fragment all = full(fragmentOf(value), scope);
+  if (!isLeft)
+    for (Value *&one : all.values)
+      one = e.decode(e.encode(one, element), element);
+  elements[op.getTensor()] = all;
+}
+
+/// An operation of a nest or a reduction.
+void FusedTileLoop::emitInner(mlir::Operation *op, const Scope &scope) {
+  if (isa<tgl::YieldOp>(op) || skipped.contains(op))
+    return;
+  if (auto read = dyn_cast<tgl::ReadOp>(op); read && elements.contains(read.getTensor())) {
+    settle(read.getTensor());
+    fragments[read.getResult()] = elements[read.getTensor()];
+    return;
+  }
+  if (auto write = dyn_cast<tgl::WriteOp>(op)) {
+    auto temp = write.getTensor().getDefiningOp<tgl::TempOp>();
+    if (temp && plan.op->isProperAncestor(temp))
+      store(write, scope);
+    else
+      emitWrite(write, &scope);
+    return;
+  }
+  if (auto reduce = dyn_cast<tgl::ReduceOp>(op))
+    return emitProduct(reduce, scope);
+  if (auto select = dyn_cast<mlir::arith::SelectOp>(op); select && scope.isTile)
+    if (auto mask = affineMask(select.getCondition(), scope.axis, rowAxis); mask && !mask->empty())
+      return emitMasked(select, scope, *mask);
+  if (auto division = dyn_cast<mlir::arith::DivFOp>(op);
+      division && op->getResult(0).getType().isF32() && !fragmentOf(division.getRhs()).columns &&
+      fragmentOf(division.getLhs()).columns)
+    return divideByRows(division, scope);
+  if (emitShiftedExp(op, scope))
+    return;
+  emitFragment(op, &scope);
+}
+
+void FusedTileLoop::emitNest(tgl::ParallelOp op) {
+  prepareWords(op);
+  Scope scope = enter(op);
+  for (mlir::Operation &inner : op.getBody().front())
+    emitInner(&inner, scope);
+}
+
+/// Pairs of a thread's columns, pairs of those, and so on; then the four threads of a row.
+void FusedTileLoop::emitReduce(tgl::ReduceOp op) {
+  Scope scope = enter(op);
+  for (mlir::Operation &inner : op.getBody().front())
+    emitInner(&inner, scope);
+  Emitter::Accumulator neutral = e.initialAccumulator(op);
+  Fragment points = full(fragmentOf(op.getReduced()), scope);
+  if (op.getKind() == tgl::ReduceKind::Count)
+    for (Value *&value : points.values)
+      value = b.CreateZExt(value, neutral[0]->getType());
+  if (op.getFilter()) {
+    Fragment counts = fragmentOf(op.getFilter()), all = points;
+    points = forPoints(true, true, &scope, [&](unsigned row, unsigned column) {
+      return b.CreateSelect(counts.at(row, column), all.at(row, column), neutral[0]);
+    });
+  }
+  if (isSplitAcrossCluster(op))
+    keepInBounds(points.values, scope, op, neutral[0]);
+  else
+    keepExisting(points.values, scope, neutral[0]);
+  // Rounding keeps order: the largest product with a number above 0 is that of the largest.
+  bool isExtreme = op.getKind() == tgl::ReduceKind::Max || op.getKind() == tgl::ReduceKind::Min;
+  std::optional<Scaled> scaled = isExtreme ? withoutScale(points.values) : std::nullopt;
+  if (scaled)
+    points.values = scaled->values;
+  Fragment result = forPoints(true, false, &scope, [&](unsigned row, unsigned) {
+    Values own;
+    for (unsigned column = 0; column < scope.own(); ++column)
+      own.push_back(points.at(row, column));
+    while (own.size() > 1) {
+      Values half;
+      for (unsigned n = 0; n + 1 < own.size(); n += 2)
+        half.push_back(e.combine(op, {own[n]}, {own[n + 1]})[0]);
+      if (own.size() % 2)
+        half.push_back(own.back());
+      own = half;
+    }
+    Emitter::Accumulator combined = e.combineWarp(op, {own[0]}, 4);
+    if (scaled)
+      combined[0] = b.CreateFMul(combined[0], scaled->scale);
+    return e.resultOf(op, combined);
+  });
+  fragments[op.getResult()] = result;
+}
